@@ -2,22 +2,28 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-# Any Python 3 may start the set-up: it says itself which version is needed.
+# Any Python may be named: a wrong one is told in a sentence.
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3.11)
 PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
 .PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof kill-random \
-  damage-proof own-airflow-proof cluster-proof docker-proof docker-run docker-stop
+  damage-proof spark-proof store-proof own-airflow-proof cluster-proof docker-proof docker-run docker-stop \
+  report-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
 	@echo
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' \
+	  '{ name[NR] = $$1; text[NR] = $$2; if (length($$1) > width) width = length($$1) } \
+	  END { for (i = 1; i <= NR; i++) printf "%-" width "s  %s\n", name[i], text[i] }'
 
 # The stamp makes a second call free; it is renewed when the lock file or the set-up itself changed.
-.venv/.installed: requirements.txt jobs/chainlake/env/setup.py jobs/chainlake/env/installer.txt
+.venv/.installed: requirements.txt pyproject.toml jobs/chainlake/env/setup.py jobs/chainlake/env/installer.txt
+	@command -v $(firstword $(PYTHON)) >/dev/null || \
+	  { echo "chainlake: there is no $(PYTHON). Name a Python 3.11: make PYTHON=/path/to/python3.11 setup" >&2; exit 5; }
+	@$(PYTHON) jobs/chainlake/env/python_version.py
 	@$(PYTHON) jobs/chainlake/env/setup.py .venv requirements.txt
 	@touch $@
 
@@ -57,6 +63,12 @@ kill-random: .venv/.installed ## kill -9 of steps by hand at random moments, tri
 damage-proof: .venv/.installed ## damage a lake in every way: check finds it, repair and the steps give the same tables
 	@CHAINLAKE_ALL_DAMAGES=1 $(PY) -m pytest -q tests/check/test_damages.py $(ARGS)
 
+spark-proof: .venv/.installed ## every test that Spark does, of the lake's port with all parameters (ARGS as for test)
+	@CHAINLAKE_ALL_SPARK=1 $(PYTEST) -m spark $(ARGS)
+
+store-proof: .venv/.installed ## a lake in an object store (S3Proxy), races, kills, the store away: same tables as on a disk
+	@$(PY) -m tests.proof.store_proof $(ARGS)
+
 own-airflow-proof: .venv/.installed ## a shipped day in an Airflow of its own: our wheel, a PostgreSQL of the system, LocalExecutor
 	@$(PY) -m tests.proof.own_airflow
 
@@ -79,6 +91,9 @@ docker-run: ## in containers: build, start PostgreSQL, Airflow and Spark, run th
 docker-stop: ## stop the containers; volumes stay (ARGS=--volumes removes them, and with them the lake)
 	@$(SERVICES) down $(ARGS)
 
+report-proof: .venv/.installed ## the report of the shipped data in a real browser without a network (needs chromium)
+	@$(PY) -m tests.proof.report_pages $(ARGS)
+
 fuzz: .venv/.installed ## random patterns on both backends, and damaged files (ARGS="--seconds 600 --files 10000")
 	@$(PY) -m tests.fuzz $(ARGS)
 
@@ -98,7 +113,7 @@ check: .venv/.installed ## ruff, its formatter, import contracts, mypy, the file
 	@.venv/bin/hadolint docker/Dockerfile
 
 docs: .venv/.installed ## make docs/tables.md from the table definitions in schemas/
-	@$(PY) -m chainlake.schemas.page docs/tables.md
+	@$(PY) -m chainlake.schemas.documents.page docs/tables.md
 
 # For every platform, with the hashes of all files of a release, so that the lock fits wherever a wheel fits.
 LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \

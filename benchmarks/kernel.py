@@ -31,6 +31,7 @@ from benchmarks import kernel_peers as peers
 from benchmarks.kernel_peers import least
 from benchmarks.kernel_streams import QUERY, STREAMS, WINDOW_MS, Stream, stream
 from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep.values.arrow import whole_array
 
 PATTERN = compile_pattern(QUERY)
 #: Pairs of events in a window; beyond, NumPy, joins by bins, plain joins or Flink's join would run for minutes.
@@ -46,7 +47,7 @@ def ours(events: pa.Table, backend: str, order: tuple[str, ...] | None = None) -
     statistics = Statistics()
     n = 0
     for batch in find(PATTERN, events, backend=backend, order=order, statistics=statistics):
-        arrays = [pa.array(rows) for rows in batch.single.values()]
+        arrays = [whole_array(rows) for rows in batch.single.values()]
         n += len(arrays[0])
     return n, statistics
 

@@ -7,10 +7,20 @@ Dates are half-open as everywhere in Chainlake: ``end`` is not included.
 from airflow.sdk import Param
 
 from chainlake.airflow.dag import ranged
+from chainlake.airflow.names import defined
 from chainlake.airflow.ranges import backfill_lines
+from chainlake.paths import Home
 
 _DAY = {"type": "string", "format": "date"}
-_NAMES = {"type": "array", "items": {"type": "string"}}
+_HOME = Home.from_env()
+
+
+def _names(step: str, without: str) -> Param:
+    """A choice of definitions: any names, those that there are to pick from."""
+    choices = [one.name for one in defined(_HOME, step)]
+    description = f"which ones; with no {without} either, everything"
+    return Param([], type="array", items={"type": "string"}, examples=choices, description=description)
+
 
 backfill_history = ranged(
     "backfill_history",
@@ -18,8 +28,8 @@ backfill_history = ranged(
     {
         "start": Param(description="first day (UTC)", **_DAY),
         "end": Param(description="day after the last", **_DAY),
-        "patterns": Param([], description="names; with no models either, everything", **_NAMES),
-        "models": Param([], description="names; with no patterns either, everything", **_NAMES),
+        "patterns": _names("detect", "models"),
+        "models": _names("monitor", "patterns"),
         "chunk": Param(30, type="integer", minimum=1, description="days of one Spark application"),
         "only_stale": Param(False, type="boolean", description="leave out days that were never computed"),
     },

@@ -5,7 +5,7 @@ from typing import Any
 
 from airflow.sdk import DAG, Metadata, task
 
-from chainlake.airflow import tasks
+from chainlake.airflow import page, tasks
 from chainlake.airflow.dag import STEP_TIMEOUT, daily, events, this_day, this_run
 from chainlake.airflow.names import SPARK_POOL, source_names
 from chainlake.paths import Home
@@ -13,12 +13,14 @@ from chainlake.paths import Home
 
 def ingest_dag(source: str) -> DAG:
     """The DAG of one source."""
-    with daily(f"ingest_{source}", f"Landing files of {source} to events", source, max_active_runs=1) as dag:
+    description = f"Landing files of {source} to events"
+    with daily("ingest", source, description, page.ingest_page(source), max_active_runs=1) as dag:
 
         @task(pool=SPARK_POOL, execution_timeout=STEP_TIMEOUT, outlets=[events(source)])
         def ingest() -> Generator[Metadata, None, dict[str, Any]]:
-            result = tasks.run_step("ingest", source, this_day(), run_id=this_run())
-            yield Metadata(events(source), result)
+            days = this_day()
+            result = tasks.run_step("ingest", source, days, run_id=this_run())
+            yield Metadata(events(source), {"day": str(days.start), "run": result})
             return result
 
         ingest()

@@ -7,13 +7,21 @@ The daily DAGs look a week back; ``python -m jobs status --state stale`` lists w
 from airflow.sdk import Param
 
 from chainlake.airflow.dag import ranged
+from chainlake.airflow.names import source_names
 from chainlake.airflow.ranges import restate_lines
+from chainlake.paths import Home
 
 restate_stale = ranged(
     "restate_stale",
     "Stale and failed days of all ages",
     {
-        "sources": Param([], type="array", items={"type": "string"}, description="names; none: all"),
+        "sources": Param(
+            [],
+            type="array",
+            items={"type": "string"},
+            examples=source_names(Home.from_env()),
+            description="which ones; none: all",
+        ),
         "chunk": Param(30, type="integer", minimum=1, description="days of one Spark application"),
     },
     restate_lines,

@@ -1,4 +1,4 @@
-"""``models.changes``, ``models.metrics``, ``models.state``, ``alerts.threshold``: what the monitors publish."""
+"""What the monitors publish: a table of findings for each kind, and ``models.metrics`` and ``models.state`` of all."""
 
 from __future__ import annotations
 
@@ -48,6 +48,7 @@ CHANGES = Table(
         Check("kind_known", "kind IN (" + ", ".join(f"'{kind}'" for kind in KINDS) + ")"),
         Check("event_date_is_day_of_ts", "event_date = to_date(ts)"),
     ),
+    day_column="event_date",
 )
 
 ALERT_KINDS = ("below", "recovered")
@@ -69,6 +70,117 @@ ALERTS = Table(
     ),
     key=("monitor", "ts"),
     checks=(Check("kind_known", "kind IN (" + ", ".join(f"'{kind}'" for kind in ALERT_KINDS) + ")"),),
+    day_column="ts",
+)
+
+ZONE_KINDS = ("design", "balanced", "outside", "inside")
+
+#: An array of a node, the share of its past vectors that lies in its zone, and the zone's levels, facet by facet.
+ZONES = pa.list_(
+    pa.field(
+        "element",
+        pa.struct(
+            [
+                pa.field("node", pa.string()),
+                pa.field("coverage", pa.float64()),
+                pa.field("levels", pa.list_(pa.field("element", pa.float64()))),
+            ]
+        ),
+    )
+)
+
+ZONE_EVENTS = Table(
+    schema="models",
+    name="zone_events",
+    comment="Every round at which nodes left their safe zones, the mean left or entered the region, or zones were set.",
+    columns=(
+        Column("model", pa.string(), "Name of the monitor.", False),
+        Column("group_id", pa.string(), "Independent monitor of the same kind, empty if there is just one.", False),
+        Column("ts", TIMESTAMP, "Start of the round.", False),
+        Column(
+            "kind",
+            pa.string(),
+            "design: zones set by history; balanced: some nodes were outside their zones, the mean inside the region; "
+            "outside, inside: the mean has left the region, or is back.",
+            False,
+        ),
+        Column("round", pa.int64(), "Number of the round within its UTC day, from 0, unused ones included.", False),
+        Column("violators", pa.list_(pa.field("element", pa.string())), "Nodes outside their zones."),
+        Column("collected", pa.int64(), "Nodes whose vector the coordinator had in that round; null for a design."),
+        Column("facets", pa.list_(pa.field("element", pa.string())), "Facets that some node's zone ends at before it."),
+        Column("excess", pa.float64(), "Farthest of them beyond its zone's level, in the unit of the facet's value."),
+        Column("mean", COEFFICIENTS, "Mean of all nodes' vectors in that round; null for a design."),
+        Column("zones", ZONES, "Zones set in that round; coverage for a design only."),
+        Column("event_date", pa.date32(), "UTC day of ts.", False),
+    ),
+    key=("model", "group_id", "ts", "kind"),
+    checks=(
+        Check("kind_known", "kind IN (" + ", ".join(f"'{kind}'" for kind in ZONE_KINDS) + ")"),
+        Check("event_date_is_day_of_ts", "event_date = to_date(ts)"),
+    ),
+    day_column="event_date",
+)
+
+LEARNER_KINDS = ("sync", "balanced", "day")
+
+LEARNERS = Table(
+    schema="models",
+    name="learners",
+    comment="Learners of shared models whenever they were brought together, and at the end of each day.",
+    columns=(
+        Column("model", pa.string(), "Name of the model.", False),
+        Column("group_id", pa.string(), "Independent model of the same kind, empty if there is just one.", False),
+        Column("ts", TIMESTAMP, "Start of the round; of a day's row, of its last round.", False),
+        Column(
+            "kind",
+            pa.string(),
+            "sync: all go on with the mean of all; balanced: some with the mean of these; day: sums of the day.",
+            False,
+        ),
+        Column("learner", pa.string(), "The node.", False),
+        Column("round", pa.int64(), "Number of the round within its UTC day, from 0, unused ones included.", False),
+        Column("violator", pa.bool_(), "Whether it was further than the radius from the reference; null for a day."),
+        Column("weights", COEFFICIENTS, "Its weights after the round."),
+        Column("divergence", pa.float64(), "Mean distance of all learners from their mean after the round."),
+        Column("rounds", pa.int64(), "Rounds of the day."),
+        Column("loss", pa.float64(), "Sum of its losses on the day, each before it learnt from the example."),
+        Column("loss_alone", pa.float64(), "The same of a learner that never shares."),
+        Column("loss_static", pa.float64(), "The same of a learner that shares plainly, at every check."),
+        Column("errors", pa.int64(), "Predictions of the day more than 1 off, or of the other sign (logistic)."),
+        Column("event_date", pa.date32(), "UTC day of ts.", False),
+    ),
+    key=("model", "group_id", "ts", "kind", "learner"),
+    checks=(
+        Check("kind_known", "kind IN (" + ", ".join(f"'{kind}'" for kind in LEARNER_KINDS) + ")"),
+        Check("event_date_is_day_of_ts", "event_date = to_date(ts)"),
+    ),
+    day_column="event_date",
+)
+
+FAULT_SCORES = Table(
+    schema="models",
+    name="fault_scores",
+    comment="Per day and machine: how far it behaves unlike the others, and in which counters.",
+    columns=(
+        Column("model", pa.string(), "Name of the model.", False),
+        Column("group_id", pa.string(), "Independent model of the same kind, empty if there is just one.", False),
+        Column("day", pa.date32(), "UTC day, at whose end the window ends.", False),
+        Column("machine", pa.string(), "The node.", False),
+        Column("rounds", pa.int64(), "Rounds of the window.", False),
+        Column("v_norm", pa.float64(), "Length of its mean direction away from the others, 0 to 1.", False),
+        Column("gamma", pa.float64(), "How far that is above the mean of all machines; 0 if it is not.", False),
+        Column(
+            "p", pa.float64(), "Bound of the chance of such a gamma in a machine like the others; may exceed 1.", False
+        ),
+        Column("flagged", pa.bool_(), "Whether p is below the model's alpha.", False),
+        Column("first_flagged", TIMESTAMP, "First round of the day at whose end the window flags it; null: none."),
+        Column("top_counters", COEFFICIENTS, "Its largest components of that direction; a sign says above or below."),
+        Column("p_sketch", pa.float64(), "p by the sketch of the counters, if the model has one."),
+        Column("resyncs", pa.int64(), "How often on the day it was the first to leave a zone of a counter's variance."),
+    ),
+    key=("model", "group_id", "day", "machine"),
+    checks=(Check("p_not_negative", "p >= 0"),),
+    day_column="day",
 )
 
 METRICS = Table(
@@ -76,30 +188,55 @@ METRICS = Table(
     name="metrics",
     comment="Per model, group and day: what the monitor did, would have sent, and how well the model fits.",
     columns=(
-        Column("model", pa.string(), "Name of the model or threshold monitor.", False),
+        Column("model", pa.string(), "Name of the model or monitor.", False),
         Column("group_id", pa.string(), "Independent model of the same kind, empty if there is just one.", False),
         Column("day", pa.date32(), "UTC day.", False),
         Column("rounds", pa.int64(), "Rounds used.", False),
         Column("rounds_skipped", pa.int64(), "Round slots of the day not used: nodes or values missing.", False),
-        Column("syncs", pa.int64(), "Syncs of the local detector, the first one excluded."),
-        Column("changes", pa.int64(), "Changes found by the exact detector."),
-        Column("reports_up", pa.int64(), "Violation reports sent by nodes; of a threshold monitor all values sent."),
-        Column("polls_down", pa.int64(), "Polls sent to nodes; of a threshold monitor questions and thresholds sent."),
+        Column(
+            "syncs",
+            pa.int64(),
+            "Syncs of the local detector, the first one excluded; of learners and of variance zones all, of safe zones "
+            "rounds in which some node left its zone.",
+        ),
+        Column(
+            "changes",
+            pa.int64(),
+            "Changes found by the exact detector; of safe zones crossings of the region's border, of learners full "
+            "syncs, of latent faults machines flagged.",
+        ),
+        Column(
+            "reports_up",
+            pa.int64(),
+            "Violation reports sent by nodes; of all other kinds whatever nodes sent.",
+        ),
+        Column(
+            "polls_down",
+            pa.int64(),
+            "Polls sent to nodes; of all other kinds whatever they were sent.",
+        ),
         Column("normalized_up", pa.float64(), "Messages up per node and round."),
         Column("normalized_all", pa.float64(), "Messages in both directions per node and round."),
         Column("bytes", pa.int64(), "Bytes sent in both directions."),
         Column(
             "max_error",
             pa.float64(),
-            "Largest distance between exact and reference model after a round, in the unit of eps.",
+            "Largest distance between exact and reference model after a round, in the unit of eps; of learners their "
+            "largest divergence after a check.",
         ),
         Column("per_T", pa.int64(), "Largest period, in rounds, whose periodic updates keep max_error."),
         Column("per_T_mono", pa.int64(), "Largest period, in rounds, up to which all periods keep max_error."),
         Column("carried_share", pa.float64(), "Share of (node, round) values that were carried forward, 0 to 1."),
-        Column("r2", pa.float64(), "R squared of the exact windowed model over the day's rounds, at most 1."),
+        Column(
+            "r2",
+            pa.float64(),
+            "R squared of the exact windowed model over the day's rounds, at most 1; of latent faults that of the "
+            "sketch's scores.",
+        ),
     ),
     key=("model", "group_id", "day"),
     checks=(Check("rounds_positive", "rounds > 0"), Check("skipped_not_negative", "rounds_skipped >= 0")),
+    day_column="day",
 )
 
 STATE = Table(
@@ -119,4 +256,11 @@ STATE = Table(
         Column("state", pa.string(), "State as JSON, documented in docs/model-change.md.", False),
     ),
     key=("model", "group_id", "day"),
+    day_column="day",
 )
+
+#: The tables of findings, one for each kind, in the order in which tables are locked; the first column of each key says
+#: whose a row is.
+FINDINGS = (ALERTS, CHANGES, FAULT_SCORES, LEARNERS, ZONE_EVENTS)
+#: All tables that hold rows of several models, in that order.
+SHARED = (*FINDINGS, METRICS, STATE)

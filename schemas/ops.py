@@ -158,6 +158,16 @@ PLANS = _log(
         pa.float64(),
         "Evaluations beyond those of the best order in hindsight, as a share, on a sample; null if not sampled.",
     ),
+    Column("strategy", pa.string(), "Of a ranked pattern: how its best matches were found, A, B or C, or several."),
+    Column("why_not", pa.string(), "Of a ranked pattern: why others were not allowed, one phrase for each."),
+    Column("partial", pa.int64(), "Of a ranked pattern: partial matches that were made, as far as they are counted."),
+    Column("bounds", pa.int64(), "Of a ranked pattern: bounds that were compared with what a list asked for."),
+    Column("pruned", pa.int64(), "Of a ranked pattern: partial and whole matches that were left out by a bound."),
+    Column("scored", pa.int64(), "Of a ranked pattern: whole matches that were scored."),
+    Column("pair_evals", pa.int64(), "Pairs that functions of pairs were called with."),
+    Column("pair_memo_hits", pa.int64(), "Pairs that were asked for again, and known."),
+    Column("replication", pa.float64(), "How often an event was looked at by tasks, on average."),
+    Column("longest_task", pa.float64(), "Seconds of the longest task over those of the median one."),
 )
 
 ALL = {table.name: table for table in (FILES, WAITING_FILES, EVENT_DAYS, RATES, INTERVALS, RUNS, PLANS)}

@@ -135,7 +135,18 @@ class RunRow(_Set):
     engine: NotRequired[str | None]
 
 
-class PlanRow(_Set):
+class BestCounts(TypedDict):
+    """Of a row of ``ops.plans``, how the best matches of a ranked pattern were found."""
+
+    strategy: NotRequired[str | None]
+    why_not: NotRequired[str | None]
+    partial: NotRequired[int | None]
+    bounds: NotRequired[int | None]
+    pruned: NotRequired[int | None]
+    scored: NotRequired[int | None]
+
+
+class PlanRow(_Set, BestCounts):
     """A row of ``ops.plans``."""
 
     definition: str
@@ -148,3 +159,7 @@ class PlanRow(_Set):
     evaluations_neg: NotRequired[int | None]
     matches: NotRequired[int | None]
     regret: NotRequired[float | None]
+    pair_evals: NotRequired[int | None]
+    pair_memo_hits: NotRequired[int | None]
+    replication: NotRequired[float | None]
+    longest_task: NotRequired[float | None]

@@ -38,10 +38,11 @@ def pytest_configure() -> None:
 _SECONDS = {"spark": 6.0, "airflow": 5.0, "slow": 1.0}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Name the costs: ``spark`` for whatever starts a JVM, ``airflow`` for what needs Airflow's database or a DAG.
 
-    The files that take longest come first: whoever runs out of work then waits for a short one.
+    What ``make spark-proof`` alone runs is left out. The files that take longest come first: whoever runs out of work
+    then waits for a short one.
     """
     tests: dict[Path, list[float]] = {}
     met: Counter[str] = Counter()
@@ -57,9 +58,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("airflow")
         seconds = max((taken for mark, taken in _SECONDS.items() if item.get_closest_marker(mark)), default=0.1)
         tests.setdefault(item.path, []).append(seconds)
+    if left := [item for item in items if _is_for_the_proof(item)]:
+        config.hook.pytest_deselected(items=left)
+        items[:] = [item for item in items if not _is_for_the_proof(item)]
     # A single test on Spark may take minutes, so its file comes before any of those without.
     cost = {path: (max(seconds), sum(seconds)) for path, seconds in tests.items()}
     items.sort(key=lambda item: cost[item.path], reverse=True)
+
+
+def _is_for_the_proof(item: pytest.Item) -> bool:
+    """Whether Spark does this test in ``make spark-proof`` alone, where all do that are marked ``on_spark``."""
+    chosen = item.get_closest_marker("on_spark")
+    if chosen is None or os.environ.get("CHAINLAKE_ALL_SPARK") or item.get_closest_marker("spark") is None:
+        return False
+    return item.name.partition("[")[2].removesuffix("]") not in chosen.args
 
 
 @pytest.hookimpl(trylast=True)

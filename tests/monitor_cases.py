@@ -12,13 +12,15 @@ import numpy as np
 from chainlake.model_change.detectors.constraints import EVALUATORS, Reference, violates
 from chainlake.model_change.detectors.periodic import best_periods, errors_by_period
 from chainlake.model_change.detectors.threshold import ThresholdMonitor
+from chainlake.model_change.faults.sign import Scores, directions
+from chainlake.model_change.faults.variance import tangent
 from chainlake.model_change.kernel import Kernel
+from chainlake.model_change.learning.learners import Shared, divergence
 from chainlake.model_change.rounds.carry import fill
 from chainlake.model_change.statistics.basis import Basis
 from chainlake.model_change.statistics.records import Settings, Trace
 from chainlake.model_change.statistics.statistics import Moments, norm, solve, window_constant
-
-_NOT_YET = ("variance_zone", "sign_test", "dynamic_sync", "box_zones")
+from chainlake.model_change.zones.region import average_of_boxes, box_region, support_of_box, supports_fit
 
 
 def _printed_infinite(ref: Reference, d_a: np.ndarray, d_c: np.ndarray, eps: float) -> tuple[np.ndarray, np.ndarray]:
@@ -29,7 +31,7 @@ def _printed_infinite(ref: Reference, d_a: np.ndarray, d_c: np.ndarray, eps: flo
 
 def run_monitor_case(case: dict[str, Any], tolerance: dict[str, Any]) -> list[str] | None:
     """Differences between a case and what the product does: empty if equal, None if not supported yet."""
-    if case["kind"] in _NOT_YET or case["kind"] not in _KINDS:
+    if case["kind"] not in _KINDS:
         return None
     check = _Check(1e-5 if case["id"] == "traffic-quartic" else tolerance["rtol"], tolerance["atol"])
     _KINDS[case["kind"]](case, check)
@@ -259,7 +261,72 @@ def _threshold(case: dict[str, Any], check: _Check) -> None:
     check.same("below", monitor.below, expect["below"])
 
 
+def _variance_zone(case: dict[str, Any], check: _Check) -> None:
+    p, expect = case["params"], case["expect"]
+    plane = tangent(p["mu"], p["lam"], p["H"])
+    found = {"p": plane.at, "lambda_p": plane.square, "slope": plane.slope, "intercept": plane.intercept}
+    for name, wanted in expect.items():
+        check.same(name, found[name], wanted)
+
+
+def _sign_test(case: dict[str, Any], check: _Check) -> None:
+    x, expect = np.array(case["X"], dtype=float), case["expect"]
+    scores = Scores.of(directions(x).mean(axis=0), len(x))
+    flagged = np.flatnonzero(scores.p < case["params"]["alpha"]).tolist()
+    found = {"v_norm": scores.size.tolist(), "p": scores.p.tolist(), "flagged": flagged}
+    for name, wanted in expect.items():
+        check.same(name, found[name], wanted)
+
+
+def _dynamic_sync(case: dict[str, Any], check: _Check) -> None:
+    expect, rho = case["expect"], case["params"]["rho"]
+    weights = np.array(case["w0"])
+    shared, up, down = Shared(weights, np.zeros(weights.shape[1])), 0, 0
+    events = []
+    for at, step in enumerate(case["steps"]):
+        shared.weights = shared.weights + np.array(step)
+        sync = shared.check(rho) if at % case["params"]["b"] == case["params"]["b"] - 1 else None
+        if sync is not None:
+            up, down = up + sync.up, down + sync.down
+            events.append({"round": at, "violators": list(sync.violators), "balanced": list(sync.balanced),
+                           "full": sync.full, "model": sync.model.tolist(), "divergence": sync.divergence})  # fmt: skip
+        if divergence(shared.weights) > rho:
+            check.differences.append(f"round {at}: the learners are further apart than the radius")
+    check.same("number of events", len(events), len(expect["events"]))
+    for found, wanted in zip(events, expect["events"], strict=False):
+        for name, value in wanted.items():
+            check.same(f"round {found['round']} {name}", found[name], value)
+    check.same("models", shared.weights.tolist(), expect["models"])
+    check.same("reference", shared.reference.tolist(), expect["reference"])
+    check.same("counter", shared.violations, expect["counter"])
+    check.same("up", up, expect["up"])
+    check.same("down", down, expect["down"])
+
+
+def _box_zones(case: dict[str, Any], check: _Check) -> None:
+    p, expect = case["params"], case["expect"]
+    region = box_region([tuple(one) for one in p["C"]], ["x", "y"])
+    normals = np.array(region.normals)
+    supports = np.array([[support_of_box(box, normal) for normal in normals] for box in p["S"]])
+    check.same("minkowski_average", average_of_boxes(p["S"]).tolist(), expect["minkowski_average"])
+    check.same("inside", supports_fit(region, supports), expect["inside"])
+
+    def covered(box: list[list[float]], zone: np.ndarray) -> float:
+        """Share of a box that lies in a zone with the region's normals: low and high of each axis in turn."""
+        sides = [(low, high, -zone[2 * j], zone[2 * j + 1]) for j, (low, high) in enumerate(box)]
+        return float(np.prod([max(0.0, min(b, d) - max(a, c)) / (b - a) for a, b, c, d in sides]))
+
+    own = [covered(box, levels) for box, levels in zip(p["S"], supports, strict=True)]
+    common = [covered(box, region.limits) for box in p["S"]]
+    check.same("coverage_hgm", float(np.prod(own)), expect["coverage_hgm"])
+    check.same("coverage_common", float(np.prod(common)), expect["coverage_common"])
+
+
 _KINDS = {
+    "variance_zone": _variance_zone,
+    "sign_test": _sign_test,
+    "dynamic_sync": _dynamic_sync,
+    "box_zones": _box_zones,
     "monitor": _monitor,
     "constraint_values": _constraint_values,
     "combine": _combine,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from chainlake.errors import InfrastructureError
 
@@ -29,28 +29,10 @@ def _folder(variable: str, default: Path) -> Path:
     return Path(os.environ.get(variable) or default).expanduser().absolute()
 
 
-def _is_folder(path: str) -> bool:
-    if "://" not in path:
-        return os.path.isdir(path)
-    from pyarrow import fs
-
-    system, inside = fs.FileSystem.from_uri(path)
-    return bool(system.get_file_info(inside).type == fs.FileType.Directory)
-
-
-def folders(path: str) -> list[str]:
-    """Names of the folders in the folder ``path``, which may be a URI; none if there is no such folder."""
-    if "://" not in path:
-        try:
-            with os.scandir(path) as entries:
-                return sorted(entry.name for entry in entries if entry.is_dir())
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-    from pyarrow import fs
-
-    system, inside = fs.FileSystem.from_uri(path)
-    found: list[Any] = system.get_file_info(fs.FileSelector(inside, allow_not_found=True))
-    return sorted(entry.base_name for entry in found if entry.type == fs.FileType.Directory)
+def _lake(root: Path) -> str:
+    """Where the tables lie; ``s3a``, as Hadoop says it, is ``s3``."""
+    place = os.environ.get("CHAINLAKE_LAKE") or str(root / "lake")
+    return re.sub("^s3[an]://", "s3://", place).rstrip("/")
 
 
 @dataclass(frozen=True)
@@ -59,7 +41,8 @@ class Home:
 
     Args:
         root: ``CHAINLAKE_HOME``, default ``.chainlake`` in the project folder.
-        lake: URI or path of the Delta tables; ``CHAINLAKE_LAKE``, default ``<root>/lake``.
+        lake: path of the Delta tables, in a folder or in an object store (``s3://bucket/prefix``);
+            ``CHAINLAKE_LAKE``, default ``<root>/lake``.
         config: folder with ``sources/``, ``patterns/`` and ``models/``; ``CHAINLAKE_CONFIG``, default ``dags/config``.
         cache: downloaded JARs and other things a later run uses; ``CHAINLAKE_CACHE``, default ``~/.cache/chainlake``.
     """
@@ -82,7 +65,7 @@ class Home:
             raise NoFolder.of(there, root)
         return cls(
             root=root,
-            lake=os.environ.get("CHAINLAKE_LAKE") or str(root / "lake"),
+            lake=_lake(root),
             config=_folder("CHAINLAKE_CONFIG", PROJECT / "dags" / "config"),
             cache=_folder("CHAINLAKE_CACHE", Path.home() / ".cache" / "chainlake"),
         )
@@ -95,13 +78,13 @@ class Home:
         """Path or URI of the Delta table ``schema.name``.
 
         A later version of a match table, named ``p/v2``, lies beside the tables and inside none, since a clean-up of a
-        table takes all files in its folder for the table's own. In lakes of older releases it lies in the folder of the
-        first version until it is moved (``chainlake.lake.commits.places``).
+        table takes all files in its folder for the table's own. On a disk, in lakes of older releases, it lies in the
+        folder of the first version until it is moved (``chainlake.lake.commits.places``).
         """
         if "/" not in name:
             return f"{self.lake}/{schema}/{name}"
         beside, nested = f"{self.lake}/{schema}-next/{name}", self.nested_table(schema, name)
-        return nested if _is_folder(f"{nested}/_delta_log") and not _is_folder(beside) else beside
+        return nested if os.path.isdir(f"{nested}/_delta_log") and not os.path.isdir(beside) else beside
 
     def nested_table(self, schema: str, name: str) -> str:
         """Where older releases put a later version of a match table: in the folder of the first."""
@@ -113,13 +96,14 @@ class Home:
 
     @property
     def staging(self) -> str:
-        """The folder under which attempts stage their output, each in one of its own: inside the lake.
+        """The folder under which attempts stage their output, each in one of its own: inside the lake."""
+        return f"{self.lake.rstrip('/')}/chainlake-staging"
 
-        For a lake in a store it lies in the home: tasks write files and read them again, and every worker must have it
-        under the same path.
-        """
-        place = str(self.root) if "://" in self.lake else self.lake.rstrip("/")
-        return f"{place}/chainlake-staging"
+    @property
+    def damaged(self) -> str:
+        """The folder of damaged files that were taken out of their tables: in the home, or beside tables in a store."""
+        local = os.path.isdir(self.lake) or "://" not in self.lake
+        return str(self.root / "damaged") if local else f"{self.lake}/chainlake-damaged"
 
     @property
     def docs(self) -> Path:
@@ -144,9 +128,7 @@ class Home:
     @property
     def unused(self) -> list[Path]:
         """Folders that older releases used and swept, whoever's they were; nothing is written or removed there now."""
-        old = [self.root / "tmp"]
-        if "://" not in self.lake:
-            old.append(Path(self.lake.rstrip("/")).parent / "staging")
+        old = [self.root / "tmp", Path(self.lake.rstrip("/")).parent / "staging"]
         return [path for path in old if path.is_dir()]
 
     @property

@@ -209,3 +209,46 @@ def test_keys_of_models_are_the_texts_that_were_typed() -> None:
     nodes = config.groups[""]
     assert [node.name for node in nodes] == ["ON", "007", "1.50", "12:30", "NO"]
     assert nodes[-1].keys == ("1e3", "0x1F")
+
+
+#: What somebody may type, where it is told (line, column), and words of the message and its hint.
+TYPED = {
+    "a tab": ("a:\n\tb: 1\n", (2, 1), "a tab is among the blanks", "blanks only"),
+    "a tab after blanks": ("a:\n  b: 1\n  \tc: 2\n", (3, 3), "a tab is among the blanks", "blanks only"),
+    "a tab in a list": ("a:\n  - 1\n\t- 2\n", (3, 1), "a tab is among the blanks", "blanks only"),
+    "indented too far": ("a: 1\n  b: 2\n", (2, 3), "indented deeper than line 1", "column 1"),
+    "over a comment": ("a: 1\n# c\n\n  b: 2\n", (4, 3), "indented deeper than line 1", "column 1"),
+    "indented between": ("a:\n    b: 1\n  c: 2\n", (3, 3), "begins in column 3", "here 1 or 5"),
+    "no item": ("a:\n  - x: 1\n   y: 2\n", (3, 4), "no item of the list that begins in line 2", "column 3"),
+    "a colon in a text": ("d: what it means: this\n", (1, 17), "needs quotes", "single quotes"),
+    "no colon": ("a: 1\nbcd\ne: 2\n", (2, 1), "no 'key: value'", "Write 'key: value'"),
+    "no blank": ("a: 1\nb:2\nc: 3\n", (2, 1), "no 'key: value'", "a blank after the colon"),
+    "no blank above": ("a:1\nb: 2\n", (1, 1), "no 'key: value'", "a blank after the colon"),
+    "an open list": ("a: [1, 2\nb: 3\n", (1, 4), "the [ has no ]", "before line 2"),
+    "an open list at the end": ("a: [1, 2", (1, 4), "the [ has no ]", "Close it."),
+    "an open map": ("a: {b: 1, c: 2\n\nd: [3]\n", (1, 4), "the { has no }", "before line 3"),
+    "no comma": ("b: {x: 1 y: 2}\n", (1, 11), "a comma or } is missing", "column 4"),
+    "an open quote": ("a: 1\nb: 'it\nc: 1\n", (2, 4), "the quote that begins here", "twice"),
+    "a quote in quotes": ("a: 'don't'\nb: 1\n", (1, 9), "follows the text in quotes", "twice"),
+    "a backslash": ('path: "(\\d+)"\n', (1, 9), "a backslash in double quotes", "single quotes"),
+    "a star": ("glob: *.csv\n", (1, 7), "must not begin with *", "single quotes"),
+    "an at": ("a: @x\n", (1, 4), "must not begin with @", "single quotes"),
+    "a list behind a key": ("a: - 1\n", (1, 4), "cannot begin behind its key", "[a, b]"),
+    "a closing sign": ("a: 1\nb: ]\n", (2, 4), "no value before ]", "Quote it"),
+    "a missing value": ("a: [1,,2]\n", (1, 7), "no value before ,", "Quote it"),
+    "no key": (": 1\n", (1, 1), "no key before the colon", ""),
+    "behind a bar": ("a: |x\n", (1, 5), "begins in the next line", "single quotes"),
+    "behind the end": ("a: 1\n...\nb: 2\n", (3, 1), "has ended before this line", "closing sign"),
+    "a per cent": ("%a: 1\nb: 2\n", (1, 1), "must not begin with %", "single quotes"),
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_slips_are_told_in_words_that_are_not_the_parsers(name: str) -> None:
+    text, at, words, hint = TYPED[name]
+    with pytest.raises(YamlProblem) as caught:
+        read_yaml(text)
+    found = caught.value
+    assert (found.line, found.column) == at, found.what
+    assert words in found.what and hint in (found.hint or "")
+    assert not any(word in found.what for word in ("token", "mapping", "scalar", "node", "expected", "context"))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
-from chainlake.cep.search.bounding import cut
+from chainlake.cep.search.bounding import cut, lists
 from chainlake.cep.search.bounding.score import Bound
 from chainlake.cep.search.bounding.strategy import strategies
 from chainlake.errors import UsageError
@@ -50,12 +50,27 @@ def test_worked_cases_by_kernels_that_cut(case: dict[str, Any], at_once: None) -
 def test_strategies_agree_with_the_definition(kind: str, backend: str, first: int, count: int, at_once: None) -> None:
     for seed in range(first, first + count):
         draw = random.Random(seed)
-        query, events = getattr(definition, kind)(draw), definition.events(draw)
+        query, events = cases.random_query(draw, kind)
         assert list(cases.differences_of(seed, query, events, backend)) == []
     assert cases.used["A"] >= count
     assert cases.used["C"] >= count // 2
     assert cases.used["C cut"] >= count // 10
     assert kind == "query" or cases.used["B"] >= 0.9 * count
+    assert kind == "query" or cases.used["part B"] >= count // 4
+    assert cases.used["part C cut"] >= count // 20
+
+
+@pytest.mark.slow
+def test_matches_of_all_days_that_compete_show(at_once: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    begin, shown = lists.Periods.__init__, set()
+    monkeypatch.setattr(lists.Periods, "__init__", lambda self, *given: begin(self, *given[:3]))
+    for seed in range(12):
+        query, events = cases.random_query(random.Random(seed), "sum_query")
+        try:
+            list(cases.differences_of(seed, query, events, "numpy"))
+        except AssertionError as difference:
+            shown.add(difference.args[0][0])
+    assert shown == {"B", "C"}
 
 
 @pytest.mark.parametrize("backend", ["numpy", "compiled"])

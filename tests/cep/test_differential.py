@@ -41,9 +41,10 @@ def orders_of(pattern) -> list[list[str]]:  # type: ignore[no-untyped-def]
     return [list(order) for order in itertools.islice(itertools.permutations(names), 24)]
 
 
-def test_same_matches_as_the_definition_on_five_thousand_random_pairs() -> None:
+def test_same_matches_as_the_definition_on_two_thousand_random_pairs() -> None:
+    """``make fuzz`` goes on with others, as long as it is told to."""
     pairs = with_matches = seed = 0
-    while pairs < 5000:
+    while pairs < 2000:
         pick = Random(f"pairs {seed}")
         seed += 1
         made = query(pick)
@@ -61,10 +62,10 @@ def test_same_matches_as_the_definition_on_five_thousand_random_pairs() -> None:
             assert found == wanted, (seed - 1, text_of(made), order, events)
             pairs += 1
             with_matches += bool(wanted)
-    assert with_matches > 700
+    assert with_matches > 280
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
 @given(queries(), streams(), st.integers(1, 9))
 def test_same_matches_as_the_definition_in_every_order(query: tuple, events: list[dict], block_rows: int) -> None:
     pattern = compiled(query)
@@ -78,7 +79,7 @@ def test_same_matches_as_the_definition_in_every_order(query: tuple, events: lis
         assert canonical(found) == wanted, (text_of(query), order)
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
 @given(queries(), streams(), st.lists(st.integers(-3, 16), min_size=1, max_size=4))
 def test_any_cut_of_history_gives_the_same_union(query: tuple, events: list[dict], cuts: list[int]) -> None:
     pattern = compiled(query)
@@ -96,7 +97,7 @@ def test_any_cut_of_history_gives_the_same_union(query: tuple, events: list[dict
     assert canonical(union) == wanted, (text_of(query), bounds)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=100, deadline=None, suppress_health_check=SLOW)
 @given(queries(), streams())
 def test_evaluations_do_not_depend_on_blocks(query: tuple, events: list[dict]) -> None:
     pattern = compiled(query)
@@ -125,7 +126,7 @@ def test_row_order_never_shows(seed: int) -> None:
     assert canonical([m for b in find(pattern, table) for m in as_dicts(pattern, b, ids)]) == wanted != []
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=150, deadline=None, suppress_health_check=SLOW)
 @given(queries(most=3), streams())
 def test_limits_do_not_depend_on_the_order(query: tuple, events: list[dict]) -> None:
     if compiled(query) is None:

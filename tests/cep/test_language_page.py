@@ -6,14 +6,18 @@ import csv
 import io
 import json
 import re
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import chainlake as cl
 from chainlake.cep import match
+from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.functions import known
+from chainlake.cep.language.source_text import SourceText
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
@@ -51,6 +55,14 @@ def page_events() -> list[dict]:
     ]
 
 
+def functions_of(text: str) -> dict[str, Callable[..., Any]]:
+    """The functions that an example declares, from the page's Python."""
+    code: dict[str, Any] = {}
+    exec("\n".join(block for kind, block in BLOCKS if kind == "python"), code)  # noqa: S102 - the page's own
+    declared = read_front_matter(SourceText(text))[0].functions.values()
+    return {one.name: code[one.function] for one in declared}
+
+
 def test_every_example_has_its_matches() -> None:
     assert len(EXAMPLES) == sum(kind == "matches" for kind, _ in BLOCKS) >= 10
 
@@ -69,7 +81,7 @@ def test_every_construct_has_an_example(construct: str) -> None:
 def test_example(text: str, matches: str) -> None:
     derived = dict(re.findall(r"(\w+): (.*)", next(text for kind, text in BLOCKS if kind == "derived")))
     events = page_events()
-    matches_found = match(text, events, key="door", derived=derived)
+    matches_found = match(text, events, key="door", derived=derived, functions=functions_of(text))
     found = sorted(json.dumps(m, sort_keys=True, default=str) for m in matches_found)
     assert found == sorted(json.dumps(json.loads(line), sort_keys=True) for line in matches.splitlines())
 

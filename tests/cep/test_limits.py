@@ -124,6 +124,24 @@ def test_matches_per_day() -> None:
     assert found.value.key == "matches_per_day"
 
 
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@pytest.mark.parametrize("own", [None, (5, 22)])
+@pytest.mark.parametrize("query", ["A a, B b", "A a, B b, NOT C c", "A a, B* b"])
+def test_matches_are_decided_in_the_span_that_says_their_days(
+    query: str, own: tuple[int, int] | None, backend: str
+) -> None:
+    pattern = compile_pattern(f"PATTERN SEQ({query}) WITHIN 10", strict_units=False)
+    rows = events(*(("AB"[i % 2], 2 * i) for i in range(20)))
+    lo, hi = (0, 99) if own is None else pattern.read_range(*own)
+    table, _ = from_dicts([e for e in rows if lo <= e["ts"] < hi])
+    batches = list(find(pattern, table, own=own, backend=backend))
+    assert batches
+    for batch in batches:
+        first, last = batch.within
+        assert first <= batch.decision_us.min() <= batch.decision_us.max() <= last
+        assert (first >= own[0] and last < own[1]) if own else last - first <= 38
+
+
 KEYED = "---\nlimits: {kleene_members: 3}\n---\nPATTERN SEQ(A* a, B* b) WHERE a.k = b.k WITHIN 100"
 #: Values of a column that conditions take for different, and two that they take for one.
 KEYS = {

@@ -21,14 +21,23 @@ from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.library import from_dicts
 from chainlake.cep.lint.report import lint
-from chainlake.cep.ranking import part as parts
 from chainlake.cep.ranking.best import UNBOUND
 from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import Period
 from chainlake.cep.search import ranked
 from chainlake.errors import DefinitionError, InputError, UsageError
 from tests.cep import ranking_by_definition as definition
-from tests.cep.ranking_cases import case_differences, differences, events_of, from_parts, options_of, runs, text_of
+from tests.cep.ranking_cases import (
+    case_differences,
+    differences,
+    events_of,
+    from_lake,
+    options_of,
+    published,
+    random_query,
+    runs,
+    text_of,
+)
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "topk-cases.json").read_text())["cases"]
 #: So many random queries in each test, and so many tests.
@@ -70,7 +79,7 @@ def test_random_queries_give_what_an_evaluation_by_definition_does(first: int) -
     rows = 0
     for seed in range(first, first + QUERIES):
         draw = random.Random(seed)
-        query, events = definition.query(draw), definition.events(draw)
+        query, events = random_query(draw, "query")
         case = definition.as_case(query)
         wanted = definition.Evaluation(query, events).result()
         rows += len(wanted[0])
@@ -114,9 +123,9 @@ def test_rows_as_good_as_those_kept_already_are_not_dropped(monkeypatch: pytest.
 )
 def test_parts_hold_what_can_be_among_the_best(text: str, rows: list, cuts: list[int], wanted: list) -> None:
     pattern, events = compile_pattern(text, strict_units=False), _events(*rows)
-    part = from_parts(pattern, events, cuts, random.Random(0))
-    found = parts.ranked(pattern.extras.ranking.rule, part).to_pylist()
-    assert [{name: row[name]["event_id"] for name in one} for row, one in zip(found, wanted, strict=True)] == wanted
+    kept = published(pattern, events, cuts, random.Random(0))
+    found, _ = from_lake(pattern, kept, {event["id"]: event["id"] for event in events})
+    assert [row["match"] for row in found] == wanted
 
 
 # ---- what only lists of the engine's own matches can say

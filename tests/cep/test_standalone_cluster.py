@@ -76,6 +76,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@pytest.mark.on_spark()
 def test_two_workers_find_what_one_kernel_finds(tmp_path: Path) -> None:
     use_java()
     port = free_port()

@@ -7,7 +7,7 @@ from chainlake.lake.upkeep import noted
 from chainlake.lake.upkeep.check_published import check_matches, check_models
 from chainlake.lake.upkeep.check_table import look_at
 from chainlake.paths import Home
-from chainlake.schemas.models import ALERTS, CHANGES, METRICS, STATE
+from chainlake.schemas.models import SHARED
 
 
 def published_damage(home: Home) -> list[str]:
@@ -16,7 +16,7 @@ def published_damage(home: Home) -> list[str]:
     for name in list_tables(home, "matches"):
         looked = look_at(home, "matches", name)
         found += [*looked.findings, *check_matches(looked, noted.noted_of(home, "matches", name), None)]
-    models = {table.path_name: look_at(home, table.schema, table.name) for table in (ALERTS, CHANGES, METRICS, STATE)}
+    models = {table.path_name: look_at(home, table.schema, table.name) for table in SHARED}
     for looked in models.values():
         found += looked.findings
     found += check_models(models, noted.noted_days(home), None)

@@ -31,6 +31,7 @@ WITHIN 3 min
 """
 
 
+@pytest.mark.on_spark("spark")
 @pytest.mark.parametrize("large", [False, True], ids=["files", "spark"])
 def test_what_spark_leaves_is_whole_and_what_it_damages_is_found(
     stock_home: Home,  # noqa: F811

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chainlake.airflow.broken import BrokenDefinitions, check_definitions
 from chainlake.airflow.names import MAINTENANCE, ON_DEMAND, dag_ids, daily_dag_ids, first_start, monitored_sources
 from chainlake.paths import PROJECT, Home
 
@@ -38,7 +39,7 @@ def test_one_family_per_source(dags: dict[str, Any]) -> None:
 
 def test_runs_are_whole_days_from_schedule_or_backfill(daily: dict[str, Any]) -> None:
     for dag in daily.values():
-        assert type(dag.timetable).__name__ == "CronDataIntervalTimetable", dag.dag_id
+        assert type(dag.timetable).__name__ == "DailyTimetable", dag.dag_id
         assert dag.catchup is False, dag.dag_id
         assert {kind.value for kind in dag.allowed_run_types} == {"scheduled", "backfill"}, dag.dag_id
         assert all(task.retries == 2 for task in dag.tasks), dag.dag_id
@@ -46,6 +47,7 @@ def test_runs_are_whole_days_from_schedule_or_backfill(daily: dict[str, Any]) ->
 
 
 def test_what_is_run_by_hand_can_be_and_asks_for_what_it_needs(dags: dict[str, Any]) -> None:
+    assert "ingest_history" in ON_DEMAND
     for dag_id in ON_DEMAND:
         dag = dags[dag_id]
         assert {kind.value for kind in dag.allowed_run_types} == {"manual"}, dag_id
@@ -56,6 +58,49 @@ def test_what_is_run_by_hand_can_be_and_asks_for_what_it_needs(dags: dict[str, A
     assert params["chunk"] == 30 and params["only_stale"] is False
     with pytest.raises(ValueError, match="start"):
         params.validate()
+
+
+def test_a_run_is_named_by_the_day_that_it_computes(daily: dict[str, Any]) -> None:
+    from airflow.serialization.decoders import decode_timetable
+    from airflow.serialization.encoders import encode_timetable
+    from airflow.timetables.base import DataInterval
+    from airflow.utils.types import DagRunType
+    from pendulum import datetime
+
+    interval = DataInterval(start=datetime(2025, 10, 1), end=datetime(2025, 10, 2))
+    for dag in daily.values():
+        # As the scheduler has it, which reads it from the database.
+        timetable = decode_timetable(encode_timetable(dag.timetable))
+        for kind, name in ((DagRunType.SCHEDULED, "scheduled"), (DagRunType.BACKFILL_JOB, "backfill")):
+            run_id = timetable.generate_run_id(run_type=kind, run_after=interval.end, data_interval=interval)
+            assert run_id == f"{name}__2025-10-01"
+
+
+def test_every_dag_says_what_it_does_and_whose_it_is(dags: dict[str, Any]) -> None:
+    for dag_id, dag in dags.items():
+        assert dag.doc_md and "**Runs**" in dag.doc_md or "**By hand**" in dag.doc_md, dag_id
+        assert "chainlake" in dag.tags and len(dag.tags) > 1, dag_id
+        assert all(task.owner == "chainlake" for task in dag.tasks), dag_id
+    assert "| `shakeout` | a sharp one-minute fall" in dags["detect_stock"].doc_md
+
+
+def test_a_step_publishes_the_tables_of_its_definitions(dags: dict[str, Any]) -> None:
+    (run,) = [task for task in dags["detect_stock"].tasks if task.task_id == "detect"]
+    found = {asset.name: asset.uri for asset in run.outlets}
+    assert found["matches.shakeout"] == "chainlake://matches/shakeout" and "matches.gas_onset" not in found
+    assert [asset.name for asset in run.inlets] == ["events.stock"]
+    (run,) = [task for task in dags["monitor_stock"].tasks if task.task_id == "monitor"]
+    assert [asset.name for asset in run.outlets] == ["models.bac_beta"]
+
+
+def test_what_is_asked_for_by_hand_can_be_picked(dags: dict[str, Any]) -> None:
+    def schema(dag_id: str, name: str) -> dict[str, Any]:
+        return dict(dags[dag_id].params.get_param(name).schema)
+
+    assert "shakeout" in schema("backfill_history", "patterns")["examples"]
+    assert schema("backfill_history", "models")["examples"] == ["bac_beta", "gas_array", "i5n_speed_profile"]
+    assert schema("ingest_history", "source")["enum"] == ["sensor", "stock", "traffic"]
+    assert schema("restate_stale", "sources")["examples"] == ["sensor", "stock", "traffic"]
 
 
 def test_sources_and_models_go_one_day_at_a_time(daily: dict[str, Any]) -> None:
@@ -86,7 +131,7 @@ def test_parsing_imports_nothing_heavy() -> None:
         "import sys\n"
         "from chainlake.airflow import dag, names\n"
         "import dags.ingest, dags.detect, dags.monitor, dags.backfill_history, dags.restate_stale\n"
-        "import dags.maintain_tables\n"
+        "import dags.ingest_history, dags.maintain_tables\n"
         "heavy = {'pyspark', 'delta', 'deltalake', 'pyarrow', 'great_expectations', 'duckdb'}\n"
         "heavy.add('chainlake.definitions.source')\n"
         "print(sorted(heavy & set(sys.modules)))\n"
@@ -110,3 +155,27 @@ def test_a_broken_model_file_hides_no_dag(home: Home, monkeypatch: pytest.Monkey
     assert str(first_start(here, "road")) == "2025-10-01"
     assert dag_ids(here) == [*daily_dag_ids(here), *ON_DEMAND, MAINTENANCE]
     assert daily_dag_ids(here) == ["ingest_bank", "ingest_road", "detect_bank", "detect_road", "monitor_road"]
+
+
+def test_broken_definitions_are_told_until_they_are_mended(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = home.root / "config"
+    for folder in ("sources", "patterns"):
+        (config / folder).mkdir(parents=True)
+    bad = config / "patterns" / "bad.sase"
+    bad.write_text("---\nsource: road\n---\nPATTERN SEQ(Bar a\n")
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(config))
+    here = Home.from_env()
+    with pytest.raises(BrokenDefinitions, match=r"1 definition cannot be used:(.|\n)*bad\.sase") as first:
+        check_definitions(here)
+    # Kept: the loaders are not asked while no file changes.
+    with monkeypatch.context() as patched:
+        patched.setattr("chainlake.airflow.broken._looked_through", lambda home: pytest.fail("looked through again"))
+        with pytest.raises(BrokenDefinitions) as second:
+            check_definitions(here)
+    assert str(second.value) == str(first.value)
+    bad.unlink()
+    check_definitions(here)
+
+
+def test_the_shipped_definitions_can_all_be_used(home: Home) -> None:
+    check_definitions(Home.from_env())

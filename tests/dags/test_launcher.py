@@ -113,7 +113,11 @@ def test_a_dead_scheduler_is_replaced_and_a_killed_launcher_leaves_nothing(
         kept_environment(home)
 
 
-def test_ctrl_c_ends_everything(home: Home, launcher: tuple[subprocess.Popen[bytes], Path]) -> None:
+def test_the_page_is_for_its_user_alone_and_ctrl_c_ends_everything(
+    home: Home, launcher: tuple[subprocess.Popen[bytes], Path]
+) -> None:
+    """In one Airflow, since each takes half a minute of CPU to start."""
+    page_is_for_its_user_alone(home, launcher)
     process, output = launcher
     logs = home.airflow / "logs" / "components"
     # A task that an earlier scheduler left starts as soon as there is one, and needs the API server.
@@ -125,7 +129,7 @@ def test_ctrl_c_ends_everything(home: Home, launcher: tuple[subprocess.Popen[byt
     process.wait(60)
     assert not left(home)
     assert not (home.airflow / "environment.json").exists()
-    assert process.returncode == 130
+    assert process.returncode == 0
     assert output.read_text().strip().splitlines()[-1].startswith("chainlake: stopped; nothing is left running")
     assert "Traceback" not in output.read_text()
     assert time.monotonic() - begin < 60
@@ -161,7 +165,7 @@ def tried_by_others(page: str, database: str, files: list[Path], pids: list[int]
     return {"opened": opened, "shown": shown, "environments": environments, "refused": refused, "asked": asked}
 
 
-def test_the_page_is_for_its_user_alone(home: Home, launcher: tuple[subprocess.Popen[bytes], Path]) -> None:
+def page_is_for_its_user_alone(home: Home, launcher: tuple[subprocess.Popen[bytes], Path]) -> None:
     address = next(word for word in launcher[1].read_text().split() if word.startswith("http://"))
     page = address.partition("/chainlake")[0]
     assert answer(f"{page}/api/v2/dags")[0] == 401

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from chainlake.schemas.page import families, main, type_name
+from chainlake.schemas.documents.page import families, main, type_name
 from chainlake.schemas.table import TIMESTAMP, Column, Table
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from chainlake.cli.main import main
 from chainlake.errors import UsageError
-from chainlake.lake.commits.changes import changes, parse_since
+from chainlake.lake.commits.changes import changes, parse_moment
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.paths import Home
@@ -49,7 +49,7 @@ def test_the_feed_holds_the_differences_and_nothing_else(
     assert fed(home, 2) == []
 
     monkeypatch.setenv("CHAINLAKE_HOME", str(home.root))
-    assert main(["changes", "matches.p", "--since", "1", "--format", "json"]) == 0
+    assert main(["changes", "matches.p", "--since-version", "1", "--format", "json"]) == 0
     out = capsys.readouterr()
     shown = json.loads(out.out)
     assert [(r["change"], int(r["match_id"], 16)) for r in shown] == [w[:2] for w in wanted]
@@ -72,15 +72,25 @@ def small(home: Home) -> Home:
 
 
 def test_since_a_moment(small: Home) -> None:
-    times = [row["at"] for row in changes(small, "matches.p", 0).rows.to_pylist()]
+    times = [row["committed_at"] for row in changes(small, "matches.p", 0).rows.to_pylist()]
     assert fed(small, times[0]) == [("added", 2, 2), ("added", 3, 3)]
     assert fed(small, times[0] - timedelta(milliseconds=1))[0] == ("added", 1, 1)
     assert fed(small, datetime.now(UTC) + timedelta(hours=1)) == []
-    assert parse_since("2025-10-02") == datetime(2025, 10, 2, tzinfo=UTC) and parse_since("7") == 7
-    assert parse_since("2025-10-02T08:00:00+02:00") == datetime(2025, 10, 2, 6, tzinfo=UTC)
-    for text in ("yesterday", "²"):
-        with pytest.raises(UsageError, match="neither a version nor a time"):
-            parse_since(text)
+    assert parse_moment("2025-10-02") == datetime(2025, 10, 2, tzinfo=UTC)
+    assert parse_moment("2025-10-02T08:00:00+02:00") == datetime(2025, 10, 2, 6, tzinfo=UTC)
+    for text in ("yesterday", "7", "²"):
+        with pytest.raises(UsageError, match="no time"):
+            parse_moment(text)
+
+
+def test_the_command_tells_versions_and_commits_apart(small: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--since 2025-10-02`` could be meant for the events of a day: the words of the options leave no doubt."""
+    with pytest.raises(SystemExit) as ended:
+        main(["changes", "matches.p", "--since", "2025-10-02"])
+    assert ended.value.code == 2 and "--since-version, --since-commit" in capsys.readouterr().err
+    assert main(["changes", "matches.p", "--since-commit", "2999-01-01", "--format", "csv"]) == 0
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.startswith("change,version,committed_at,") and rows == []
 
 
 @pytest.mark.few(1)
@@ -99,7 +109,7 @@ def test_more_than_is_kept(small: Home, what: str) -> None:
     for since in (1, datetime(2025, 1, 1, tzinfo=UTC)):
         with pytest.raises(UsageError, match=r"kept from version 3 \(.*Z\) to 3") as caught:
             changes(small, "matches.p", since)
-        assert "--since 2" in str(caught.value.hint)
+        assert "--since-version 2" in str(caught.value.hint)
 
 
 def test_a_compaction_changes_nothing(small: Home) -> None:

@@ -58,7 +58,7 @@ def test_the_table_takes_equal_days_together(shown: Home, capsys: pytest.Capture
         "pattern/mixed 2025-10-03 2025-10-05 2 missing 0 never computed",
         "pattern/mixed 2025-10-05 2025-10-06 1 missing 0 never computed, provisional input",
         "pattern/mixed 2025-10-06 2025-10-07 1 waiting 0 no ingest has passed this day yet",
-        "2 definitions: 6 done, 3 missing, 1 failed, 2 waiting",
+        "2 definitions, days: 6 done, 3 missing, 1 failed, 2 waiting",
         "broken pattern/x",
     ]
 
@@ -121,4 +121,4 @@ def test_an_empty_installation(home: Home, monkeypatch: pytest.MonkeyPatch, caps
     for name in ("sources", "patterns", "models"):
         Path(empty, name).mkdir(parents=True)
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(empty))
-    assert _lines(capsys) == ["0 definitions: no days yet"]
+    assert _lines(capsys) == ["0 definitions, no days yet"]

@@ -199,7 +199,7 @@ def test_a_failed_audit_ends_the_chain_and_the_days_behind_it_wait(lab: Home, mo
     deliver(lab, {8: readings(8, edition=1)})
 
     def broken(*args: Any) -> Verdict:
-        return Verdict({one: "broken" if one == day(8) else None for one in args[4]})
+        return Verdict({one: "broken" if one == day(8) else None for one in args[3]})
 
     with monkeypatch.context() as patch:
         patch.setattr(monitor_run, "audit_models", broken)
@@ -299,7 +299,7 @@ def test_the_verbs_mark_what_is_an_estimate(
     (line,) = (line for line in lines if "following" in line and line.startswith("model/slope"))
     assert line.split()[1:5] == [str(day(9)), str(day(13)), "4", "following"]
     assert "2025-03-09 before it is stale; it may turn out to be unaffected" in line
-    assert "1 definition: 7 done, 1 stale, 4 following" in lines
+    assert "1 definition, days: 7 done, 1 stale, 4 following" in lines
     assert main(["plan", str(ALL.start), str(ALL.end)]) == 0
     out = capsys.readouterr().out
     assert "1 stale, at most 4 following (estimate)" in out

@@ -36,6 +36,7 @@ from chainlake.quality import Verdict
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.models import CHANGES, METRICS, STATE
+from tests.model_change.companions import COMPANIONS
 from tests.steps.history import MODEL, SOURCE, day, deliver
 
 pytestmark = pytest.mark.slow
@@ -247,14 +248,14 @@ def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp
 
     # Days 3 and 4 go on from the state of day 2, and the audit of day 4 fails.
     monkeypatch.setattr(
-        monitor_run, "audit_models", lambda *a: Verdict({d: "broken" if d == day(4) else None for d in a[4]})
+        monitor_run, "audit_models", lambda *a: Verdict({d: "broken" if d == day(4) else None for d in a[3]})
     )
     deliver(lab, {3: kept[3], 4: readings(4, seed=8)})
     with pytest.raises(AuditFailed, match="first 2025-03-05: broken"):
         monitor(lab, "lab", Days(day(4), day(5)), run_id="r3")
     assert states(lab) == "dddf"
     assert {row["day"] for row in published(lab)["metrics"]} == {day(i) for i in range(1, 4)}
-    monkeypatch.setattr(monitor_run, "audit_models", lambda *a: Verdict.passed(a[4]))
+    monkeypatch.setattr(monitor_run, "audit_models", lambda *a: Verdict.passed(a[3]))
 
     # Days 1 and 4 are corrected, so the days between may be affected; the cache is lost besides, and day 5 arrives.
     deliver(lab, {1: kept[1], 4: kept[4], 5: kept[5]})
@@ -329,6 +330,7 @@ MANY = {
     + "where: sensor = 'a' OR Hour(ts, 'Asia/Tokyo') >= 6 AND y < 3\n",
     "low": "kind: threshold\nsource: lab\nstart: 2025-03-02\nnodes: [a, b]\nvalue: x\nthreshold: 0.1\n"
     "round: {length: 1 h}\n",
+    **COMPANIONS,
 }
 
 
@@ -374,8 +376,7 @@ def test_models_give_the_same_however_they_are_packed(lab, computed, monkeypatch
     assert len(of["slope"].states) == 4 * 3 and len(of["mean"].states) == 2
     for name, one in of.items():
         whole = library(one.item.model.config, [row for mine in rows.values() for row in mine], key="sensor")
-        wanted = whole.alerts if name == "low" else whole.changes
-        assert plain(one)[:2] == tuple(sorted(rows.to_pylist(), key=str) for rows in (wanted, whole.metrics)), name
+        assert plain(one)[:2] == tuple(sorted(rows.to_pylist(), key=str) for rows in (whole.found, whole.metrics)), name
         last = {r["group_id"]: r["state"] for r in one.states.to_pylist() if r["day"] == day(3)}
         assert last == whole.state
     # The last day by itself, from the state of the day before; one model's state is of no use, and stops it alone.

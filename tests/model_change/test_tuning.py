@@ -14,6 +14,7 @@ from chainlake.days import Days
 from chainlake.errors import InputError
 from chainlake.model_change import monitor
 from chainlake.model_change.config.model import parse_model
+from chainlake.model_change.days.definitions import kind_of, load_definition
 from chainlake.model_change.days.traces import trace_group
 from chainlake.model_change.days.tuning import sweep
 from chainlake.model_change.rounds.reduce import reduce_rows
@@ -150,10 +151,58 @@ def test_what_is_wrong_is_said(more, code, told, home, monkeypatch, capsys):
     assert told in capsys.readouterr().err
 
 
-def test_a_threshold_monitor_is_refused(home, monkeypatch, capsys):
-    home = lab.make(home, monkeypatch, lab.events(days=1))
-    text = "kind: threshold\nsource: lab\nstart: 2025-03-01\nnodes: [a, b]\nvalue: y\nthreshold: 40\n"
-    (home.config / "models" / "mean.yaml").write_text(text + "round: {length: 10 min}\n")
-    for verb in ("tune", "picture"):
-        assert main([verb, "mean", "2025-03-01", "2025-03-02"]) == 2
-        assert "mean is a threshold monitor" in capsys.readouterr().err
+KINDS = {
+    "mean": ("kind: threshold\nvalue: y\nthreshold: 48\n", "threshold=48,47", "48.0", {"below", "recovered"}),
+    "zones": ("kind: safe_zones\nvalues: [y]\nregion: {box: [[48, null]]}\ndesign: {rounds: 20}\n", "rounds=20,40",
+              "20", {"outside", "inside"}),
+    "learn": ("kind: shared_learning\nresponse: {name: y, expression: y / 50}\n"
+              "features: [{name: p, expression: p / 30}]\n"
+              "learning_rate: 0.1\nsync: {dynamic: 0.1}\n", "radius=0.1,1", "0.1", {"loss", "loss_alone"}),
+    "faults": ("kind: latent_faults\ncounters: [y, p]\nalpha: 0.05\n", "alpha=0.05,0.9", "0.05", {"flagged"}),
+}  # fmt: skip
+
+
+def other_kind(home, monkeypatch, name):
+    """A lake with a model of another kind, over a day."""
+    home = lab.make(home, monkeypatch, lab.events(days=2))
+    text = KINDS[name][0] + "source: lab\nstart: 2025-03-01\nnodes: [a, b, c]\nround: {length: 10 min}\n"
+    (home.config / "models" / f"{name}.yaml").write_text(text)
+    config = load_definition(home.config / "models" / f"{name}.yaml")
+    return config, monitor(config, lab.events(days=2), key="sensor")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS)
+def test_a_setting_of_another_kind_is_tried_and_its_rows_are_drawn(name, home, monkeypatch, capsys, tmp_path):
+    config, whole = other_kind(home, monkeypatch, name)
+    _, trial, own, columns = KINDS[name]
+    assert main(["tune", name, "2025-03-01", "2025-03-03", "--try", trial]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    head = lines[1].split()
+    assert lines[0].endswith(f"is {own}") and columns <= set(head)
+    first = dict(zip(head, lines[2].split(), strict=True))
+    metrics = whole.metrics.to_pylist()
+    assert int(first["rounds"]) == sum(row["rounds"] for row in metrics)
+    if "up" in first:
+        assert int(first["up"]) == sum(row["reports_up"] for row in metrics)
+    for column, value in kind_of(config).told(whole.found.to_pylist()).items():
+        assert float(first[column]) == pytest.approx(value, rel=1e-5)
+    assert len({line.split()[0] for line in lines[2:]} - {head[0]}) == 2
+    out = tmp_path / "drawn.png"
+    assert main(["picture", name, "2025-03-01", "2025-03-03", "--out", str(out)]) == 0
+    assert out.read_bytes()[:4] == b"\x89PNG" and f"{len(whole.found)} rows of" in capsys.readouterr().out
+
+
+def test_what_cannot_be_tried_is_said(home, monkeypatch, capsys):
+    other_kind(home, monkeypatch, "learn")
+    days = ["2025-03-01", "2025-03-03"]
+    for more, told in (
+        (["learn", *days], "learn is of kind shared_learning, of which one of radius, every, learning_rate is tried"),
+        (["learn", *days, "--eps", "3"], "of which one of radius"),
+        (["learn", *days, "--try", "radius=1,-1"], "--try: '-1' is not a number above 0"),
+        (["learn", *days, "--try", "every=0"], "--try: '0' is not a whole number from 1 on"),
+        (["bend", *days, "--try", "eps=1"], "bend is a linear model, of which --eps, --window and --phi are tried"),
+    ):
+        assert main(["tune", *more]) == 2
+        assert told in capsys.readouterr().err
+    assert main(["picture", "learn", *days, "--at", "2025-03-01T10:00"]) == 2

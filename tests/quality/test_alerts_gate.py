@@ -11,7 +11,8 @@ import pytest
 
 from chainlake.paths import Home
 from chainlake.quality import Audit
-from chainlake.quality.gates.alerts import audit_alerts
+from chainlake.quality.gates.alerts import ALERTS_GATE
+from chainlake.quality.gates.models import Gated, audit_models
 from chainlake.schemas.models import ALERTS, METRICS
 
 pytestmark = pytest.mark.slow
@@ -36,7 +37,8 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 def run(audit: Audit, rows: list[dict[str, Any]]) -> Mapping[date, str | None]:
     metrics = {"model": "m", "group_id": "", "rounds": 10, "rounds_skipped": 0, "carried_share": 0.0}
     measured = pa.Table.from_pylist([{**metrics, "day": day} for day in DAYS], schema=METRICS.arrow())
-    return audit_alerts(audit, "m", pa.Table.from_pylist(rows, schema=ALERTS.arrow()), measured, DAYS, 50.0).reasons
+    staged = Gated("m", pa.Table.from_pylist(rows, schema=ALERTS.arrow()), measured, 50.0)
+    return audit_models(audit, ALERTS_GATE, staged, DAYS).reasons
 
 
 def test_good_rows_pass(audit: Audit) -> None:

@@ -54,7 +54,9 @@ def audit(tmp_path_factory: pytest.TempPathFactory) -> Audit:
 def run(
     audit: Audit, changes: list[dict[str, Any]], metrics: list[dict[str, Any]], days: list[date] = DAYS
 ) -> Mapping[date, str | None]:
-    return audit_models(audit, "m", rows_of(CHANGES, changes), rows_of(METRICS, metrics), days, EPS).reasons
+    return audit_models(
+        audit, CHANGES_GATE, Gated("m", rows_of(CHANGES, changes), rows_of(METRICS, metrics), EPS), days
+    ).reasons
 
 
 def test_good_rows_pass(audit: Audit) -> None:
@@ -151,7 +153,7 @@ def test_a_value_that_is_no_number_breaks_what_bounds_it(audit: Audit) -> None:
 
 def test_a_missing_column_fails_every_day(audit: Audit) -> None:
     less = rows_of(METRICS, MEASURED).drop_columns("r2")
-    outcome = audit_models(audit, "m", rows_of(CHANGES, []), less, DAYS, EPS).reasons
+    outcome = audit_models(audit, CHANGES_GATE, Gated("m", rows_of(CHANGES, []), less, EPS), DAYS).reasons
     assert all("the columns are those of models.metrics" in (reason or "") for reason in outcome.values())
 
 

@@ -33,6 +33,7 @@ from chainlake.monitoring.step import monitor
 from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
+from chainlake.schemas.models import FINDINGS
 from tests.check.published import published_damage
 from tests.replay import verbs, world
 from tests.replay.deaths import Deaths, Fate, Injected
@@ -321,10 +322,11 @@ class Simulation:
             there: Counter[tuple[str, date]] = Counter()
             kind = {"matches": "pattern", "episodes": "episodes", "ranked": "ranked"}.get(schema, "model")
             day_column = "scope_start" if kind == "ranked" else "decision_ts"
-            column, extra = ("ts", ["model"]) if kind == "model" else (day_column, [])
+            column, extra = (_DAY_OF[table], ["model"]) if kind == "model" else (day_column, [])
             for row in tables.arrow(self.home, schema, name, columns=[column, *extra]).to_pylist():
                 definition = f"{kind}/{row['model'] if extra else name.partition('/')[0]}"
-                there[definition, row[column].date()] += 1
+                day = row[column]
+                there[definition, day.date() if isinstance(day, datetime) else day] += 1
             for at, count in counts.items():
                 if there[at] != count:
                     raise Broken(f"{table} {at[0]} {at[1]} is noted as done with {count} rows, but has {there[at]}")
@@ -350,6 +352,8 @@ class Simulation:
         texts |= {f"patterns/{name}.sase": world.pattern_text(name, number) for name, number in there.items()}
         if self.model is not None:
             texts[f"models/{world.MODEL}.yaml"] = world.model_text(self.model)
+            name = world.companion(self.seed)
+            texts[f"models/{name}.yaml"] = world.companion_text(name, self.model)
         for name, text in texts.items():
             path = self.home.config / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -360,6 +364,9 @@ class Simulation:
     def _note(self, line: str) -> None:
         self.log.append(line)
 
+
+#: The column of the day of each table of models.
+_DAY_OF = {table.path_name: table.day_column for table in FINDINGS}
 
 _STEPS: dict[str, Callable[[Home, Days, datetime, Ports | None], dict[str, Any]]] = {
     "ingest": lambda home, days, now, ports: ingest(

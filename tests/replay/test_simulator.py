@@ -28,6 +28,7 @@ def test_audits_pass_whatever_happens(home: Home, tmp_path: Path) -> None:
     Simulation(9, tmp_path / "seed", home.cache, light=True, actions=3, audits=True).run()
 
 
+@pytest.mark.on_spark("3")
 @pytest.mark.parametrize("seed", [2, 3, 5, 7])
 def test_any_history_on_spark_ends_in_the_tables_of_one_clean_run(
     spark: SparkSession, home: Home, tmp_path: Path, seed: int

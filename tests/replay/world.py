@@ -156,6 +156,37 @@ MODELS = (
     {"start": FIRST + timedelta(days=2), "window": 5, "eps": 0.4},
 )
 
+_COMPANION = "source: lab\nround: {{length: 4 h, aggregate: mean}}\nstart: {start}\n"
+#: Models of the other kinds, of which every seed that has a model has one; an edit moves to another text.
+COMPANIONS = {
+    "zones": (
+        "kind: safe_zones\nnodes: [k1, k2]\nvalues: [x, y]\nregion: {{box: [[-0.6, 0.6], [null, 1.5]]}}\n"
+        "design: {{rounds: 10, every: 2, method: multipliers}}\n",
+        "kind: safe_zones\nnodes: [k1, k2]\nvalues: [x]\nregion: {{box: [[-0.6, 0.4]]}}\n",
+    ),
+    "learners": (
+        "kind: shared_learning\nnodes: [k1, k2]\nresponse: y\nfeatures: [x]\nlearning_rate: 0.2\n"
+        "sync: {{dynamic: 0.3, every: 2}}\n",
+        "kind: shared_learning\nnodes: [k1, k2]\nresponse: y\nfeatures: [x]\nlearning_rate: 0.2\n"
+        "loss: logistic\nsync: {{static: 3}}\n",
+    ),
+    "faults": (
+        "kind: latent_faults\nnodes: [k1, k2, {{name: both, keys: [k1, k2]}}]\ncounters: [x, y]\nalpha: 0.5\n"
+        "window: {{sliding: 9}}\nnormalise: {{low: 0.6, high: 1.6}}\n",
+        "kind: latent_faults\nnodes: [k1, k2, {{name: both, keys: [k1, k2]}}]\ncounters: [x, y]\nalpha: 0.5\n",
+    ),
+}
+
+
+def companion(seed: int) -> str:
+    """The name of the model of another kind that a seed has."""
+    return sorted(COMPANIONS)[seed % len(COMPANIONS)]
+
+
+def companion_text(name: str, variant: int) -> str:
+    """Its file."""
+    return (_COMPANION + COMPANIONS[name][variant % 2]).format(start=MODELS[variant]["start"])
+
 
 def pattern_text(name: str, variant: int) -> str:
     """A pattern file."""

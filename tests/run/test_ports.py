@@ -19,7 +19,8 @@ from chainlake.run.ports import open_ports
         ("auto", None, "files"),
         ("files", None, "files"),
         ("spark", None, "spark"),
-        ("auto", "s3://bucket/lake", "spark"),
+        ("auto", "s3://bucket/lake", "files"),
+        ("files", "s3://bucket/lake", "files"),
     ],
 )
 def test_the_lake_is_read_by_its_files_where_they_can_be_read(
@@ -34,7 +35,7 @@ def test_the_lake_is_read_by_its_files_where_they_can_be_read(
     ("asked", "lake", "message"),
     [
         ("Files", None, "CHAINLAKE_ENGINE is 'Files'.*auto, files, spark"),
-        ("files", "s3://bucket/lake", "s3://bucket/lake is in an object store"),
+        ("spark", "s3://bucket/lake", "s3://bucket/lake is in an object store.*without regard"),
     ],
 )
 def test_an_engine_that_cannot_be_is_refused(

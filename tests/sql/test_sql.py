@@ -323,3 +323,19 @@ def test_the_query_is_one_statement_of_reading(filled: Home, tmp_path: Any) -> N
     target = tmp_path / "out.csv"
     Lake(filled).query(f"COPY (SELECT a.price FROM matches.rise ORDER BY 1) TO '{target}'")
     assert target.read_text().split() == ["price", "9.0", "10.5"]
+
+
+def test_a_flat_row_per_match(home: Home) -> None:
+    rows = [{"a": event(0, 10.0), "b": [event(1, 9.0), event(2, 8.0)]}, {"a": event(3, 7.0), "b": None}]
+    write_matches(home, "dip", rows)
+    lake = Lake(home)
+    found = lake.query(
+        "SELECT a_price, a_ticker, b_count, b_first_price, b_last_price, b_last_ts FROM matches.dip_flat ORDER BY a_ts"
+    ).fetchall()
+    assert [row[:5] for row in found] == [(10.0, "IBM", 2, 9.0, 8.0), (7.0, "IBM", None, None, None)]
+    assert found[0][5] == T0 + timedelta(minutes=2)
+    described = lake.query("SELECT * FROM matches.dip_flat").description or ()
+    assert [column[0] for column in described][:4] == ["match_id", "decision_ts", "start_ts", "end_ts"]
+    assert len(described) == 4 + 5 + 1 + 2 * 5
+    with pytest.raises(UsageError, match="there is no table matches.dap_flat"):
+        lake.query("SELECT * FROM matches.dap_flat")

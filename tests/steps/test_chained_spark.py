@@ -28,6 +28,7 @@ SPAN = 4
 ALL = Days(day(0), day(SPAN))
 
 
+@pytest.mark.on_spark("spark")
 @pytest.mark.parametrize("engine", ["files", "spark"])
 def test_chained_days_by_spark(spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
     monkeypatch.setenv("CHAINLAKE_ENGINE", engine)

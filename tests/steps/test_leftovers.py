@@ -14,6 +14,7 @@ from chainlake.env.own_folders import MARKER, own_folder
 from chainlake.lake.spark.session import code_archive
 from chainlake.paths import Home
 from chainlake.run.common import staging_folder, sweep_leftovers
+from chainlake.storage.door import storage_of
 
 WEEK_S = 7 * 86_400
 
@@ -99,11 +100,24 @@ def test_staged_output_lies_in_the_staging_folder_whatever_the_run_is_called(hom
     assert folder.parent.parent == Path(home.staging) and ":" not in folder.name
 
 
-def test_what_is_staged_for_an_object_store_lies_in_the_home(home: Home) -> None:
-    remote = replace(home, lake="s3a://bucket/lake")
-    assert staging_folder(remote, "r", "p").startswith(f"{home.root}/chainlake-staging/r/p-")
+def test_what_is_staged_for_a_lake_in_a_store_lies_beside_its_tables_and_is_swept_there(home: Home) -> None:
+    remote = replace(home, lake=f"file://{home.root}/store")
+    folder = staging_folder(remote, "r:1", "p")
+    assert folder.startswith(f"file://{home.root}/store/chainlake-staging/r-1/p-") and remote.unused == []
+    files = storage_of(folder)
+    files.write(f"{folder}/part.parquet", b"rows")
     sweep_leftovers(remote)
-    assert remote.unused == []
+    assert files.size(f"{folder}/part.parquet") == 4
+    assert files.sweep(remote.staging, -60)
+    assert files.size(f"{folder}/part.parquet") is None and files.size(f"{remote.staging}/{MARKER}")
+
+
+def test_what_others_put_into_a_store_stays(home: Home) -> None:
+    remote = replace(home, lake=f"file://{home.root}/store")
+    storage_of(remote.staging).write(f"{remote.staging}/thesis/page", b"precious")
+    staging_folder(remote, "r", "p")
+    assert not storage_of(remote.staging).sweep(remote.staging, -60)
+    assert storage_of(remote.staging).read(f"{remote.staging}/thesis/page") == b"precious"
 
 
 def test_another_step_may_sweep_at_the_same_time(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from airflow.sdk import (
     DAG,
     Asset,
-    CronDataIntervalTimetable,
     CronTriggerTimetable,
     Metadata,
     Param,
@@ -19,15 +18,17 @@ from airflow.sdk import (
 )
 from airflow.sdk.exceptions import AirflowFailException
 
-from chainlake.airflow import ranges, tasks
-from chainlake.airflow.names import SPARK_POOL
+from chainlake.airflow import page, ranges, tasks
+from chainlake.airflow.names import SPARK_POOL, of_source
+from chainlake.airflow.plugin import DailyTimetable
 from chainlake.days import Days
 from chainlake.errors import ChainlakeError, UsageError
+from chainlake.paths import Home
 
 #: Before all history, so that any day can be backfilled.
 START = datetime(1970, 1, 1, tzinfo=UTC)
-RETRIES = 2
-RETRY_DELAY = timedelta(seconds=10)
+#: What all tasks have; the owner is the one whom a site's page shows and filters by.
+TASK_ARGS = {"owner": "chainlake", "retries": 2, "retry_delay": timedelta(seconds=10)}
 #: No shipped step takes more than minutes; a day of a large source takes an hour.
 STEP_TIMEOUT = timedelta(hours=6)
 #: A line of applications over years of a model takes longer.
@@ -38,33 +39,45 @@ GATE_LAST_LOOK = timedelta(minutes=5)
 GATE_TIMEOUT = timedelta(days=14)
 
 
-def daily(dag_id: str, description: str, source: str, *, max_active_runs: int) -> DAG:
+def daily(step: str, source: str, description: str, doc: str, *, max_active_runs: int) -> DAG:
     """A DAG with one run per UTC day; its runs come from the schedule or from a backfill, never by hand.
 
     A manual run would take the logical date of a day and give it another interval.
+
+    Args:
+        step: ``ingest``, ``detect`` or ``monitor``.
+        source: name of the source.
+        description: one line for lists of DAGs.
+        doc: what its page says, Markdown.
+        max_active_runs: runs at a time.
     """
     return DAG(
-        dag_id=dag_id,
+        dag_id=f"{step}_{source}",
         description=description,
-        tags=["chainlake", source],
-        schedule=CronDataIntervalTimetable("0 0 * * *", timezone="UTC"),
+        doc_md=doc,
+        tags=["chainlake", step, source],
+        schedule=DailyTimetable(),
         start_date=START,
         catchup=False,
         allowed_run_types=["scheduled", "backfill"],  # type: ignore[list-item]  # converted by Airflow
         max_active_runs=max_active_runs,
-        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+        default_args=TASK_ARGS,
     )
 
 
 def events(source: str) -> Asset:
     """The events table of ``source``."""
-    return Asset(name=f"events.{source}", uri=f"chainlake://events/{source}")
+    return _table("events", source)
 
 
-def results(step: str, source: str) -> Asset:
-    """What ``step`` publishes for ``source``."""
+def results(step: str, source: str) -> list[Asset]:
+    """What ``step`` publishes of ``source``: a table of matches per pattern, or the changes of each model."""
     kind = {"detect": "matches", "monitor": "models"}[step]
-    return Asset(name=f"{kind}.{source}", uri=f"chainlake://{kind}/{source}")
+    return [_table(kind, one.name) for one in of_source(Home.from_env(), step, source)]
+
+
+def _table(schema: str, name: str) -> Asset:
+    return Asset(name=f"{schema}.{name}", uri=f"chainlake://{schema}/{name}", group="chainlake")
 
 
 def this_day() -> Days:
@@ -92,7 +105,8 @@ def gated(step: str, source: str, description: str, *, max_active_runs: int) -> 
         max_active_runs: runs at a time.
     """
     published = results(step, source)
-    with daily(f"{step}_{source}", description, source, max_active_runs=max_active_runs) as dag:
+    doc = page.gated_page(step, source, of_source(Home.from_env(), step, source))
+    with daily(step, source, description, doc, max_active_runs=max_active_runs) as dag:
 
         @task.sensor(
             task_id="gate",
@@ -112,12 +126,15 @@ def gated(step: str, source: str, description: str, *, max_active_runs: int) -> 
             execution_timeout=STEP_TIMEOUT,
             map_index_template="{{ bundle_name }}",
             inlets=[events(source)],
-            outlets=[published],
+            outlets=published,
         )
         def run(bundle: dict[str, Any]) -> Generator[Metadata, None, dict[str, Any]]:
-            get_current_context()["bundle_name"] = bundle["name"]  # type: ignore[typeddict-unknown-key]
-            result = tasks.run_step(step, source, this_day(), run_id=this_run(), definitions=bundle["definitions"])
-            yield Metadata(published, result)
+            days = this_day()
+            label = f"{bundle['name']} {days.start}"
+            get_current_context()["bundle_name"] = label  # type: ignore[typeddict-unknown-key]
+            result = tasks.run_step(step, source, days, run_id=this_run(), definitions=bundle["definitions"])
+            for table in published:
+                yield Metadata(table, {"day": str(days.start), "run": result})
             return result
 
         run.expand(bundle=gate())
@@ -136,7 +153,8 @@ def maintenance(dag_id: str, description: str) -> DAG:
     with DAG(
         dag_id=dag_id,
         description=description,
-        tags=["chainlake"],
+        doc_md=page.maintenance_page(description),
+        tags=["chainlake", "tables"],
         # Not a data interval: once unpaused it waits for its hour, and missed days are not caught up.
         schedule=CronTriggerTimetable("30 4 * * *", timezone="UTC"),
         start_date=START,
@@ -144,7 +162,7 @@ def maintenance(dag_id: str, description: str) -> DAG:
         is_paused_upon_creation=False,
         allowed_run_types=["scheduled", "manual"],  # type: ignore[list-item]  # converted by Airflow
         max_active_runs=1,
-        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+        default_args=TASK_ARGS,
     ) as dag:
 
         @task(execution_timeout=STEP_TIMEOUT)
@@ -175,7 +193,8 @@ def ranged(
     with DAG(
         dag_id=dag_id,
         description=description,
-        tags=["chainlake"],
+        doc_md=page.by_hand_page(description),
+        tags=["chainlake", "by hand"],
         schedule=None,
         start_date=START,
         params=params,
@@ -184,7 +203,7 @@ def ranged(
         allowed_run_types=["manual"],  # type: ignore[list-item]  # converted by Airflow
         # Two runs at a time would compute the same days twice; within one, the pool says how many Sparks there are.
         max_active_runs=1,
-        default_args={"retries": RETRIES, "retry_delay": RETRY_DELAY},
+        default_args=TASK_ARGS,
     ) as dag:
 
         @task(task_id="plan")

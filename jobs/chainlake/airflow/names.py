@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 from datetime import date
 
 from chainlake.definitions.files import WORD, named_source, read_definition
@@ -12,6 +13,24 @@ from chainlake.paths import Home
 
 # One line is enough here and survives a file that is wrong elsewhere: the step says what is wrong with it.
 _START_LINE = re.compile(r"^start:\s*['\"]?(\d{4}-\d\d-\d\d)", re.MULTILINE)
+_DESCRIPTION_LINE = re.compile(r"^description:[ \t]*(\S.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Defined:
+    """What the first lines of a pattern or a model say of it.
+
+    Args:
+        name: of the definition.
+        source: which it is about, None if it does not say.
+        start: of a model.
+        description: its own, empty if it has none.
+    """
+
+    name: str
+    source: str | None
+    start: date | None
+    description: str
 
 
 def source_names(home: Home) -> list[str]:
@@ -19,17 +38,26 @@ def source_names(home: Home) -> list[str]:
     return sorted(file.stem for file in (home.config / "sources").glob("*.yaml") if WORD.match(file.stem))
 
 
-def _models(home: Home) -> list[tuple[str | None, date | None]]:
-    """Source and start of every model file, None where the file does not say."""
+def defined(home: Home, step: str) -> list[Defined]:
+    """The definitions that ``detect`` (patterns) or ``monitor`` (models) computes, by name, also the broken ones."""
+    folder, ending = {"detect": ("patterns", "sase"), "monitor": ("models", "yaml")}[step]
     found = []
-    for file in sorted((home.config / "models").glob("*.yaml")):
+    for file in sorted((home.config / folder).glob(f"*.{ending}")):
         try:
             text = read_definition(file)
         except DefinitionError:
-            # No text says what it is about; status and the steps say what is wrong with the file.
+            # No text says what it is about; the DAG file of broken definitions says what is wrong with it.
             continue
-        found.append((named_source(text), _day(_START_LINE.search(text))))
+        described = _DESCRIPTION_LINE.search(text)
+        description = described.group(1).strip().strip("'\"") if described else ""
+        start = _day(_START_LINE.search(text))
+        found.append(Defined(file.stem, named_source(text), start, description))
     return found
+
+
+def of_source(home: Home, step: str, source: str) -> list[Defined]:
+    """The definitions of ``step`` that name ``source``."""
+    return [one for one in defined(home, step) if one.source == source]
 
 
 def _day(found: re.Match[str] | None) -> date | None:
@@ -41,17 +69,17 @@ def _day(found: re.Match[str] | None) -> date | None:
 
 def monitored_sources(home: Home) -> list[str]:
     """Names of the sources that at least one model of ``models/`` is about."""
-    named = {source for source, _ in _models(home)}
+    named = {model.source for model in defined(home, "monitor")}
     return [name for name in source_names(home) if name in named]
 
 
 def first_start(home: Home, source: str) -> date | None:
     """The earliest start of the models of ``source``; None if none of them says."""
-    return min((start for name, start in _models(home) if name == source and start is not None), default=None)
+    return min((model.start for model in of_source(home, "monitor", source) if model.start is not None), default=None)
 
 
 #: DAGs that are run by hand.
-ON_DEMAND = ("backfill_history", "restate_stale")
+ON_DEMAND = ("backfill_history", "ingest_history", "restate_stale")
 
 #: The DAG that compacts and cleans the tables.
 MAINTENANCE = "maintain_tables"
@@ -71,6 +99,9 @@ def daily_dag_ids(home: Home) -> list[str]:
         *(f"monitor_{name}" for name in monitored_sources(home)),
     ]
 
+
+#: The DAG file without a DAG, whose import fails if definitions are broken: all others run.
+BROKEN_DEFINITIONS = "broken_definitions"
 
 #: The pool of the tasks that start Spark: its slots are how many of them run at a time.
 SPARK_POOL = os.environ.get("CHAINLAKE_POOL") or "spark"

@@ -1,4 +1,4 @@
-"""What the tasks of ``backfill_history`` and ``restate_stale`` do: the plan and the steps of the command line.
+"""What the tasks do of the DAGs that are run by hand: the plan, and the steps of the command line.
 
 A *line* is a list of Spark applications that run one after the other, one mapped task. Patterns have a line per
 application, which may run beside each other in any order; the models of a source have one line, since their
@@ -49,6 +49,27 @@ def backfill_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
         chunk=params["chunk"],
         only_stale=params["only_stale"],
     )
+
+
+def ingest_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
+    """The one line of an ``ingest_history`` run.
+
+    Args:
+        params: ``source``, ``start`` and ``end`` (YYYY-MM-DD, half-open).
+
+    Raises:
+        UsageError: no day.
+    """
+    days, source = Days.parse(params["start"], params["end"]), params["source"]
+    told = {
+        "step": "ingest",
+        "source": source,
+        "start": str(days.start),
+        "end": str(days.end),
+        "definitions": [],
+        "options": [],
+    }
+    return [{"name": f"ingest {source}", "applications": [told], "error": ""}]
 
 
 def restate_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
@@ -121,6 +142,8 @@ def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
             options=told["options"],
             warm=len(days) <= REPAIR_HORIZON,
         )
+        # An ingest names the days that it changed, the other steps their number.
+        counts = {**result, "days": len(result["days"])} if isinstance(result["days"], list) else result
         for name in total:
-            total[name] += result[name]
+            total[name] += counts[name]
     return total

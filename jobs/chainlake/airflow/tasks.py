@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -174,7 +175,7 @@ def run_verb(words: Sequence[str], *, run_id: str, warm: bool = True) -> dict[st
     with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:
         result_file = Path(folder) / "result.json"
         call = [*words, "--run-id", run_id, "--result", str(result_file)]
-        lines = _Lines(log.info)
+        lines = _Lines(log.log)
         code = _run(call, lines, warm)
         result: dict[str, Any] = json.loads(result_file.read_text()) if result_file.exists() else {}
     if code == 0:
@@ -201,16 +202,39 @@ def _run(call: list[str], on_line: Callable[[str], None], warm: bool) -> int:
 
 
 class _Lines:
-    """Passes lines on and keeps the last one that says something."""
+    """Passes lines on, each at its level, and keeps the last one that says something."""
 
-    def __init__(self, write: Callable[[str], None]) -> None:
+    def __init__(self, write: Callable[[int, str], None]) -> None:
         self._write = write
         self.last = ""
 
     def __call__(self, line: str) -> None:
-        self._write(line)
+        if any(words in line for words in _STARTING):
+            return
+        self._write(level_of(line), line)
         if line.strip() and not line.startswith("hint:"):
             self.last = line.strip().removeprefix("error: ")
+
+
+#: What Java and Spark say at every start; it tells nothing about the run.
+_STARTING = (
+    "WARNING: Using incubator modules",
+    "Unable to load native-hadoop library",
+    "Using Spark's default log4j profile",
+    "Setting default log level to",
+    "To adjust logging level use sc.setLogLevel",
+)
+_SPARK_LINE = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (WARN|ERROR) ")
+
+
+def level_of(line: str) -> int:
+    """The level of a line that a step printed: its own words for it, or those of Spark's log."""
+    found = _SPARK_LINE.match(line)
+    if line.startswith("error: ") or "failed: " in line or (found and found[1] == "ERROR"):
+        return logging.ERROR
+    if line.lower().startswith("warning: ") or found:
+        return logging.WARNING
+    return logging.INFO
 
 
 def _environment() -> dict[str, str]:

@@ -2,35 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from datetime import date
 
+from chainlake.catalog.derived import Derived, definition_of
 from chainlake.cep.episodes.days import Timing
 from chainlake.cep.pattern import Pattern
 from chainlake.days import Days
-from chainlake.digests import text_digest
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.schemas.episodes import episodes_table
-from chainlake.schemas.table import Table
 
 #: Raised by hand when the episodes of given matches can change.
 VERSION = 1
 
 
 @dataclass(frozen=True)
-class CompiledEpisodes:
+class CompiledEpisodes(Derived):
     """The episodes of a pattern.
 
     Args:
         timing: when they are decided.
-        table: that they are published to.
-        definition: ``episodes/NAME``.
     """
 
     timing: Timing
-    table: Table
-    definition: Definition
 
 
 def episodes_of(pattern: Pattern, definition: Definition) -> CompiledEpisodes | None:
@@ -45,21 +39,17 @@ def episodes_of(pattern: Pattern, definition: Definition) -> CompiledEpisodes | 
         return None
     timing = Timing(rule.pause, pattern.decided_us)
     table = episodes_table(pattern.name, definition.source)
-    identity = [VERSION, definition.definition_hash, rule.attr, rule.names, rule.severe, timing.pause, timing.wait]
-    return CompiledEpisodes(
-        timing,
+    identity = [VERSION, rule.attr, rule.names, rule.severe, timing.pause, timing.wait]
+    made = definition_of(
+        "episodes",
+        pattern,
+        definition,
         table,
-        Definition(
-            name=f"episodes/{pattern.name}",
-            source=definition.source,
-            definition_hash=text_digest(json.dumps(identity)),
-            engine_version=definition.engine_version,
-            table_name=table.path_name,
-            late_us=timing.late,
-            # The matches that are decided on the day; what was open before it is the state.
-            read_range=lambda day: Days.one(day).micros(),
-            start=date.min,
-            memory_us=timing.late,
-            of=definition,
-        ),
+        identity,
+        late_us=timing.late,
+        # The matches that are decided on the day; what was open before it is the state.
+        read_range=lambda day: Days.one(day).micros(),
+        start=date.min,
+        memory_us=timing.late,
     )
+    return CompiledEpisodes(table, made, timing)

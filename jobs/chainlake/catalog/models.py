@@ -20,14 +20,13 @@ from chainlake.lake.records.defined.definitions import Definition
 from chainlake.model_change import ENGINE_VERSION
 from chainlake.model_change.config.expressions import check_against, expression_of
 from chainlake.model_change.config.reading import Settings
-from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.days.definitions import Config, load_definition, result_table
 from chainlake.paths import Home
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model or threshold monitor and its place in the schedule of days."""
+    """A model or monitor and its place in the schedule of days."""
 
     config: Config
     source: Source
@@ -66,7 +65,7 @@ def load_one(file: Path, sources: Sources) -> LoadedModel:
     config = load_definition(file)
     source = source_for(sources, config.source, file, source_line(read_definition(file)))
     numbers = sorted(name for name, kind in source.event_columns().items() if _is_number(kind))
-    response, features = ("value", "weight") if isinstance(config, ThresholdConfig) else ("response", "features")
+    response, features = config.COLUMN_KEYS
     if config.has_expressions:
         check_against(Settings.read(file), source.event_columns())
     wanted = [(config.response.of, response), *((f.of, features) for f in config.features)]

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from chainlake.catalog.derived import Derived
 from chainlake.catalog.episodes import CompiledEpisodes, episodes_of
 from chainlake.catalog.errors import UnfitPattern
-from chainlake.catalog.rankings import CompiledRanking, ranking_of
+from chainlake.catalog.functions import codes_of
+from chainlake.catalog.rankings import ranking_of
 from chainlake.cep import Pattern, compile_pattern, engine_version
 from chainlake.cep.language import ast
 from chainlake.cep.pattern_shape import match_shape, ranking_columns
@@ -46,13 +48,17 @@ class CompiledPattern:
     table: Table
     definition: Definition
     episodes: CompiledEpisodes | None = None
-    ranking: CompiledRanking | None = None
+    ranking: Derived | None = None
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        """What is made from its matches."""
+        return tuple(one for one in (self.episodes, self.ranking) if one is not None)
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
         """The pattern's, and that of its episodes or its ranking if it has one."""
-        derived = (self.episodes, self.ranking)
-        return (self.definition, *(one.definition for one in derived if one is not None))
+        return (self.definition, *(one.definition for one in self.derived))
 
 
 def pattern_files(home: Home) -> list[Path]:
@@ -95,6 +101,7 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
         name=file.stem,
         file=str(file),
         columns=source.pattern_columns() if source else None,
+        params=codes_of(home, text, str(file)),
         series=source.series if source else None,
     )
     if source is None:

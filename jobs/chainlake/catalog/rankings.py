@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
 
+from chainlake.catalog.derived import Derived, definition_of
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.days import owners, spans
 from chainlake.days import day_number
-from chainlake.digests import text_digest
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.schemas.ranked import ranked_table
-from chainlake.schemas.table import Table
 
 #: Raised by hand when the best of given matches can change.
 VERSION = 1
 
 
-@dataclass(frozen=True)
-class CompiledRanking:
-    """The best matches of a pattern.
-
-    Args:
-        table: that they are published to.
-        definition: ``ranked/NAME``.
-    """
-
-    table: Table
-    definition: Definition
-
-
-def ranking_of(pattern: Pattern, definition: Definition) -> CompiledRanking | None:
+def ranking_of(pattern: Pattern, definition: Definition) -> Derived | None:
     """The ranking of a pattern, None if its text wants all matches.
 
     Args:
@@ -46,24 +30,20 @@ def ranking_of(pattern: Pattern, definition: Definition) -> CompiledRanking | No
     table, period = ranked_table(pattern.name, definition.source), ranking.rule.period
     # Of a period that the first event says, the last event of a match lies behind its end.
     reach = pattern.decided_us if period.by_first else pattern.late_us
-    identity = [VERSION, definition.definition_hash, repr(ranking.rule)]
 
     @cache
     def reads(number: int) -> tuple[int, int]:
         lo, hi = spans(period, reach, np.array([number]))
         return int(lo[0]), int(hi[0])
 
-    return CompiledRanking(
+    made = definition_of(
+        "ranked",
+        pattern,
+        definition,
         table,
-        Definition(
-            name=f"ranked/{pattern.name}",
-            source=definition.source,
-            definition_hash=text_digest(json.dumps(identity)),
-            engine_version=definition.engine_version,
-            table_name=table.path_name,
-            late_us=definition.late_us,
-            read_range=lambda day: reads(day_number(day)),
-            of=definition,
-            owners=partial(owners, period, reach),
-        ),
+        [VERSION, repr(ranking.rule)],
+        late_us=definition.late_us,
+        read_range=lambda day: reads(day_number(day)),
+        owners=partial(owners, period, reach),
     )
+    return Derived(table, made)

@@ -18,9 +18,10 @@ from chainlake.cep.language.formatter import format_node, identifier
 from chainlake.cep.language.parsing.conditions import Conditions
 from chainlake.cep.language.parsing.lexer import Token
 from chainlake.cep.language.resolve import Resolver
-from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.pattern_names import kinds_of
 from chainlake.cep.values.values import as_float
+from chainlake.words import nearest
 
 
 @dataclass(frozen=True)

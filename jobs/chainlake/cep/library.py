@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from numbers import Integral, Real
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.events.dataset import is_list
 from chainlake.cep.events.history import add_histories
+from chainlake.cep.language.declared.function import Code
 from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.search.find import find
 from chainlake.cep.search.found.batch import MatchBatch
@@ -43,6 +44,7 @@ class MatchOptions(TypedDict, total=False):
         ties_in_order: whether events of equal time follow one another in the order of (seq, id) (see
             ``SearchOptions``).
         shared_events, trailing, strategy: see ``SearchOptions``.
+        functions: the functions that the front matter declares, by name: each takes arrays and gives one.
     """
 
     key: str | None
@@ -51,6 +53,7 @@ class MatchOptions(TypedDict, total=False):
     shared_events: bool
     trailing: bool
     strategy: str
+    functions: Mapping[str, Callable[..., Any] | Code]
 
 
 def match(
@@ -149,7 +152,11 @@ def prepared(
             columns |= {name: table.schema.field(name).type for name in derived}
     strict = not pa.types.is_integer(table.schema.field("ts").type)
     series = Series(options.get("key"), lists=frozenset(field.name for field in table.schema if is_list(field.type)))
-    pattern = compile_pattern(pattern_text, columns=columns, params=params, strict_units=strict, series=series)
+    codes = {
+        name: one if isinstance(one, Code) else Code(one) for name, one in (options.get("functions") or {}).items()
+    }
+    given = {**(params or {}), **codes}
+    pattern = compile_pattern(pattern_text, columns=columns, params=given, strict_units=strict, series=series)
     search = SearchOptions(
         ties_in_order=options.get("ties_in_order", False),
         shared_events=options.get("shared_events", False),

@@ -19,6 +19,7 @@ from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.pattern_episodes import episode_rule, with_key
+from chainlake.cep.pattern_functions import identity_of, own_functions, parted
 from chainlake.cep.pattern_names import (
     PositiveName,
     attributes_of,
@@ -26,6 +27,7 @@ from chainlake.cep.pattern_names import (
     check_rates,
     kinds_of,
     positive_names,
+    with_ranked,
 )
 from chainlake.cep.pattern_tail import (
     UNBOUNDED,
@@ -265,7 +267,8 @@ def compile_pattern(
         name: the pattern's name.
         file: shown in errors.
         columns: what patterns of the source may refer to, with Arrow types; None leaves the check to the first run.
-        params: values for parameters and sets; they win over the front matter's.
+        params: values for parameters and sets; they win over the front matter's. And the ``Code`` of functions that it
+            declares: no text of a pattern loads code. Without any, the pattern compiles, but is not searched for.
         strict_units: durations carry units and ``ts`` is a time in µs; else ``ts`` is a plain number and a bare
             duration counts its unit, a second.
         series: the key of the events, and those of the ``columns`` that are derived; they are computed when events are
@@ -277,14 +280,14 @@ def compile_pattern(
     source = SourceText(text, None if file is None else str(file))
     series = Series() if series is None else series
     front, start = read_front_matter(source)
-    given = {key: tuple(v) if isinstance(v, list | set | tuple) else v for key, v in (params or {}).items()}
+    functions, given = parted(params or {})
     for key, value in given.items():
         problem = param_problem(value)
         if problem:
             raise source.error(f"the parameter {key} {problem}", key=key)
     every = {**front.params, **given}
     query = parse(source, start)
-    resolver = Resolver(source, every, strict_units)
+    resolver = Resolver(source, every, strict_units, own_functions(source, name, front, functions))
     kinds = None if columns is None else kinds_of(columns)
     resolved = Lists(kinds, series).query(resolver.query(query))
     window = UNBOUNDED if resolved.within is None else resolver.window(resolved.within)
@@ -310,6 +313,7 @@ def compile_pattern(
     carried = names, with_key(names, episodes)
     names = carried[1]
     ranking = ranking_of(source, resolved, written, resolver, checker)
+    unranked, names = names, with_ranked(names, () if ranking is None else ranking.written, frozenset(derived))
     into = Columns(window if pause is None else pause)
     branches = tuple(with_pause(into.branch(branch), pause, strict_units) for branch in written)
     loose: tuple[Branch, ...] = ()
@@ -351,8 +355,11 @@ def compile_pattern(
         identity["derived"] = [astuple(derived[column]) for column in mentioned]
     if by_key:
         identity["key"] = series.key
-    if carried[0] != carried[1] and episodes is not None and episodes.attr != series.key:
+    if names != unranked or carried[0] != carried[1] and episodes is not None and episodes.attr != series.key:
         identity["carried"] = [[one.name, list(one.attributes)] for one in names]
+    called = identity_of(front, functions, (*extras.conditions, *extras.measured))
+    if called:
+        identity["functions"] = called
     if "longest" in front.limits:
         identity["longest"] = front.limits["longest"]
     digest = text_digest(json.dumps(identity, sort_keys=True))

@@ -10,9 +10,10 @@ from chainlake.cep.language.check import OPEN, PSEUDO, Checker
 from chainlake.cep.language.front_matter import LONGEST, FrontMatter
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.resolve import Resolver
-from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.pattern_names import PositiveName
 from chainlake.cep.plan.partition import same_in_match
+from chainlake.words import nearest
 
 #: The measure by which the matches of an episode are put in order.
 SEVERITY = "severity"

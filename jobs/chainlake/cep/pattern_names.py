@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import FIXED_COLUMNS, PSEUDO
 from chainlake.cep.language.front_matter import FrontMatter
 from chainlake.cep.language.normal_form import Branch
-from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.language.source_text import SourceText
 from chainlake.schemas.matches import CHANGE_COLUMN
 from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
+from chainlake.words import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,6 +111,28 @@ def positive_names(
             tuple(sorted(used.get(name, set()) - PSEUDO - derived)),
         )
         for name in every
+    )
+
+
+def with_ranked(
+    names: tuple[PositiveName, ...], values: Iterable[ast.Node], derived: frozenset[str]
+) -> tuple[PositiveName, ...]:
+    """The names of a pattern, which carry what its matches are ranked by: so a row says why its score is what it is.
+
+    Args:
+        names: the positive names.
+        values: the criteria, and what says which list a match is in.
+        derived: attributes that are never stored.
+    """
+    used = {pair for value in values for pair in attributes_of(value)}
+    return tuple(
+        replace(
+            one,
+            attributes=tuple(
+                sorted({*one.attributes, *(attr for name, attr in used if name == one.name)} - PSEUDO - derived)
+            ),
+        )
+        for one in names
     )
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.resolve import Resolver
-from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.language.source_text import SourceText
+from chainlake.words import nearest
 
 #: Of a context: what is selected, what is used up, and whether all matches of a terminator are published together.
 _CONTEXTS = {

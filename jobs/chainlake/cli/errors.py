@@ -3,12 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import sys
+from collections.abc import Collection, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
 from chainlake.days import Days
 from chainlake.errors import DefinitionError, InfrastructureError, InputError, UsageError
+from chainlake.words import closest
+
+
+class UnknownVerb(UsageError):
+    """The first word of a command is no verb."""
+
+    verb: str
+
+    @classmethod
+    def of(cls, verb: str, known: Collection[str]) -> UnknownVerb:
+        """For the word, and the verbs that there are."""
+        meant = closest(verb, known)
+        guess = "" if meant is None else f"Did you mean {meant}? "
+        return cls(f"there is no verb '{verb}'", hint=f"{guess}Verbs are {', '.join(known)}.").holding(verb=verb)
+
+
+class MissingPackage(InfrastructureError):
+    """A verb needs a package that this Python does not have."""
+
+    package: str
+
+    @classmethod
+    def of(cls, error: ModuleNotFoundError) -> MissingPackage:
+        """For what could not be imported."""
+        package = str(error.name).partition(".")[0]
+        return cls(
+            f"the package {package} is not installed for {sys.executable}",
+            hint="Use .venv/bin/python -m jobs, which 'make setup' makes; outside of a checkout: "
+            "pip install 'chainlake[lake,pictures]'.",
+        ).holding(package=package)
 
 
 class OptionsClash(UsageError):
@@ -47,6 +78,11 @@ class OptionsClash(UsageError):
     def days_and_files(cls) -> OptionsClash:
         """Near misses of files."""
         return cls("--near-misses searches the days of a source, --simulate files", hint="Give one of them.")
+
+    @classmethod
+    def format_of_matches(cls) -> OptionsClash:
+        """A format for what has only one."""
+        return cls("--format is for matches", hint="Leave it out with --episodes and --near-misses.")
 
     @classmethod
     def source_file_without_ticks(cls) -> OptionsClash:
@@ -193,15 +229,6 @@ class NoFile(UsageError):
         return cls("this is not a file" if os.path.exists(path) else "there is no such file", file=path)
 
 
-class Doubtful(DefinitionError):
-    """A definition that is right and may not be what was meant: a warning."""
-
-    @classmethod
-    def of(cls, warning: str, file: Path) -> Doubtful:
-        """For what a model's file warns of."""
-        return cls(warning, file=file)
-
-
 class UnfitFiles(InputError):
     """Files of events lack what a verb needs of them."""
 
@@ -273,6 +300,11 @@ class NoRounds(InputError):
     def none_complete(cls, model: str, days: Days) -> NoRounds:
         """No round of these days has all its nodes."""
         return cls(f"{model} has no complete round on {days}", hint="Take more days, or see the events.")
+
+    @classmethod
+    def no_events(cls, model: str) -> NoRounds:
+        """The files hold no events of its source."""
+        return cls(f"the files hold no events that {model} could run over")
 
     @classmethod
     def before(cls, option: str) -> NoRounds:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chainlake.cli.errors import BadOption, NothingGiven, OptionsClash, PatternNoText, UnfitFiles, UnreadablePattern
+from chainlake.cli.named import definition_file, name_of
+from chainlake.paths import Home
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +26,12 @@ _MOST_TYPES = 10
 
 def add_column_arguments(parser: argparse.ArgumentParser) -> None:
     """How files of events are read."""
-    parser.add_argument("--source", metavar="NAME", help="read the files as this source of dags/config/sources does")
+    parser.add_argument(
+        "--source",
+        metavar="NAME",
+        type=name_of("source"),
+        help="read the files as this source of dags/config/sources does",
+    )
     parser.add_argument("--id", metavar="COLUMN", help="column of the event id (default: event_id or id)")
     parser.add_argument("--type", metavar="COLUMN", help="column of the event type (default: type)")
     parser.add_argument("--ts", metavar="COLUMN", help="column of the time (default: ts)")
@@ -59,14 +66,14 @@ def says_columns(args: argparse.Namespace) -> bool:
 
 
 def pattern_text(given: str) -> tuple[str, str, str | None]:
-    """Text, name and file of a pattern that was given as a file or as the query itself."""
+    """Text, name and file of a pattern that was given by its name, as a file or as the query itself."""
     if given.lstrip().upper().startswith(("PATTERN ", "PATTERN\n", "---")):
         return given, "pattern", None
-    path = Path(given)
     if not given.strip():
         raise NothingGiven.pattern()
+    path = definition_file(Home.from_env(), given, "pattern")
     try:
-        return path.read_bytes().decode("utf-8"), path.stem, given
+        return path.read_bytes().decode("utf-8"), path.stem, str(path)
     except OSError as error:
         raise UnreadablePattern.of(given, error) from None
     except UnicodeDecodeError as error:
@@ -100,7 +107,6 @@ def _landed(source_name: str, events: pa.Table, text: str) -> Events:
     from chainlake.cep.events.previous import positions
     from chainlake.cep.plain_files.read import Events
     from chainlake.definitions.source import find_source
-    from chainlake.paths import Home
 
     source = find_source(Home.from_env(), source_name)
     if len(events):
@@ -126,9 +132,11 @@ def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
     """
     import pyarrow as pa
 
+    from chainlake.catalog.functions import codes_of
     from chainlake.cep.pattern import compile_pattern
     from chainlake.cep.plain_files.column_notes import notes_of
     from chainlake.definitions.derived import Series
+    from chainlake.paths import Home
 
     table = events.table
     strict = "ts" not in table.column_names or not pa.types.is_integer(table.schema.field("ts").type)
@@ -137,11 +145,14 @@ def compiled(text: str, name: str, file: str | None, events: Events) -> Pattern:
     series = Series(events.key)
     for note in events.notes:
         print(f"note: {note}", file=sys.stderr)
+    codes = codes_of(Home.from_env(), text, file)
     bare = compile_pattern(text, name=name, file=file, strict_units=strict, series=series)
     if columns is not None:
         for note in notes_of(bare, columns, events):
             print(f"note: {note}", file=sys.stderr)
-    return compile_pattern(text, name=name, file=file, columns=columns, strict_units=strict, series=series)
+    return compile_pattern(
+        text, name=name, file=file, columns=columns, params=codes, strict_units=strict, series=series
+    )
 
 
 def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:

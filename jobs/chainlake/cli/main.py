@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import NoReturn
 
+from chainlake.cli.errors import MissingPackage, UnknownVerb
 from chainlake.env.ending import end, unexpected
 from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.paths import Home
@@ -34,13 +35,20 @@ VERBS = {
     "backfill": "compute long history: a Spark application per chunk of days",
     "restate": "compute stale days again, however old",
     "sql": "query the published tables, without a JVM",
-    "changes": "what was added, withdrawn and changed in a table since a version or a time",
+    "contract": "what readers of a table can rely on, as a data contract (ODCS)",
+    "changes": "what was added, withdrawn and changed in a table since one of its versions or commits",
+    "shadow": "what an edit of a pattern or a model would do to its rows, before it goes live",
+    "alerts": "tell webhooks which matches were published and withdrawn",
     "retire": "end a pattern or model whose file was removed; keep or drop its table",
     "maintain": "compact tables and remove what is past its retention",
     "explain": "how a pattern is searched, and what a search costs on given files",
+    "init": "make a project of your own: definitions, a sample, tests, a recipe for CI",
     "match": "find a pattern in files: a grep for events, without a lake",
+    "try": "run a model over files: its changes and what they cost, without a lake",
     "lint": "check definition files: all errors, warnings, layout",
+    "schema": "print the JSON schema of a kind of definition, or a grammar of patterns, for editors",
     "tune": "what other thresholds of a model would have cost and found; without a JVM",
+    "report": "static pages of the lake: status, matches and models, drawn; without a JVM",
     "picture": "a model over days as a PNG: coefficients, errors, messages, profiles; without a JVM",
 }
 
@@ -48,9 +56,9 @@ VERBS = {
 #: The rooms of ``chainlake.cli.verbs``, and the verbs in them.
 ROOMS = {
     "steps": ("ingest", "detect", "monitor", "validate"),
-    "history": ("plan", "backfill", "restate", "retire"),
-    "lake": ("status", "check", "sql", "changes", "maintain", "tune", "picture"),
-    "files": ("generate", "match", "explain", "lint"),
+    "history": ("plan", "backfill", "restate", "shadow", "retire"),
+    "lake": ("status", "check", "sql", "contract", "changes", "alerts", "maintain", "tune", "picture", "report"),
+    "files": ("init", "generate", "match", "try", "explain", "lint", "schema"),
 }
 
 
@@ -124,12 +132,16 @@ def _run(argv: list[str] | None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     verb = argv[0] if argv and argv[0] in VERBS else None
     if verb is None:
+        if argv and not argv[0].startswith("-"):
+            return _told(UnknownVerb.of(argv[0], VERBS))
         _parser(None, None).parse_args(argv or ["--help"])
         return 2
-    module = importlib.import_module(module_of(verb))
-    args = _parser(verb, module).parse_args(argv[1:])
     try:
+        module = importlib.import_module(module_of(verb))
+        args = _parser(verb, module).parse_args(argv[1:])
         return int(module.run(args))
+    except ModuleNotFoundError as error:
+        return _told(error if error.name is None or error.name.startswith("chainlake") else MissingPackage.of(error))
     except ChainlakeError as error:
         return _told(error)
     except KeyboardInterrupt:

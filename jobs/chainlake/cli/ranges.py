@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from chainlake.cli.named import name_of
 from chainlake.operations.backfills.plan import CHUNK
 
 _CHUNK = re.compile(r"(\d+)d?")
@@ -21,8 +22,20 @@ def add_range_arguments(parser: argparse.ArgumentParser) -> None:
     """FROM TO, the definitions, the chunk and --only-stale."""
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
-    parser.add_argument("--patterns", nargs="+", metavar="NAME", help="only these patterns, and models of --models")
-    parser.add_argument("--models", nargs="+", metavar="NAME", help="only these models, and patterns of --patterns")
+    parser.add_argument(
+        "--patterns",
+        nargs="+",
+        metavar="NAME",
+        type=name_of("pattern"),
+        help="only these patterns, and models of --models",
+    )
+    parser.add_argument(
+        "--models",
+        nargs="+",
+        metavar="NAME",
+        type=name_of("model"),
+        help="only these models, and patterns of --patterns",
+    )
     add_chunk_argument(parser)
     parser.add_argument(
         "--only-stale", action="store_true", help="only days that were computed once and are not up to date any more"

@@ -28,6 +28,7 @@ def of_source(text: str, name: str, file: str | None) -> tuple[Pattern, Source |
     Raises:
         DefinitionError: the pattern is wrong, or there is no such source.
     """
+    from chainlake.catalog.functions import codes_of
     from chainlake.cep.language.front_matter import read_front_matter
     from chainlake.cep.language.source_text import SourceText
     from chainlake.cep.pattern import compile_pattern
@@ -35,14 +36,16 @@ def of_source(text: str, name: str, file: str | None) -> tuple[Pattern, Source |
 
     given = SourceText(text, file)
     front, _ = read_front_matter(given)
+    codes = codes_of(Home.from_env(), text, file)
     if front.source is None:
-        return compile_pattern(text, name=name, file=file), None
+        return compile_pattern(text, name=name, file=file, params=codes), None
     try:
         source = find_source(Home.from_env(), front.source)
     except UnknownSource as error:
         raise given.error(error.what, front.places["source"], key="source", hint=error.hint) from None
     columns = source.pattern_columns()
-    return compile_pattern(text, name=name, file=file, columns=columns, series=source.series), source
+    found = compile_pattern(text, name=name, file=file, columns=columns, params=codes, series=source.series)
+    return found, source
 
 
 def ingested(source: Source, pattern: Pattern, days: Days) -> pa.Table:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-from collections.abc import Callable
+import logging
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from chainlake.cli.errors import BadTarget
+from chainlake.cli.named import name_of
 from chainlake.days import Days
 from chainlake.errors import ChainlakeError
 from chainlake.paths import Home
@@ -20,7 +24,9 @@ _NAMED = 5
 
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     """SOURCE FROM TO, --run-id and --result."""
-    parser.add_argument("source", metavar="SOURCE", help="name of the source: a file of dags/config/sources/")
+    parser.add_argument(
+        "source", metavar="SOURCE", type=name_of("source"), help="name of the source: a file of dags/config/sources/"
+    )
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
     parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")
@@ -36,25 +42,58 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
     that is done but for files that it names prints its result and then fails.
     """
     from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
-    from chainlake.lake.records.runs import new_run_id
+    from chainlake.lake.records.runs import LOG, code_version, new_run_id
+    from chainlake.report.make import after_step
 
     days = Days.parse(args.start, args.end)
     if args.result is not None and (args.result.is_dir() or not args.result.parent.is_dir()):
         raise BadTarget.result(args.result)
     run_id = args.run_id or new_run_id(verb)
+    if not LOG.handlers:
+        LOG.addHandler(_Printed())
+        LOG.setLevel(logging.INFO)
+        # Another program's own handlers, as Airflow's, would show each line again.
+        LOG.propagate = False
+    LOG.info("%s %s %s: run %s, chainlake %s", verb, args.source, days, run_id, code_version())
+    home, began = Home.from_env(), time.monotonic()
     try:
-        result = step(Home.from_env(), args.source, days, run_id=run_id, **options)
+        with _lineage(home, args.source, verb, run_id):
+            result = step(home, args.source, days, run_id=run_id, **options)
     except (FilesWaiting, FilesUnread) as error:
         # Everything but these files is done, so what was done is printed as well.
         _write(args.result, {**error.result, "error": error.summary, "exit_code": error.exit_code})
+        after_step(home, time.monotonic() - began)
         print(f"{verb} {args.source} {days}: {_told(error.result)}")
         raise
     except ChainlakeError as error:
         _write(args.result, {"error": error.summary, "exit_code": error.exit_code})
+        after_step(home, time.monotonic() - began)
         raise
     _write(args.result, result)
+    if any(result.values()):
+        after_step(home, time.monotonic() - began)
     print(f"{verb} {args.source} {days}: {_told(result)}")
     return 0
+
+
+@contextlib.contextmanager
+def _lineage(home: Home, source: str, verb: str, run_id: str) -> Iterator[None]:
+    """What is done inside told as lineage, however it ends, if a transport of OpenLineage is set up."""
+    from chainlake.lineage import send
+
+    try:
+        yield
+    finally:
+        if send.wanted():
+            send.tell(home, source, verb, run_id)
+
+
+class _Printed(logging.Handler):
+    """What a step logs as lines of its output: to the stream that is in use when a line comes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print the line."""
+        print(self.format(record), flush=True)
 
 
 def _told(result: dict[str, Any]) -> str:

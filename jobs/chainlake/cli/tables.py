@@ -1,4 +1,4 @@
-"""Rows of any length as an aligned table, as CSV or as JSON: what ``sql`` and ``changes`` print."""
+"""Rows of any length as a table, upright, as CSV or as JSON: what ``sql``, ``changes``, ``match`` and ``try`` print."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any, TextIO
+from zoneinfo import ZoneInfo
 
 from chainlake.terminal import for_programs, json_visible, one_line, table_line, widths_of
 from chainlake.words import counted
@@ -95,9 +96,57 @@ def print_json(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextI
     out.write("\n]\n")
 
 
+def print_vertical(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
+    """A line per value and a head per row, for rows that are too wide for a terminal; then the number of rows."""
+    names = [one_line(name) for name in columns]
+    width = max(map(len, names), default=0)
+    count = 0
+    for count, row in enumerate(rows, 1):
+        out.write(f"-- row {count} --\n")
+        out.writelines(f"{name.ljust(width)}  {_shown(value)}\n" for name, value in zip(names, row, strict=True))
+    out.write(f"({counted(count, 'row')})\n")
+
+
+def flat(
+    columns: Sequence[str], fields: Sequence[Sequence[str] | None], rows: Iterator[Sequence[Any]]
+) -> tuple[list[str], Iterator[list[Any]]]:
+    """Structs as columns of their own, ``down.ts``.
+
+    Args:
+        columns: names.
+        fields: per column the fields of its struct, or ``None``.
+        rows: with structs as mappings.
+
+    Returns:
+        the new names and rows.
+    """
+    named = [
+        name if field is None else f"{name}.{field}"
+        for name, inner in zip(columns, fields, strict=True)
+        for field in (inner if inner is not None else (None,))
+    ]
+    return named, (
+        [
+            value if field is None else None if value is None else value.get(field)
+            for value, inner in zip(row, fields, strict=True)
+            for field in (inner if inner is not None else (None,))
+        ]
+        for row in rows
+    )
+
+
+def local_text(value: Any, zone: ZoneInfo) -> Any:
+    """A moment by the clock of a zone, with its offset; anything else as it is."""
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        return None
+    moment = value.astimezone(zone)
+    return moment.isoformat(sep=" ", timespec="microseconds" if moment.microsecond else "seconds")
+
+
 #: How rows can be printed: name of the format to its printer.
 FORMATS: dict[str, Callable[[Sequence[str], Iterator[Sequence[Any]], TextIO], None]] = {
     "table": print_table,
     "csv": print_csv,
     "json": print_json,
+    "vertical": print_vertical,
 }

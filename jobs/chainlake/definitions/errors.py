@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainlake.errors import ChainlakeError, DefinitionError, UsageError
+from chainlake.words import closest
 
 
 class UnknownSource(DefinitionError):
@@ -19,7 +20,7 @@ class UnknownSource(DefinitionError):
     ) -> UnknownSource:
         """For a name; ``file`` and ``line`` say where it is written, if that is known."""
         key = None if file is None else "source"
-        hint = _sources(known, folder)
+        hint = _sources(name, known, folder)
         return cls(f"there is no source '{name}'", file=file, line=line, key=key, hint=hint).holding(name=name)
 
 
@@ -31,11 +32,17 @@ class UnknownSourceAsked(UsageError):
     @classmethod
     def of(cls, name: str, known: Sequence[str], folder: str | Path) -> UnknownSourceAsked:
         """For a name."""
-        return cls(f"there is no source '{name}'", hint=_sources(known, folder)).holding(name=name)
+        return cls(f"there is no source '{name}'", hint=_sources(name, known, folder)).holding(name=name)
 
 
-def _sources(known: Sequence[str], folder: str | Path) -> str:
-    return f"Sources are {', '.join(known) or 'none yet'}; they are files of {folder}."
+def _meant(names: Sequence[str], known: Sequence[str]) -> str:
+    """The known words that the unknown ones are like, as the beginning of a hint; empty if none is."""
+    likely = [meant for name in names if (meant := closest(name, known)) is not None]
+    return f"Did you mean {', '.join(likely)}? " if likely else ""
+
+
+def _sources(name: str, known: Sequence[str], folder: str | Path) -> str:
+    return f"{_meant([name], known)}Sources are {', '.join(known) or 'none yet'}; they are files of {folder}."
 
 
 class SourceBroken(DefinitionError):
@@ -110,33 +117,32 @@ class UnknownDefinition(UsageError):
     @classmethod
     def of_source(cls, source: str, kind: str, names: Sequence[str], known: Sequence[str]) -> UnknownDefinition:
         """A source has none of a kind ("pattern", "model") under these names."""
-        hint = f"Its {kind}s are {', '.join(known) or 'none yet'}."
+        hint = f"{_meant(names, known)}Its {kind}s are {', '.join(known) or 'none yet'}."
         return cls(f"source {source} has no {kind} {', '.join(names)}", hint=hint).holding(names=tuple(names))
 
     @classmethod
     def of_kind(cls, kind: str, names: Sequence[str], known: Sequence[str]) -> UnknownDefinition:
         """No source has one."""
-        hint = f"The {kind}s are {', '.join(known) or 'none yet'}."
+        hint = f"{_meant(names, known)}The {kind}s are {', '.join(known) or 'none yet'}."
         return cls(f"there is no {kind} {', '.join(names)}", hint=hint).holding(names=tuple(names))
 
     @classmethod
     def of_any(cls, names: Sequence[str], known: Sequence[str]) -> UnknownDefinition:
         """Neither a pattern nor a model has these names, such as ``pattern/x``."""
         listed = ", ".join(f"'{name}'" for name in names)
-        hint = f"There are {', '.join(known) or 'none'}."
+        hint = f"{_meant(names, known)}There are {', '.join(known) or 'none'}."
         return cls(f"there is no definition {listed}", hint=hint).holding(names=tuple(names))
 
     @classmethod
     def model(cls, name: str, known: Sequence[str]) -> UnknownDefinition:
         """There is no model of that name."""
-        return cls(f"there is no model {name}", hint=f"Models are {', '.join(known) or 'none yet'}.").holding(
-            names=(name,)
-        )
+        hint = f"{_meant([name], known)}Models are {', '.join(known) or 'none yet'}."
+        return cls(f"there is no model {name}", hint=hint).holding(names=(name,))
 
     @classmethod
     def never_published(cls, name: str, known: Sequence[str]) -> UnknownDefinition:
         """Nothing was ever published under it."""
-        hint = f"Published were {', '.join(known) or 'none yet'}."
+        hint = f"{_meant([name], known)}Published were {', '.join(known) or 'none yet'}."
         return cls(f"nothing was ever published as '{name}'", hint=hint).holding(names=(name,))
 
     @classmethod

@@ -15,6 +15,10 @@ LARGEST = 1 << 20
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z")
 #: Names of sources and of their columns: ASCII, since they become names of tables, DAGs and columns of SQL.
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}\Z")
+_TOP_KEY = re.compile(r"^([a-z_]+)\s*:", re.MULTILINE)
+#: Keys that only a model has, and only a source.
+_OF_MODELS = frozenset("source start nodes groups response features round window eps value threshold detector".split())
+_OF_SOURCES = frozenset("key type zone attributes identity delivery on_conflict path expect formats".split())
 _SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTILINE)
 
 
@@ -70,6 +74,17 @@ def check_name(path: Path, what: str, allowed: re.Pattern[str] = NAME) -> None:
     """
     if not allowed.match(path.stem):
         raise BadName.of(path, what)
+
+
+def yaml_kind(path: Path) -> str:
+    """Whether a YAML file is meant as a "source" or as a "model": by its folder, else by the keys that it has."""
+    if path.parent.name in ("sources", "models"):
+        return path.parent.name.removesuffix("s")
+    try:
+        keys = set(_TOP_KEY.findall(read_definition(path)))
+    except DefinitionError:
+        return "source"
+    return "model" if len(keys & _OF_MODELS) > len(keys & _OF_SOURCES) else "source"
 
 
 def source_named(path: Path) -> str | None:

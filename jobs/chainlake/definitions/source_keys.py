@@ -14,12 +14,12 @@ from chainlake.definitions.derived import History, parse_history
 from chainlake.definitions.files import WORD
 from chainlake.definitions.formats.format import Format, date_from_path
 from chainlake.definitions.formats.globs import expect_problem
-from chainlake.definitions.formats.mappings import nearest_name
 from chainlake.definitions.formats.path_groups import digits_of_group, field_problem
 from chainlake.definitions.formats.time_formats import is_clock, problem_of
 from chainlake.definitions.yaml_lines import Section
 from chainlake.digests import text_digest
 from chainlake.schemas.table import TIMESTAMP
+from chainlake.words import closest
 
 TYPES = {
     "double": pa.float64(),
@@ -186,7 +186,7 @@ def read_path(section: Section, formats: tuple[Format, ...]) -> tuple[PathRule, 
         hint = r"E.g. 'bars_(?P<date>\d{8})'; without fields leave 'path' out."
         raise where.error("no field of the path is named", *keys, hint=hint)
     for name in sorted(groups - used):
-        near = nearest_name(name, sorted(set(PATH_FIELDS) - groups), 0.7)
+        near = closest(name, sorted(set(PATH_FIELDS) - groups), 0.7)
         if near is not None:
             raise where.error(f"the field '{name}' means nothing, and '{near}' is not defined", *keys)
     date_format = "" if where is section else where.get("date_format", str, default="")

@@ -20,7 +20,9 @@ import yaml
 from chainlake.definitions.errors import NoMapping
 from chainlake.definitions.files import read_definition
 from chainlake.definitions.yaml_scalars import place_of
+from chainlake.definitions.yaml_words import in_words
 from chainlake.errors import DefinitionError
+from chainlake.words import closest
 
 #: Place of a value inside the document: keys and list positions from the top.
 Place = tuple[str | int, ...]
@@ -99,11 +101,8 @@ def read_yaml(text: str) -> Document:
     try:
         root = _tree(text)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        # The end of the text can lie behind its last line.
-        line = min(mark.line, text.count("\n")) + 1 if mark else 1
-        column = mark.column + 1 if mark else 1
-        raise YamlProblem(f"not valid YAML: {error.problem or error.context}", line, column) from None
+        found = in_words(error, text)
+        raise YamlProblem(f"not valid YAML: {found.what}", *found.at, hint=found.hint) from None
     except (yaml.YAMLError, UnicodeError) as error:
         bad = re.search(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", text)
         before = text[: bad.start()] if bad else ""
@@ -298,7 +297,9 @@ class Section:
         names = tuple(allowed)
         for key in self.data:
             if key not in names:
-                raise self.error(f"unknown key '{key}'", key, hint=f"Allowed here: {', '.join(names)}.")
+                meant = closest(key, names)
+                guess = "" if meant is None else f"Did you mean {meant}? "
+                raise self.error(f"unknown key '{key}'", key, hint=f"{guess}Allowed here: {', '.join(names)}.")
 
     def get(self, key: str, *kinds: type, default: Any = None, required: bool = False) -> Any:
         """The value of ``key``, checked to be one of ``kinds``.

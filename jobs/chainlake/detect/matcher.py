@@ -18,7 +18,9 @@ from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.events.event_ids import PACKED, packed, texts
-from chainlake.cep.matches.candidates import Candidates, keeps_all
+from chainlake.cep.heavy.calls import NUMBER, numbered
+from chainlake.cep.heavy.memo import Memo
+from chainlake.cep.matches.candidates import find_candidates, keeps_all
 from chainlake.cep.matches.consumed import Consumed
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.matches.rows import match_rows
@@ -26,7 +28,7 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.find import candidates_of, dataset, find
 from chainlake.cep.search.options import SearchOptions
-from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.search.statistics import BestSearches, Statistics
 from chainlake.detect.feed import KeyShare, accepted, between, of_streams, with_keys
 from chainlake.errors import InfrastructureError
 from chainlake.schemas.table import Table
@@ -52,6 +54,11 @@ class Matcher:
     table: pa.Schema
     orders: Sequence[Sequence[str]] | None
     piece_rows: int = PIECE_ROWS
+
+    @property
+    def called(self) -> bool:
+        """Whether the pattern's conditions call functions of pairs."""
+        return any(branch.called for branch in self.pattern.branches)
 
     def hunt(
         self,
@@ -163,7 +170,10 @@ class Hunt:
         last: time of the last event.
         done: matches decided before this tick have been found.
         consumed: what was used up before them and by them; None if the pattern uses nothing up.
-        unscored: matches of a ranked pattern that have no score.
+        best: of a ranked pattern, how its matches were found.
+        looked_at: events that some name of the pattern accepts.
+        inside: those of them with times that the slice owns.
+        memo: what functions gave for pairs of these events.
     """
 
     matcher: Matcher
@@ -177,7 +187,10 @@ class Hunt:
     last: int | None = None
     done: int = field(init=False)
     consumed: Consumed | None = None
-    unscored: int = 0
+    best: BestSearches = field(default_factory=BestSearches)
+    looked_at: int = 0
+    inside: int = 0
+    memo: Memo = field(default_factory=Memo)
 
     def __post_init__(self) -> None:
         self.done = self.own[0]
@@ -190,6 +203,11 @@ class Hunt:
         """
         self._check_order(events)
         found = self.matcher.wanted(between(events, *self.read), self.keys)
+        if self.matcher.called:
+            # The pieces of a slice have events in common, which are known again by their numbers.
+            found = numbered(found, self.looked_at)
+        self.looked_at += len(found)
+        self.inside += len(between(found, *self.own))
         for batch in found.combine_chunks().to_batches(max_chunksize=self.matcher.piece_rows):
             if not len(batch):
                 continue
@@ -224,6 +242,9 @@ class Hunt:
                 keep[data.rows_of(candidates.rows)] = True
         if not keep.all():
             self.kept.keep(events.filter(pa.array(keep)))
+        if self.matcher.called:
+            numbers = [part[NUMBER].to_numpy() for part in self.kept.parts]
+            self.memo.only(np.sort(np.concatenate(numbers)) if numbers else np.zeros(0, np.int64))
 
     def _find(self, end: int) -> Iterator[pa.Table]:
         if end <= self.done:
@@ -238,13 +259,11 @@ class Hunt:
         pattern, policy = self.matcher.pattern, self.matcher.pattern.extras.policy
         used = None if self.consumed is None else self.consumed.since(pattern.read_range(*own)[0])
         ids = None if used is None else used.ids
-        options = SearchOptions(orders=self.matcher.orders, parts=parts, used=ids, unranked=True)
-        found = find(pattern, events, own=own, statistics=self.statistics, options=options)
+        options = SearchOptions(orders=self.matcher.orders, parts=parts, used=ids, memo=self.memo)
         ranks = pattern.extras.ranking is not None
-        candidates = Candidates(pattern, events) if ranks else None
         thinned = ranks and not keeps_all(pattern)
-        if candidates is not None:
-            found = candidates.of(found)
+        search = find_candidates if ranks else find
+        found = search(pattern, events, own=own, statistics=self.statistics, options=options)
         more: list[Consumed] = []
         for matches in found:
             if not thinned:
@@ -257,8 +276,7 @@ class Hunt:
         if self.consumed is not None:
             # What is searched next are later events, or those of other keys.
             self.consumed = Consumed.together([self.consumed, *more])
-        if candidates is not None:
-            self.unscored += candidates.unscored
+        self.best += BestSearches.of(self.statistics.best)
 
 
 def _parts(pattern: Pattern, events: pa.Table) -> Iterator[tuple[pa.Table, np.ndarray | None]]:

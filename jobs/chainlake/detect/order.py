@@ -22,12 +22,13 @@ from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.choosing.seconds import best_order
 from chainlake.cep.search.hindsight import Sample, sample_of
+from chainlake.cep.search.statistics import BestSearches
 from chainlake.detect.division.counts import Ask, Draw, Survey
 from chainlake.detect.stage import Found
 from chainlake.detect.work import Work
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-from chainlake.schemas.ops_rows import PlanRow
+from chainlake.schemas.ops_rows import BestCounts, PlanRow
 
 #: Inputs of at most so many events are looked at whole: their order is the best one and costs some 10 ms.
 WHOLE = 20_000
@@ -109,6 +110,7 @@ def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: 
             for model in models
         ],
     }
+    called = any(branch.called for branch in pattern.branches)
     declared = dict(pattern.front.rates)
     by_rates = bool(declared) and all(name.name in declared for name in pattern.names)
     if by_rates:
@@ -122,7 +124,8 @@ def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: 
         stated,
         [_rounded(model.estimates([order, choose_order(model.branch, model.totals)]))
          for model, order in zip(models, orders, strict=True)],
-        sample.regret(orders) if max(draw.thinning, default=1) == 1 else None,
+        # Only searches say what other orders would have cost, and before the work is divided no function is called.
+        sample.regret(orders) if max(draw.thinning, default=1) == 1 and not called else None,
         models,
     )  # fmt: skip
 
@@ -176,6 +179,20 @@ def draw_stretches(numbers: np.ndarray, counts: np.ndarray) -> tuple[list[int], 
     return numbers[sorted(chosen)].tolist(), [1 if whole else max(1, int(np.ceil(total / each))) for total in sums]
 
 
+def counted_best(best: BestSearches) -> BestCounts:
+    """How the best matches of a ranked pattern were found, as ``ops.plans`` has it; nothing of other patterns."""
+    if not best.ways:
+        return {}
+    return {
+        "strategy": ", ".join(dict.fromkeys(strategy for strategy, _ in best.ways)),
+        "why_not": "; ".join(dict.fromkeys(why for _, why in best.ways if why)) or None,
+        "partial": best.partial,
+        "bounds": best.tried,
+        "pruned": best.cut,
+        "scored": best.complete,
+    }
+
+
 def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -> None:
     """One row per day in ``ops.plans``. Evaluations are counted per run; a run of several days notes them at its last.
 
@@ -187,8 +204,9 @@ def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -
         run_id: the run.
     """
     last = max(item.fingerprints)
-    left_out = {"long_stretches": found.long_stretches, "unscored": found.unscored}
+    left_out = {"long_stretches": found.long_stretches, "unscored": found.best.unscored}
     stated = plan.stated | {what: number for what, number in left_out.items() if number}
+    best = counted_best(found.best)
     rows: list[PlanRow] = [
         {
             "definition": item.name,
@@ -200,8 +218,19 @@ def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -
             "regret": plan.regret,
             "evaluations": found.evaluations if day == last else None,
             "evaluations_neg": found.evaluations_neg if day == last else None,
+            "strategy": counts.get("strategy"),
+            "why_not": counts.get("why_not"),
+            "partial": counts.get("partial"),
+            "bounds": counts.get("bounds"),
+            "pruned": counts.get("pruned"),
+            "scored": counts.get("scored"),
             "matches": found.per_day.get(day, 0),
+            "pair_evals": found.pair_evals if day == last else None,
+            "pair_memo_hits": found.pair_memo_hits if day == last else None,
+            "replication": found.replication if day == last else None,
+            "longest_task": found.longest_task if day == last else None,
         }
         for day in item.fingerprints
+        for counts in [best if day == last else BestCounts()]
     ]
     ops.append(home, "plans", rows, run_id)

@@ -169,9 +169,13 @@ def _left_out(pattern: Pattern, found: Found) -> Iterator[str]:
     """What of the events and matches was not looked at, or is not ranked."""
     if found.long_stretches:
         yield _too_long(pattern, found.long_stretches)
-    if found.unscored:
-        have, are = ("1 match has", "is") if found.unscored == 1 else (f"{found.unscored} matches have", "are")
+    unscored = found.best.unscored
+    if unscored:
+        have, are = ("1 match has", "is") if unscored == 1 else (f"{unscored} matches have", "are")
         yield f"{have} no score, since a criterion is missing or not finite, and {are} not ranked"
+    if found.best.lacking:
+        names = ", ".join(sorted(found.best.lacking))
+        yield f"some events of {names} give no number to rank by, and matches with them are not ranked"
 
 
 def _too_long(pattern: Pattern, number: int) -> str:

@@ -5,12 +5,13 @@ A task gives back where the file of each pattern lies, and counts; no row comes 
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,7 @@ from chainlake.cep.matches.best import thinned
 from chainlake.cep.matches.candidates import keeps_all
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.search.statistics import BestSearches, Statistics
 from chainlake.days import US_PER_DAY, day_of_us
 from chainlake.detect.division.cut import MOST_ROWS, Share
 from chainlake.detect.feed import Events, Feed
@@ -29,6 +30,8 @@ from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.lake.delta.sums.checksums import Sums, footer
 from chainlake.run.tasks import Tasks
 from chainlake.schemas.table import Table
+from chainlake.storage.door import storage_of
+from chainlake.storage.parquet import parquet_rows, parquet_writer
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -66,7 +69,12 @@ class Found:
         evaluations: of conditions between names.
         evaluations_neg: of negated names.
         long_stretches: stretches of events that gave no match, since they are longer than the pattern's limit.
-        unscored: matches of a ranked pattern that have no score, so that they are not ranked.
+        best: of a ranked pattern, how its matches were found.
+        pair_evals: pairs that functions were given.
+        pair_memo_hits: pairs that were asked for again in a slice.
+        looked_at: events that tasks looked at, those that several did as often.
+        inside: those of them that lie in the time which the task owns: each event once.
+        seconds: of each task.
         failure: what stopped the search; then the files do not hold all matches.
     """
 
@@ -75,8 +83,23 @@ class Found:
     evaluations: int = 0
     evaluations_neg: int = 0
     long_stretches: int = 0
-    unscored: int = 0
+    best: BestSearches = field(default_factory=BestSearches)
+    pair_evals: int = 0
+    pair_memo_hits: int = 0
+    looked_at: int = 0
+    inside: int = 0
+    seconds: tuple[float, ...] = ()
     failure: ChainlakeError | None = None
+
+    @property
+    def replication(self) -> float | None:
+        """How often an event was looked at, on average; None without events."""
+        return self.looked_at / self.inside if self.inside else None
+
+    @property
+    def longest_task(self) -> float | None:
+        """The seconds of the longest task over those of the median one; None without tasks."""
+        return max(self.seconds) / median(self.seconds) if self.seconds and median(self.seconds) else None
 
     def __add__(self, other: Found) -> Found:
         return Found(
@@ -85,7 +108,12 @@ class Found:
             self.evaluations + other.evaluations,
             self.evaluations_neg + other.evaluations_neg,
             self.long_stretches + other.long_stretches,
-            self.unscored + other.unscored,
+            self.best + other.best,
+            self.pair_evals + other.pair_evals,
+            self.pair_memo_hits + other.pair_memo_hits,
+            self.looked_at + other.looked_at,
+            self.inside + other.inside,
+            self.seconds + other.seconds,
             self.failure or other.failure,
         )
 
@@ -114,7 +142,7 @@ def stage(tasks: Tasks, events: Events, key: str, searches: Sequence[Search], sh
         what was found of each search.
     """
     for search in searches:
-        Path(search.folder).mkdir(parents=True, exist_ok=True)
+        storage_of(search.folder).make_folder(search.folder)
     found = [Found()] * len(searches)
     for part in tasks.map(lambda share: _staged(events, key, searches, share), shares):
         for number, one in part.items():
@@ -127,16 +155,14 @@ def _thinned(search: Search, found: Found) -> Found:
     pattern = search.pattern
     if not found.paths or found.failure is not None or pattern.extras.ranking is None or keeps_all(pattern):
         return found
-    import pyarrow.parquet as pq
-
     try:
         file = MatchFile(search)
-        file.add(thinned(pattern, pa.concat_tables([pq.read_table(path) for path in found.paths])))
+        file.add(thinned(pattern, pa.concat_tables([parquet_rows(path) for path in found.paths])))
         paths = file.close()
     except Exception as error:  # the fence around a pattern: the others of the run go on
         return Found(failure=SearchFailed.of(pattern, error))
     for path in found.paths:
-        Path(path).unlink()
+        storage_of(path).remove(path)
     return replace(found, paths=paths, per_day=file.per_day)
 
 
@@ -165,6 +191,7 @@ class _Hunter:
         ]
         self._file = MatchFile(search)
         self._failure: ChainlakeError | None = None
+        self._seconds = 0.0
 
     def add(self, events: pa.Table) -> None:
         """Take further events."""
@@ -185,12 +212,18 @@ class _Hunter:
             counts.evaluations,
             counts.evaluations_neg,
             counts.long_stretches,
-            sum(hunt.unscored for hunt in self._hunts),
+            sum((hunt.best for hunt in self._hunts), BestSearches()),
+            counts.pair_evals,
+            counts.pair_memo_hits,
+            sum(hunt.looked_at for hunt in self._hunts),
+            sum(hunt.inside for hunt in self._hunts),
+            (self._seconds,),
         )
 
     def _write(self, search: Iterator[pa.Table]) -> None:
         if self._failure is not None:
             return
+        began = time.perf_counter()
         try:
             for rows in search:
                 self._file.add(rows)
@@ -198,6 +231,7 @@ class _Hunter:
             self._failure, self._hunts = error, []
         except Exception as error:  # the fence around a pattern: the others of the task go on
             self._failure, self._hunts = SearchFailed.of(self._pattern, error), []
+        self._seconds += time.perf_counter() - began
 
 
 class MatchFile:
@@ -207,7 +241,7 @@ class MatchFile:
         self._schema = pa.schema([pa.field(f.name, f.type) for f in search.table.arrow()])
         self.per_day: Counter[date] = Counter()
         # A task can be tried twice, also at a time: what counts is the file of the attempt that comes back.
-        self._path = Path(search.folder, f"part-{uuid.uuid4().hex}.parquet")
+        self._path = f"{search.folder}/part-{uuid.uuid4().hex}.parquet"
         self._sums = Sums("decision_ts")
         self._waiting: list[pa.Table] = []
         self._rows = 0
@@ -231,14 +265,12 @@ class MatchFile:
             return ()
         self._writer.add_key_value_metadata(footer(self._sums))
         self._writer.close()
-        return (str(self._path),)
+        return (self._path,)
 
     def _flush(self) -> None:
-        import pyarrow.parquet as pq
-
         if self._writer is None:
             # The file may become one of the table's as it is.
-            self._writer = pq.ParquetWriter(self._path, self._schema, write_page_checksum=True)
+            self._writer = parquet_writer(self._path, self._schema, write_page_checksum=True)
         rows = pa.concat_tables(self._waiting)
         self._sums.add(rows)
         self._writer.write_table(rows)

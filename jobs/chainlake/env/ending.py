@@ -17,15 +17,19 @@ from chainlake.paths import Home
 def unexpected(error: BaseException) -> int:
     """One line for the user; the stack goes to a file, where it is of use to somebody who debugs."""
     text = f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+    print(f"error: {text}\nhint: {stack_kept(error)}.", file=sys.stderr)
+    return InfrastructureError.exit_code
+
+
+def stack_kept(error: BaseException) -> str:
+    """Keep the stack of an error in a file, and say where it is, or why it could not be kept."""
     try:
         folder = private_folder(Home.from_env().logs)
         path = folder / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
         path.write_text("".join(traceback.format_exception(error)))
-        text += f"\nhint: The stack trace is in {path}."
     except (OSError, InfrastructureError) as unwritable:
-        text += f"\nhint: The stack trace could not be kept: {unwritable}."
-    print(f"error: {text}", file=sys.stderr)
-    return InfrastructureError.exit_code
+        return f"The stack trace could not be kept: {unwritable}"
+    return f"The stack trace is in {path}"
 
 
 def end(code: int) -> NoReturn:

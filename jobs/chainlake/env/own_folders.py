@@ -14,7 +14,7 @@ from chainlake.errors import InfrastructureError
 
 #: The file that says so; its text is for people.
 MARKER = ".made-by-chainlake"
-_TEXT = "Chainlake made this folder for its temporary files, and removes what lies in it for a week.\n"
+TEXT = "Chainlake made this folder for its temporary files, and removes what lies in it for a week.\n"
 
 
 class NotWritable(InfrastructureError):
@@ -55,7 +55,7 @@ def own_folder(path: Path) -> Path:
     try:
         path.mkdir(parents=True, exist_ok=True)
         if not is_own(path) and not any(path.iterdir()):
-            (path / MARKER).write_text(_TEXT)
+            (path / MARKER).write_text(TEXT)
     except OSError as error:
         raise NotWritable.home(path, error) from None
     return path

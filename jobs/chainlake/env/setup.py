@@ -1,4 +1,4 @@
-"""Make the virtual environment: run by the Makefile with any Python 3, before anything is installed.
+"""Make the virtual environment: run by the Makefile before anything is installed.
 
 Works by itself on the standard library, and every failure is one sentence.
 """
@@ -21,16 +21,6 @@ def stop(sentence: str) -> NoReturn:
     """Print one sentence and end the set-up."""
     sys.stderr.write("chainlake: " + sentence + "\n")
     sys.exit(5)
-
-
-def check_python() -> None:
-    """Python 3.11 exactly: the lock file was resolved for it."""
-    version = ".".join(str(part) for part in sys.version_info[:2])
-    if version != "3.11":
-        stop(
-            f"Python 3.11 is needed and this is {version} ({sys.executable}). "
-            "Install Python 3.11, or name it: make PYTHON=/path/to/python3.11 setup"
-        )
 
 
 def check_disk(folder: str) -> None:
@@ -70,7 +60,6 @@ def main(venv: str, requirements: str) -> None:
 
     Every file is compared with the lock's hashes, the installer's own too.
     """
-    check_python()
     python = os.path.join(venv, "bin", "python")
     if not os.path.exists(os.path.join(venv, ".installed")):
         check_disk(os.getcwd())

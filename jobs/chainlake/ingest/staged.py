@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from types import TracebackType
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from chainlake.storage.door import storage_of
+from chainlake.storage.parquet import parquet_writer
 
 #: Rows that are gathered before they are written; also the rows of a row group.
 _ROWS_PER_GROUP = 50_000
@@ -25,7 +27,7 @@ class StagedFile:
     """
 
     def __init__(self, folder: str, what: str, schema: pa.Schema) -> None:
-        self._path = os.path.join(folder, f"{what}-{uuid.uuid4().hex}.parquet")
+        self._path = f"{folder}/{what}-{uuid.uuid4().hex}.parquet"
         self._schema = schema
         self._gathered: list[pa.Table] = []
         self._writer: pq.ParquetWriter | None = None
@@ -58,12 +60,12 @@ class StagedFile:
         """Remove it; in place of ``close``."""
         if self._writer is not None:
             self._writer.close()
-            os.unlink(self._path)
+            storage_of(self._path).remove(self._path)
 
     def _flush(self) -> None:
         if self._gathered:
             rows, self._gathered = pa.concat_tables(self._gathered), []
-            self._writer = self._writer or pq.ParquetWriter(self._path, self._schema, write_page_checksum=True)
+            self._writer = self._writer or parquet_writer(self._path, self._schema, write_page_checksum=True)
             self._writer.write_table(rows, row_group_size=_ROWS_PER_GROUP)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 
 from chainlake.days import Days, day_of
@@ -40,6 +39,7 @@ from chainlake.run.common import discard, staging_folder
 from chainlake.run.ports import Ports, open_ports
 from chainlake.schemas.ops_rows import FileRow, RateRow, RunRow
 from chainlake.schemas.raw import raw_table
+from chainlake.storage.door import storage_of
 
 
 def ingest(
@@ -240,10 +240,10 @@ class _Attempt:
 
     def _staging(self, stack: ExitStack) -> str:
         """A folder for what tasks hand on; it goes with the attempt."""
-        folder = Path(staging_folder(self.home, self.run_id, f"ingest-{self.source.name}")).absolute()
-        folder.mkdir(parents=True)
-        stack.callback(discard, str(folder))
-        return str(folder)
+        folder = staging_folder(self.home, self.run_id, f"ingest-{self.source.name}")
+        storage_of(folder).make_folder(folder)
+        stack.callback(discard, folder)
+        return folder
 
     def _parse(self, loads: Loads, commits: Commits, staging: str) -> _Parsed:
         """Parse and append to raw.

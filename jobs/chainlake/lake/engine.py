@@ -6,6 +6,7 @@ import os
 
 from chainlake.errors import UsageError
 from chainlake.paths import Home
+from chainlake.storage.door import storage_of
 
 #: The environment variable that asks for one.
 VARIABLE = "CHAINLAKE_ENGINE"
@@ -21,11 +22,12 @@ class WrongEngine(UsageError):
         return cls(f"{VARIABLE} is '{asked}'", hint=f"It can be {', '.join(_ENGINES)}.")
 
     @classmethod
-    def no_files(cls, lake: str) -> WrongEngine:
-        """The files of the lake are out of its reach."""
+    def no_commits(cls, lake: str) -> WrongEngine:
+        """Spark's commits to a store can overwrite those of others."""
         return cls(
-            f"{VARIABLE} is 'files', and the lake {lake} is in an object store, which this process does not read",
-            hint=f"Unset {VARIABLE}, or set it to spark.",
+            f"{VARIABLE} is 'spark', and the lake {lake} is in an object store, to which Spark commits without regard "
+            "to other writers",
+            hint=f"Unset {VARIABLE}: tasks still run on Spark, and their files are committed by delta-rs.",
         )
 
 
@@ -34,9 +36,9 @@ def asked_engine() -> str:
     return os.environ.get(VARIABLE) or "auto"
 
 
-def engine_of(home: Home) -> str:
-    """``files`` or ``spark``: as asked, and for ``auto`` by its files if this process reaches them."""
-    return "spark" if asked_engine() == "spark" or "://" in home.lake else "files"
+def engine_of() -> str:
+    """``files`` or ``spark``: as asked, and for ``auto`` by its files."""
+    return "spark" if asked_engine() == "spark" else "files"
 
 
 def check_engine(home: Home) -> None:
@@ -44,9 +46,12 @@ def check_engine(home: Home) -> None:
 
     Raises:
         UsageError: it is none, or cannot.
+        InfrastructureError: the store that the lake lies in cannot be used.
     """
     asked = asked_engine()
     if asked not in _ENGINES:
         raise WrongEngine.unknown(asked)
-    if asked == "files" and engine_of(home) != "files":
-        raise WrongEngine.no_files(home.lake)
+    files = storage_of(home.lake)
+    if asked == "spark" and not files.on_disk:
+        raise WrongEngine.no_commits(home.lake)
+    files.reach(home.lake)

@@ -42,6 +42,31 @@ class LockBusy(InfrastructureError):
         return cls(f"the lock '{purpose}' was held by another part of this process all the time")
 
 
+class LockLost(InfrastructureError):
+    """A lock is no longer held by who was about to commit under it, which was not done then."""
+
+    @classmethod
+    def of(cls, purpose: str, holder: str) -> LockLost:
+        """For the lock, and who holds it now, in words."""
+        return cls(
+            f"the lock '{purpose}' was lost, since this process showed no sign of life for too long; held now by "
+            f"{holder}; nothing was committed",
+            hint="Run this again.",
+        )
+
+
+class WrongLocks(UsageError):
+    """The locks that the environment asks for are none."""
+
+    @classmethod
+    def of(cls, asked: str) -> WrongLocks:
+        """For what is asked for, which may hold a password."""
+        return cls(
+            f"CHAINLAKE_LOCKS begins with '{asked.partition(':')[0]}'",
+            hint="It can be postgresql://USER@HOST/DATABASE; unset it for files on a disk, or leases in a store.",
+        )
+
+
 class WriterBetween(InfrastructureError):
     """Another writer committed while a change was made, which was not made then."""
 
@@ -52,17 +77,6 @@ class WriterBetween(InfrastructureError):
         """For a table, and what did not happen to it."""
         error = cls(f"another writer has changed {table} in between; {undone}", hint="Run this again.")
         return error.holding(table=table)
-
-
-class NotLocal(UsageError):
-    """Files are to be moved or removed that are not on a local disk."""
-
-    place: str
-
-    @classmethod
-    def of(cls, place: str, instead: str) -> NotLocal:
-        """For a table's folder, and what to do oneself."""
-        return cls(f"{place} is not on a local disk", hint=instead).holding(place=place)
 
 
 class RowRefused(AuditFailed):

@@ -1,4 +1,9 @@
-"""Locks between steps: one file per purpose under ``CHAINLAKE_HOME/locks``.
+"""Locks between steps: files of this machine, leases in the store that the lake lies in, or locks of a database.
+
+Where all processes are on one machine, a lock is a file under ``CHAINLAKE_HOME/locks``. Processes of several machines
+that work on a lake in a store find their locks there, too (``chainlake.lake.leases.lease``), or in the database that
+``CHAINLAKE_LOCKS`` names (``chainlake.lake.leases.postgres``). Either way commits are fenced by their turns, so a lock
+that is lost costs work and no row.
 
 A Spark commit can land after the Python process that asked for it died, so a lock that guards Spark commits is held
 by the JVM itself: ``java.nio`` ``FileChannel.lock``, which excludes Python's ``fcntl.lockf`` too and is freed when
@@ -16,28 +21,60 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from chainlake.env.own_folders import NotWritable
 from chainlake.env.waiting import Notice
-from chainlake.lake.errors import LockBusy
+from chainlake.lake.errors import LockBusy, WrongLocks
+from chainlake.lake.leases.conditional import require_conditional_writes
+from chainlake.lake.leases.lease import StoreLock, Watch
 from chainlake.paths import Home
+from chainlake.storage.door import storage_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 #: A holder may be ingesting a long backlog; longer than this means something hangs.
 WAIT_SECONDS = 1800.0
-_POLL_SECONDS = 0.05
+_POLL_SECONDS, _REMOTE_POLL_SECONDS = 0.05, 0.5
+#: Names a database that holds the locks.
+VARIABLE = "CHAINLAKE_LOCKS"
 #: How long a thread waits for another one before it looks whether there is something to say.
 _TURN_SECONDS = 0.5
 
+
+class RemoteLock(Protocol):
+    """A lock that is known beyond this machine."""
+
+    def take(self) -> bool:
+        """Take it if it is free; whether it was."""
+
+    def holder(self) -> str:
+        """Who holds it, or held it last, in words."""
+
+    def held(self) -> bool:
+        """Whether somebody holds it."""
+
+    def require(self) -> None:
+        """See to it that it is still held here.
+
+        Raises:
+            LockLost: it is not.
+        """
+
+    def close(self) -> None:
+        """Let go of it, if it is held here."""
+
+
+_guard = threading.Lock()
 _registry: dict[str, threading.Lock] = {}
-_registry_guard = threading.Lock()
+#: Of locks in a store: what was seen of them, and by name what this process holds.
+_watches: dict[str, Watch] = {}
+_kept: dict[str, RemoteLock] = {}
 
 
 @contextmanager
@@ -54,7 +91,7 @@ def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = W
         LockBusy: somebody else held it all the time; the message says who.
     """
     path = _path(home, purpose)
-    wait = _Wait(path, purpose, wait_s)
+    wait = _Wait(lambda: _holder(path), purpose, wait_s)
     with _mutex(path, wait):
         jvm = spark._jvm
         assert jvm is not None
@@ -62,7 +99,7 @@ def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = W
         channel = file.getChannel()
         try:
             while channel.tryLock() is None:
-                wait.pause()
+                wait.pause(_POLL_SECONDS)
             _sign(path, purpose)
             yield
         finally:
@@ -70,15 +107,15 @@ def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = W
 
 
 @contextmanager
-def file_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iterator[None]:
-    """Hold the lock ``purpose`` in this process, for work that needs no JVM; otherwise as :func:`jvm_lock`."""
+def local_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iterator[None]:
+    """Hold the lock ``purpose`` in this process by a file of this machine; otherwise as :func:`jvm_lock`."""
     path = _path(home, purpose)
-    wait = _Wait(path, purpose, wait_s)
+    wait = _Wait(lambda: _holder(path), purpose, wait_s)
     with _mutex(path, wait):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             while not _try(handle):
-                wait.pause()
+                wait.pause(_POLL_SECONDS)
             os.ftruncate(handle, 0)
             os.pwrite(handle, _signature(purpose), 0)
             yield
@@ -86,28 +123,119 @@ def file_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iter
             os.close(handle)
 
 
+@contextmanager
+def file_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iterator[None]:
+    """Hold the lock ``purpose`` in this process, for work that needs no JVM, among all writers of the lake.
+
+    Args:
+        home: the installation.
+        purpose: ``source-<name>``, ``table-<schema>.<name>``, ``ops``.
+        wait_s: give up after so many seconds.
+
+    Raises:
+        LockBusy: somebody else held it all the time; the message says who.
+        StoreFailed: the lake's store cannot be used for locks and commits.
+    """
+    if not _remote(home):
+        with local_lock(home, purpose, wait_s=wait_s):
+            yield
+        return
+    name = _name(home, purpose)
+    wait = _Wait(lambda: "another part of this process", purpose, wait_s)
+    with _mutex(name, wait):
+        lock = _open(home, purpose)
+        wait = _Wait(lock.holder, purpose, wait.left_s())
+        try:
+            while not lock.take():
+                wait.pause(_REMOTE_POLL_SECONDS)
+            with _guard:
+                _kept[name] = lock
+            yield
+        finally:
+            with _guard:
+                _kept.pop(name, None)
+            lock.close()
+
+
+def require_locks() -> None:
+    """See to it that every lock that this process took is still its own: asked right before a commit.
+
+    A file's lock is held as long as the process lives; one in a store or a database can be lost.
+
+    Raises:
+        LockLost: one is not.
+    """
+    with _guard:
+        held_here = list(_kept.values())
+    for lock in held_here:
+        lock.require()
+
+
 def holder(home: Home, purpose: str) -> str:
     """Who holds the lock, or held it last, in words."""
-    return _holder(_path(home, purpose))
+    if not _remote(home):
+        return _holder(_path(home, purpose))
+    lock = _open(home, purpose)
+    try:
+        return lock.holder()
+    finally:
+        lock.close()
 
 
 def held(home: Home, purpose: str) -> bool:
     """Whether a living process holds the lock, this one included."""
-    path = _path(home, purpose)
-    mutex = _mutex_of(path)
+    mutex = _mutex_of(_name(home, purpose) if _remote(home) else _path(home, purpose))
     # To open and close the file while this process holds the lock would free it.
     if not mutex.acquire(blocking=False):
         return True
     try:
-        if not path.exists():
-            return False
-        handle = os.open(path, os.O_RDWR)
-        try:
-            return not _try(handle)
-        finally:
-            os.close(handle)
+        return _held_elsewhere(home, purpose) if _remote(home) else _held_by_file(_path(home, purpose))
     finally:
         mutex.release()
+
+
+def _held_elsewhere(home: Home, purpose: str) -> bool:
+    lock = _open(home, purpose)
+    try:
+        return lock.held()
+    finally:
+        lock.close()
+
+
+def _held_by_file(path: Path) -> bool:
+    if not path.exists():
+        return False
+    handle = os.open(path, os.O_RDWR)
+    try:
+        return not _try(handle)
+    finally:
+        os.close(handle)
+
+
+def _remote(home: Home) -> bool:
+    """Whether locks are known beyond this machine."""
+    return bool(os.environ.get(VARIABLE)) or not storage_of(home.lake).on_disk
+
+
+def _open(home: Home, purpose: str) -> RemoteLock:
+    """A lock that is known beyond this machine, not taken yet."""
+    if not storage_of(home.lake).on_disk:
+        require_conditional_writes(home)
+    url = os.environ.get(VARIABLE) or ""
+    if not url:
+        with _guard:
+            watch = _watches.setdefault(_name(home, purpose), Watch(home, purpose))
+        return StoreLock(watch, purpose)
+    url = url.replace("postgresql+psycopg2://", "postgresql://", 1)
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise WrongLocks.of(url)
+    from chainlake.lake.leases.postgres import Session
+
+    return Session(url, home, purpose)
+
+
+def _name(home: Home, purpose: str) -> str:
+    return f"{home.lake} {purpose}"
 
 
 def _path(home: Home, purpose: str) -> Path:
@@ -121,10 +249,10 @@ def _path(home: Home, purpose: str) -> Path:
 class _Wait:
     """The wait for one lock: says who holds it, and gives up in the end."""
 
-    def __init__(self, path: Path, purpose: str, wait_s: float) -> None:
-        self._path, self._purpose = path, purpose
+    def __init__(self, holder: Callable[[], str], purpose: str, wait_s: float) -> None:
+        self._holder, self._purpose = holder, purpose
         self._deadline = time.monotonic() + wait_s
-        self._notice = Notice(lambda: f"the lock '{purpose}', held by {_holder(path)}")
+        self._notice = Notice(lambda: f"the lock '{purpose}', held by {holder()}")
 
     def left_s(self) -> float:
         """Seconds until it gives up."""
@@ -134,25 +262,25 @@ class _Wait:
         """Called in each turn of the wait."""
         self._notice.turn()
 
-    def pause(self) -> None:
+    def pause(self, seconds: float) -> None:
         """One turn of a wait for another process."""
         if not self.left_s():
-            raise LockBusy.held(self._purpose, _holder(self._path))
+            raise LockBusy.held(self._purpose, self._holder())
         self.turn()
-        time.sleep(_POLL_SECONDS)
+        time.sleep(seconds)
 
     def ours(self) -> LockBusy:
         """The error of a wait that this process itself kept waiting."""
         return LockBusy.held_here(self._purpose)
 
 
-def _mutex_of(path: Path) -> threading.Lock:
-    with _registry_guard:
+def _mutex_of(path: Path | str) -> threading.Lock:
+    with _guard:
         return _registry.setdefault(os.path.realpath(path), threading.Lock())
 
 
 @contextmanager
-def _mutex(path: Path, wait: _Wait) -> Iterator[None]:
+def _mutex(path: Path | str, wait: _Wait) -> Iterator[None]:
     mutex = _mutex_of(path)
     while not mutex.acquire(timeout=min(_TURN_SECONDS, wait.left_s())):
         if not wait.left_s():

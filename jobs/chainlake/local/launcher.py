@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import IO
 
-from chainlake.airflow.names import SPARK_POOL, dag_ids
+from chainlake.airflow.names import BROKEN_DEFINITIONS, SPARK_POOL, dag_ids
 from chainlake.env.ending import unexpected
 from chainlake.env.ports import HOST, free_port
 from chainlake.env.private import marked_folder, private_folder, write_private
@@ -242,8 +242,9 @@ class Airflow:
                 missing = ", ".join(sick)
                 if not sick:
                     errors = self.api.import_errors()
-                    if errors:
-                        raise AirflowUnavailable.broken_dag(*errors[0])
+                    dags = [error for error in errors if BROKEN_DEFINITIONS not in error[0]]
+                    if dags:
+                        raise AirflowUnavailable.broken_dag(*dags[0])
                     absent = sorted(wanted - self.api.dags().keys())
                     missing = f"the DAGs {', '.join(absent)}"
                     if not absent:

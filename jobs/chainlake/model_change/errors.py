@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
+from datetime import date, datetime
 
 from chainlake.errors import InputError, UsageError
 
@@ -63,3 +63,31 @@ class EndsBefore(UsageError):
     def of(cls, end: date, first: date) -> EndsBefore:
         """For the end that was given, and the day that the monitor goes on with."""
         return cls(f"until {end} lies before {first}, where the monitor goes on")
+
+
+class Diverged(InputError):
+    """Learners whose weights have left the range of doubles."""
+
+    @classmethod
+    def at(cls, model: str, ts: datetime, file: str | None) -> Diverged:
+        """For the model, the round and its file."""
+        return cls(
+            f"the weights of a learner of {model} are no numbers any more from the round {ts:%Y-%m-%dT%H:%M:%SZ} on",
+            file=file,
+            key="learning_rate",
+            hint="Give a smaller learning_rate, or features of about the size 1.",
+        )
+
+
+class UnsafeZones(InputError):
+    """Zones whose average does not lie in the region, so that silence would prove nothing."""
+
+    @classmethod
+    def of(cls, model: str, file: str | None) -> UnsafeZones:
+        """For the monitor and its file."""
+        return cls(
+            f"the zones designed for {model} could let the mean out of the region unseen; they are not used",
+            file=file,
+            key="design",
+            hint="Give design: {method: multipliers}, or leave 'design' out, so that every zone is the region.",
+        )

@@ -24,9 +24,10 @@ class MonitorResult:
     """What a model found.
 
     Args:
-        changes: as in ``models.changes``; no rows for a threshold monitor.
+        found: rows of the kind's table, such as ``models.zone_events``.
+        changes: as in ``models.changes``; no rows for other kinds than linear models.
         metrics: as in ``models.metrics``.
-        alerts: as in ``alerts.threshold``; no rows for a model.
+        alerts: as in ``alerts.threshold``; no rows for other kinds than threshold monitors.
         state: per group, as JSON.
         next_day: the day that a call with this state goes on from.
         definition_hash: of the model that the state belongs to.
@@ -35,6 +36,7 @@ class MonitorResult:
             have decided otherwise.
     """
 
+    found: pa.Table
     changes: pa.Table
     metrics: pa.Table
     alerts: pa.Table
@@ -53,7 +55,7 @@ def monitor(
     until: date | None = None,
     after: MonitorResult | None = None,
 ) -> MonitorResult:
-    """Run a model, or a threshold monitor, over events.
+    """Run a model, or a monitor of another kind, over events.
 
     Example:
         >>> import chainlake as cl
@@ -109,10 +111,12 @@ def monitor(
         warnings += gave.warnings
         near_ties += gave.near_ties
         state[group] = gave.states[end - timedelta(days=1)]
+    rows_of = pa.Table.from_pylist(found, schema=table.arrow())
     return MonitorResult(
-        pa.Table.from_pylist(found if table is CHANGES else [], schema=CHANGES.arrow()),
+        rows_of,
+        rows_of if table is CHANGES else CHANGES.arrow().empty_table(),
         pa.Table.from_pylist(metrics, schema=METRICS.arrow()),
-        pa.Table.from_pylist(found if table is ALERTS else [], schema=ALERTS.arrow()),
+        rows_of if table is ALERTS else ALERTS.arrow().empty_table(),
         state,
         end,
         config.definition_hash,

@@ -58,7 +58,7 @@ class Outcome:
     def first_days(self, count: int) -> Outcome:
         """What the first days gave; at least one."""
         days = sorted(self.links)[:count]
-        day_column = "event_date" if "event_date" in self.found.column_names else "ts"
+        day_column = result_table(self.item.model.config).day_column
         rows = {name: until(getattr(self, name), column, Days(days[0], days[-1] + timedelta(days=1)))
                 for name, column in (("found", day_column), ("metrics", "day"), ("states", "day"))}  # fmt: skip
         return replace(self, links={day: self.links[day] for day in days}, **rows)

@@ -4,51 +4,51 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.days import Days, day_number
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
-from chainlake.errors import InputError, UsageError
+from chainlake.errors import InputError
 from chainlake.lake.delta import tables
 from chainlake.lake.records.chained import begins
 from chainlake.lake.records.event_days import EventDays, pin
 from chainlake.lake.records.staleness import judge, status_rows
 from chainlake.model_change.config.model import ModelConfig
+from chainlake.model_change.config.series import SeriesConfig
+from chainlake.model_change.days.definitions import result_table
 from chainlake.model_change.rounds.reduce import reduce_rows, reduced_schema
 from chainlake.monitoring.states import KeptStates
 from chainlake.paths import Home
+from chainlake.schemas.models import METRICS
+from chainlake.schemas.table import Table
 
 #: Days of events that are in memory at a time.
 _STRETCH = 31
 
 
+_Config = TypeVar("_Config", bound=SeriesConfig)
+
+
 @dataclass(frozen=True)
-class Model:
-    """A model of the installation; ``config`` is ``loaded.config``, known to be no threshold monitor."""
+class Model(Generic[_Config]):
+    """A model of the installation; ``config`` is ``loaded.config``, of a type that is known."""
 
     loaded: LoadedModel
-    config: ModelConfig
+    config: _Config
 
 
 @dataclass(frozen=True)
 class Published:
-    """Rows of ``models.changes`` and ``models.metrics`` of a model and some days, all of them up to date."""
+    """Rows of the table of a model's kind and of ``models.metrics`` of some days, all of them up to date."""
 
-    changes: pa.Table
+    found: pa.Table
     metrics: pa.Table
-
-
-class NotLinear(UsageError):
-    """A threshold monitor is given to a verb for linear models."""
-
-    @classmethod
-    def of(cls, name: str) -> NotLinear:
-        """For its name."""
-        return cls(f"{name} is a threshold monitor", hint="This verb is for linear models.")
 
 
 class NoEvents(InputError):
@@ -63,24 +63,26 @@ class NoEvents(InputError):
         )
 
 
-def find_model(home: Home, name: str) -> Model:
-    """The model of this name.
+def find_model(home: Home, name: str) -> Model[SeriesConfig]:
+    """The model of this name, of whatever kind.
 
     Raises:
-        UsageError: there is none, or it is a threshold monitor. DefinitionError: its file is wrong.
+        UsageError: there is none. DefinitionError: its file is wrong.
     """
     loaded, broken = load_models(home, load_sources(home), only=[name])
     if broken:
         raise broken[0].error
     if not loaded:
         raise UnknownDefinition.model(name, sorted(file.stem for file in (home.config / "models").glob("*.yaml")))
-    config = loaded[0].config
-    if not isinstance(config, ModelConfig):
-        raise NotLinear.of(name)
-    return Model(loaded[0], config)
+    return Model(loaded[0], loaded[0].config)
 
 
-def read_rounds(home: Home, model: Model, days: Days) -> pa.Table:
+def linear(model: Model[SeriesConfig]) -> Model[ModelConfig] | None:
+    """The same model if it is a linear one."""
+    return Model(model.loaded, model.config) if isinstance(model.config, ModelConfig) else None
+
+
+def read_rounds(home: Home, model: Model[Any], days: Days) -> pa.Table:
     """The rounds of some days, as `chainlake.model_change.rounds.reduce.reduce_rows` gives them; those before its start
     too.
 
@@ -109,7 +111,7 @@ def read_rounds(home: Home, model: Model, days: Days) -> pa.Table:
     return rounds
 
 
-def beginning(home: Home, model: Model, first: date) -> tuple[date, dict[str, str]]:
+def beginning(home: Home, model: Model[Any], first: date) -> tuple[date, dict[str, str]]:
     """Where to go on from, so that ``first`` comes out as published: a day, and the state per group before it."""
     event_days = EventDays.load(home, model.loaded.source.name)
     kept = KeptStates(home, [model.loaded.config.name])
@@ -125,15 +127,18 @@ def beginning(home: Home, model: Model, first: date) -> tuple[date, dict[str, st
     return begun, {}
 
 
-def published(home: Home, model: Model, days: Days) -> Published | None:
+def published(home: Home, model: Model[Any], days: Days) -> Published | None:
     """What is published of the days; None if any of them is missing or stale."""
     config, definition = model.config, model.loaded.definition
     rows = [row for row in status_rows(home, [definition], days) if row.day in days]
     if not rows or any(row.state != "done" for row in rows) or not tables.exists(home, "models", "metrics"):
         return None
 
-    def of(name: str, day: str) -> pa.Table:
-        wanted = [("model", "=", config.name), (day, ">=", days.start), (day, "<", days.end)]
-        return tables.arrow(home, "models", name, filters=wanted)
+    def of(table: Table) -> pa.Table:
+        if not tables.exists(home, table.schema, table.name):
+            return table.arrow().empty_table()
+        rows = tables.arrow(home, table.schema, table.name, filters=[(table.key[0], "=", config.name)])
+        day = pc.cast(rows[table.day_column], pa.date32(), safe=False)
+        return rows.filter(pc.and_(pc.greater_equal(day, days.start), pc.less(day, days.end)))
 
-    return Published(of("changes", "event_date"), of("metrics", "day"))
+    return Published(of(result_table(config)), of(METRICS))

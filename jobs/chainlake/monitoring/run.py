@@ -26,7 +26,6 @@ from chainlake.lake.records.chained import begins_anew
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, one_line, phases
 from chainlake.lake.records.staleness import fingerprint
-from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.days.definitions import result_table
 from chainlake.monitoring.compute import Outcome, compute
 from chainlake.monitoring.course import Course
@@ -35,11 +34,10 @@ from chainlake.monitoring.result import Failures, MonitorResult
 from chainlake.monitoring.tasks.staging import Folder
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, Verdict, audit_models
-from chainlake.quality.gates.alerts import ALERTS_GATE, audit_alerts
-from chainlake.quality.gates.models import CHANGES_GATE, Gated, audit_together
+from chainlake.quality.gates.companions import GATES
+from chainlake.quality.gates.models import Gated, audit_together
 from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.run.ports import Ports
-from chainlake.schemas.models import CHANGES
 
 log = logging.getLogger(__name__)
 
@@ -237,12 +235,12 @@ def _finish(run: MonitorRun, outcomes: Sequence[Outcome], folder: Folder) -> Fin
 def _audit(run: MonitorRun, outcomes: Sequence[Outcome]) -> list[Audited]:
     """Which days of which model may be published: a suite over all of them, and over each if that one fails."""
     days = list(outcomes[0].days)
-    gate = CHANGES_GATE if result_table(outcomes[0].item.model.config) is CHANGES else ALERTS_GATE
+    gate = GATES[result_table(outcomes[0].item.model.config).path_name]
     with run.phases("audit", [outcome.item for outcome in outcomes]) as reports:
         if len(outcomes) > 1 and audit_together(run.audit, gate, [_gated(outcome) for outcome in outcomes], days):
             audited = [Audited(outcome, Verdict.passed(days)) for outcome in outcomes]
         else:
-            audited = [Audited(outcome, _verdict(run, outcome, days)) for outcome in outcomes]
+            audited = [Audited(o, audit_models(run.audit, gate, _gated(o), days)) for o in outcomes]
         for one in audited:
             report = reports[one.name]
             report.rows_in = len(one.outcome.found) + len(one.outcome.metrics)
@@ -250,17 +248,8 @@ def _audit(run: MonitorRun, outcomes: Sequence[Outcome]) -> list[Audited]:
     return audited
 
 
-def _verdict(run: MonitorRun, outcome: Outcome, days: list[date]) -> Verdict:
-    config = outcome.item.model.config
-    if isinstance(config, ThresholdConfig):
-        return audit_alerts(run.audit, config.name, outcome.found, outcome.metrics, days, config.threshold)
-    return audit_models(run.audit, config.name, outcome.found, outcome.metrics, days, outcome.eps)
-
-
 def _gated(outcome: Outcome) -> Gated:
-    config = outcome.item.model.config
-    bound = config.threshold if isinstance(config, ThresholdConfig) else outcome.eps
-    return Gated(config.name, outcome.found, outcome.metrics, bound)
+    return Gated(outcome.item.model.config.name, outcome.found, outcome.metrics, outcome.eps)
 
 
 def _publish(run: MonitorRun, audited: Sequence[Audited]) -> dict[str, Published]:

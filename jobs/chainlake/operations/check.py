@@ -29,13 +29,11 @@ from chainlake.lake.upkeep.findings import Finding
 from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
-from chainlake.schemas.models import ALERTS, CHANGES, METRICS, STATE
+from chainlake.schemas.models import SHARED
 
 STEP = "check"
 #: How long a writer is waited for before a table is read under its lock.
 _WAIT_S = 600.0
-#: The tables of models, in the order in which publishing locks them.
-_MODELS = (ALERTS, CHANGES, METRICS, STATE)
 _SOURCE = ("raw", "events", "quarantine")
 #: Schemas with a table per pattern.
 _OF_PATTERNS = ("matches", "episodes", "ranked")
@@ -235,17 +233,17 @@ def _pattern_unit(home: Home, schema: str, name: str, scope: Scope) -> _Unit:
 
 
 def _model_unit(home: Home, scope: Scope) -> _Unit:
-    names = [table.path_name for table in _MODELS]
+    names = [table.path_name for table in SHARED]
 
     def run() -> tuple[list[Finding], int]:
         if not _wanted(scope, *names):
             return [], 0
-        looked = {table.path_name: look_at(home, table.schema, table.name) for table in _MODELS}
+        looked = {table.path_name: look_at(home, table.schema, table.name) for table in SHARED}
         only = None if scope.source is None else {one.removeprefix("model/") for one in scope.definitions}
         found = [] if scope.quick else check_models(looked, noted.noted_days(home), scope.within, only)
         return _all(looked.values(), found)
 
-    return _Unit("models", tuple(lock_of(table.schema, table.name) for table in _MODELS), run)
+    return _Unit("models", tuple(lock_of(table.schema, table.name) for table in SHARED), run)
 
 
 def _all(looked: Any, found: Sequence[Finding]) -> tuple[list[Finding], int]:

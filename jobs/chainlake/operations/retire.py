@@ -19,14 +19,15 @@ from chainlake.lake.delta import tables
 from chainlake.lake.delta.log import marked
 from chainlake.lake.delta.own_files import remove_table
 from chainlake.lake.delta.reader import open_table
-from chainlake.lake.errors import NotLocal
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.registered import later_versions
 from chainlake.lake.records.runs import phase
 from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
+from chainlake.schemas.models import SHARED
 from chainlake.schemas.ops_rows import IntervalRow
+from chainlake.storage.door import storage_of
 
 STEP = "retire"
 _KEPT, _DROPPED = "retired, rows kept", "retired, rows dropped"
@@ -40,8 +41,7 @@ FILES = {
 #: Kinds of what is made from the published matches of a pattern, which are the schemas of its tables, too.
 _DERIVED = ("episodes", "ranked")
 #: Tables that hold rows of several models, in the order in which publishing locks them, and the column that says whose.
-_SHARED = {("alerts", "threshold"): "monitor", ("models", "changes"): "model", ("models", "metrics"): "model",
-           ("models", "state"): "model"}  # fmt: skip
+_SHARED = {(table.schema, table.name): table.key[0] for table in SHARED}
 
 
 class StillInUse(InputError):
@@ -154,11 +154,9 @@ def _drop(home: Home, schema: str, table: str, name: str) -> str | None:
         rows = open_table(home, schema, table, to_write=True)
         gone = rows.delete(f"{column} = '{name}'", commit_properties=marked("retire"))["num_deleted_rows"]
         return f"{gone} rows of {schema}.{table}" if gone else None
-    path = Path(home.table(schema, table))
-    if "://" in home.lake:
-        raise NotLocal.of(home.table(schema, table), "Its days are marked; remove the folder yourself.")
-    if not path.is_dir():
+    path = home.table(schema, table)
+    if not storage_of(path).names(path):
         return None
-    left = remove_table(str(path))
+    left = remove_table(path)
     kept = f" (left: {', '.join(left)}, which Delta did not write)" if left else ""
     return f"{schema}.{table}{kept}"

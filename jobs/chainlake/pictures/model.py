@@ -96,22 +96,26 @@ def draw_model(trace: GroupTrace, shown: Shown, first_us: int, end_us: int, at: 
     config = trace.config
     curve = profile_feature(config)
     profiles = list(at) if curve is not None else []
-    figure = sheet(13, 9.5 + (3.4 * -(-len(profiles) // PROFILES)))
-    grid = figure.add_gridspec(3 + -(-len(profiles) // PROFILES), max(1, min(PROFILES, len(profiles))))
+    kinds = alike(config)
+    above = 2 + len(kinds)
+    figure = sheet(13, 3.2 * above + (3.4 * -(-len(profiles) // PROFILES)))
+    grid = figure.add_gridspec(above + -(-len(profiles) // PROFILES), max(1, min(PROFILES, len(profiles))))
     name = config.name + (f", group {trace.group}" if trace.group else "")
     window = f"{'first' if config.infinite else 'last'} {config.window} rounds"
     figure.suptitle(f"{name}: {window}, eps {config.eps:g}, detector {config.detector}; changes {shown.origin}; UTC")
-    axes = [figure.add_subplot(grid[row, :]) for row in range(3)]
-    _coefficients(axes[0], trace, shown.marks, first_us)
-    _errors(axes[1], trace, shown.marks, first_us)
-    _messages(axes[2], shown)
+    axes = [figure.add_subplot(grid[row, :]) for row in range(above)]
+    for axis, (label, columns) in zip(axes, kinds.items(), strict=False):
+        _coefficients(axis, trace, columns, shown.marks, first_us)
+        axis.set_ylabel(label)
+    _errors(axes[-2], trace, shown.marks, first_us)
+    _messages(axes[-1], shown)
     for axis in axes:
         axis.set_xlim(float(days(first_us)), float(days(end_us)))
         time_axis(axis)
         legend(axis, loc="upper left", bbox_to_anchor=(1.05, 1.0))
     for i, row in enumerate(profiles):
         assert curve is not None
-        axis = figure.add_subplot(grid[3 + i // PROFILES, i % PROFILES])
+        axis = figure.add_subplot(grid[above + i // PROFILES, i % PROFILES])
         _profile(axis, trace, row, config.features[curve], trace.spans[curve])
         if i == 0:
             legend(axis)
@@ -123,15 +127,31 @@ def _since(trace: GroupTrace, values: np.ndarray, first_us: int) -> tuple[Any, n
     return broken(trace.ts[rows], values[rows], 3 * trace.config.round_us)
 
 
-def _coefficients(axis: Axes, trace: GroupTrace, marks: list[Mark], first_us: int) -> None:
+def alike(config: ModelConfig) -> dict[str, list[int]]:
+    """The coefficients that one axis can show, under its label: those with the response's unit, then each other one.
+
+    The constant has that unit, and so have the powers of a column that is mapped to a range without a unit; the
+    coefficient of a column has the response's unit by the column's.
+    """
+    response = config.response.base
+    found: dict[str, list[int]] = {}
+    for feature in config.features:
+        plain = feature.of is None or feature.scale is not None
+        for name in feature.names:
+            label = f"coefficients ({response})" if plain else f"{response} per {name}"
+            found.setdefault(label, []).append(config.feature_names.index(name))
+    return found
+
+
+def _coefficients(axis: Axes, trace: GroupTrace, columns: list[int], marks: list[Mark], first_us: int) -> None:
     at, values = _since(trace, trace.coefficients, first_us)
-    for i, name in enumerate(trace.config.feature_names):
+    names = trace.config.feature_names
+    for i in columns:
         style = "-" if i < len(COLOURS) else "--"
-        axis.plot(at, values[:, i], style, color=COLOURS[i % len(COLOURS)], linewidth=1, label=name)
+        axis.plot(at, values[:, i], style, color=COLOURS[i % len(COLOURS)], linewidth=1, label=names[i])
     for mark in marks:
         if mark.kind in ("change", "init", "node_change") or (mark.kind == "sync" and mark.exceeded):
             axis.axvline(float(days(mark.us)), color=QUIET, linewidth=0.6, alpha=0.7)
-    axis.set(ylabel="coefficients")
 
 
 def _errors(axis: Axes, trace: GroupTrace, marks: list[Mark], first_us: int) -> None:

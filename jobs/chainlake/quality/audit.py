@@ -148,7 +148,7 @@ class Audit:
 
         document = instantiate(template, params)
         for position, expectation in enumerate(document["expectations"]):
-            expectation["meta"] = {"position": position}
+            expectation["meta"] = {**expectation.get("meta", {}), "position": position}
         suite = gx.ExpectationSuite(name=document["name"], expectations=document["expectations"])
         batch = self._batch(context, df)
         found = batch.validate(suite, result_format=ResultFormat.BOOLEAN_ONLY)

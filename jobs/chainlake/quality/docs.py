@@ -13,13 +13,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from chainlake.lake.locks import file_lock
+from chainlake.lake.locks import local_lock
 from chainlake.paths import Home
 
 #: Results that store and site keep; the newest ones.
 KEEP = 200
 #: Names the way in which pages are written; all are written anew when it changes.
-_PAGES = "pages-1"
+_PAGES = "pages-2"
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,9 @@ def _context(home: Home) -> Any:
         backend = {"class_name": "TupleFilesystemStoreBackend", "base_directory": str(home.docs / ".store" / folder)}
         return {"class_name": kind, "store_backend": backend}
 
+    def page(name: str) -> dict[str, str]:
+        return {"module_name": "chainlake.quality.pages", "class_name": name}
+
     config = DataContextConfig(
         config_version=4.0,
         stores={
@@ -101,12 +104,14 @@ def _context(home: Home) -> Any:
                     "base_directory": str(home.docs),
                 },
                 "site_section_builders": {
-                    section: {"view": {"module_name": "chainlake.quality.pages", "class_name": "EscapedPage"}}
-                    for section in ("expectations", "validations", "profiling")
+                    "expectations": {"renderer": page("SuitePage"), "view": page("Words")},
+                    "validations": {"renderer": page("ResultPage"), "view": page("Words")},
+                    "profiling": "None",
                 },
                 "site_index_builder": {
                     "class_name": "DefaultSiteIndexBuilder",
-                    "view": {"module_name": "chainlake.quality.pages", "class_name": "EscapedIndex"},
+                    "renderer": page("IndexPage"),
+                    "view": page("Words"),
                 },
             }
         },
@@ -116,7 +121,7 @@ def _context(home: Home) -> Any:
 
 def publish(home: Home, results: Sequence[Kept]) -> None:
     """Add ``results`` to the shared site, one writer at a time."""
-    with file_lock(home, "docs"):
+    with local_lock(home, "docs"):
         home.docs.mkdir(parents=True, exist_ok=True)
         context = _context(home)
         suites = {kept.suite.name: kept for kept in results}

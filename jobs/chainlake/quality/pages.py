@@ -1,60 +1,208 @@
-"""How Data Docs become HTML: every text is escaped once, at one place, before a template sees it.
+"""How Data Docs become HTML: pages of our own in the site that Great Expectations keeps.
 
-The templates of Great Expectations escape some parameters and paste all else as it is: cells of tables, messages of
-errors, names, notes. A value such as ``<script>`` in a landed file would run in the browser of whoever reads the page.
+Its own pages load styles, fonts and scripts from the Internet and speak of columns. Ours hold all that they need, say
+first what an expectation means, and escape every text from data once, where it enters (``chainlake.markup``).
 """
 
 from __future__ import annotations
 
-import html
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from great_expectations.render.components import RenderedContent
-from great_expectations.render.view.view import DefaultJinjaIndexPageView, DefaultJinjaPageView
+from chainlake.markup import Html, details, joined, link, section, table, tag
 
-from chainlake.terminal import visible
-
-#: Markup that the renderers of Great Expectations 1.24 put into content; only these very texts are left as they are.
-_MARKUP = frozenset(
-    {
-        '<i class="fas fa-check-circle text-success" aria-hidden="true"></i>',
-        '<i class="fas fa-times text-danger" aria-hidden="true"></i>',
-        'Failed expectations <span class="mr-3 triangle"></span>',
-        'Expectation types <span class="mr-3 triangle"></span>',
-    }
-)
-
-
-def escaped(value: Any) -> Any:
-    """A rendered document, or a part of one, with all its texts fit for HTML, keys too."""
-    if isinstance(value, dict):
-        return {escaped(key): escaped(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [escaped(item) for item in value]
-    if value is None or isinstance(value, (bool, int, float)):
-        return value
-    text = str(value)
-    return text if text in _MARKUP else html.escape(visible(text), quote=True)
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+_STYLE = """
+:root { color-scheme: light dark; --bg: #fff; --fg: #1b1f24; --soft: #57606a; --line: #d0d7de; --card: #f6f8fa;
+  --link: #0b5cad; --good: #0072b2; --bad: #c04a00; }
+@media (prefers-color-scheme: dark) { :root { --bg: #14171b; --fg: #e6e9ed; --soft: #a4adb8; --line: #39414b;
+  --card: #1d2127; --link: #7ab8f0; --good: #56b4e9; --bad: #f08a3c; } }
+body { margin: 0 auto; max-width: 1100px; padding: 1rem 1.25rem 3rem; background: var(--bg); color: var(--fg);
+  font: 16px/1.5 system-ui, "DejaVu Sans", Arial, sans-serif; }
+a { color: var(--link); }
+a:focus-visible, [tabindex]:focus-visible, summary:focus-visible { outline: 3px solid var(--bad); }
+h1 { font-size: 1.6rem; margin: .4rem 0; overflow-wrap: anywhere; } h2 { font-size: 1.2rem; margin: 2rem 0 .4rem; }
+.about, .small, caption { color: var(--soft); font-size: .86rem; } caption { text-align: left; }
+.good { color: var(--good); font-weight: 600; } .bad { color: var(--bad); font-weight: 600; }
+.none { color: var(--soft); font-style: italic; } .wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .93rem; }
+th, td { padding: .3rem .9rem .3rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .86em; overflow-wrap: anywhere; }
+summary { cursor: pointer; color: var(--link); width: fit-content; }
+"""
+#: Values that break an expectation which are shown, and how long each may be.
+_SHOWN, _LONG = 20, 200
 
 
-class _Escaping:
-    """What both kinds of page do otherwise than those of Great Expectations."""
+@dataclass(frozen=True)
+class Page:
+    """A page before it has its frame.
 
-    def render(self: Any, document: RenderedContent, template: str | None = None, **kwargs: Any) -> str:
-        """The HTML of ``document``."""
-        self._validate_document(document)
-        found = self._get_template(template or self._template)
-        return str(found.render(escaped(document.to_json_dict()), **escaped(kwargs)))
+    Args:
+        title: its heading.
+        body: what stands below it.
+    """
 
-    @staticmethod
-    def _escape_template_param_value(value: Any) -> Any:
-        """Not again: what comes here is escaped."""
-        return value
+    title: str
+    body: Html
 
 
-class EscapedPage(_Escaping, DefaultJinjaPageView):
-    """A page of a suite or a result."""
+class Words:
+    """A view of Great Expectations: the frame of a page. It is given a :class:`Page` by one of the renderers below."""
+
+    def __init__(self, **_: Any) -> None:
+        """Folders of styles and templates, of which there are none, are not needed."""
+
+    def render(self, page: Page, **_: Any) -> str:
+        """The HTML of a page."""
+        head = (
+            Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+            Html(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}"><link rel="icon" href="data:,">'),
+            tag("title", f"{page.title} · Data Docs"),
+            Html(f"<style>{_STYLE}</style>"),
+        )
+        main = tag("main", tag("h1", page.title), page.body)
+        return f"<!doctype html>\n{tag('html', tag('head', *head), tag('body', main), lang='en')}\n"
 
 
-class EscapedIndex(_Escaping, DefaultJinjaIndexPageView):
-    """The first page of the site."""
+class _Renderer:
+    """What all renderers share: they are made by Great Expectations, which gives them its context."""
+
+    def __init__(self, **_: Any) -> None:
+        """The context is not needed."""
+
+
+class SuitePage(_Renderer):
+    """The page of a suite: what must hold."""
+
+    def render(self, suite: Any) -> Page:
+        """Args: a suite of Great Expectations."""
+        rows = [(_meaning(one.configuration), _small(one.configuration)) for one in suite.expectations]
+        body = joined([
+            tag("p", "What is looked at before rows are published. A day that breaks one of these is not published."),
+            table(("what must hold", "in small print"), rows, f"{len(rows):,} expectations"),
+        ])  # fmt: skip
+        return Page(suite.name, body)
+
+
+class ResultPage(_Renderer):
+    """The page of a result: what held, what was broken, and by which rows."""
+
+    def render(self, result: Any) -> Page:
+        """Args: what a suite found."""
+        run = _run(result.meta["run_id"])
+        broken = [one for one in result.results if not one.success]
+        verdict = (
+            tag("p", f"All {len(result.results):,} expectations hold.", class_="good")
+            if not broken
+            else tag("p", f"{len(broken):,} of {len(result.results):,} expectations are broken.", class_="bad")
+        )
+        rows = [
+            (_verdict(one.success), _meaning(one.expectation_config), _small(one.expectation_config))
+            for one in sorted(result.results, key=lambda one: bool(one.success))
+        ]  # fmt: skip
+        body = joined([
+            verdict,
+            tag("p", f"{_label(run[0])}, looked at on {_time(run[1])} UTC.", class_="about"),
+            *(section(_sentence(one.expectation_config), *_broken(one)) for one in broken),
+            section("Every expectation", table(("", "what must hold", "small print"), rows, "The broken ones first")),
+        ])  # fmt: skip
+        return Page(result.meta.get("expectation_suite_name") or result.suite_name, body)
+
+
+class IndexPage(_Renderer):
+    """The first page: all results, the latest first, and all suites."""
+
+    def render(self, links: Mapping[str, Any]) -> Page:
+        """Args: what Great Expectations knows of the pages of its site."""
+        results = sorted(links.get("validations_links", ()), key=lambda one: str(one["run_time"]), reverse=True)
+        rows = [
+            (_verdict(one["validation_success"]), link(one["filepath"], _label(one["run_name"])),
+             one["expectation_suite_name"], f"{_time(one['run_time'])} UTC")
+            for one in results
+        ]  # fmt: skip
+        suites = sorted(
+            {(one["expectation_suite_name"], one["filepath"]) for one in links.get("expectations_links", ())}
+        )
+        body = joined([
+            tag("p", "What the audits found: rows are published only if all of their expectations hold."),
+            section("Audits", table(("verdict", "what was looked at", "suite", "when"), rows, "The latest first")),
+            section("What is expected", tag("ul", *(tag("li", link(where, name)) for name, where in suites))),
+        ])  # fmt: skip
+        return Page("Data Docs", body)
+
+
+def _verdict(success: Any) -> Html:
+    return tag("span", "holds" if success else "broken", class_="good" if success else "bad")
+
+
+def _run(found: Any) -> tuple[str, Any]:
+    """Name and time of a run; a result that was read from the store has them as a dictionary."""
+    if isinstance(found, Mapping):
+        return str(found["run_name"]), found["run_time"]
+    return str(found.run_name), found.run_time
+
+
+def _time(value: Any) -> str:
+    return f"{value:%Y-%m-%d %H:%M:%S}" if hasattr(value, "strftime") else str(value)[:19].replace("T", " ")
+
+
+def _label(name: str) -> str:
+    """What was looked at: the name of a run without the digits that make it unique."""
+    return name.rpartition("-")[0].replace("_", " ") or name
+
+
+def _sentence(config: Any) -> str:
+    meta = config.meta or {}
+    said = meta.get("meaning") or config.description or config.type.replace("_", " ").removeprefix("expect ")
+    return str(said[:1].upper() + said[1:])
+
+
+def _meaning(config: Any) -> Html:
+    return tag("span", _sentence(config))
+
+
+def _small(config: Any) -> Html:
+    """For whoever knows the tables: the rule as Great Expectations has it."""
+    kwargs = {name: value for name, value in config.kwargs.items() if name != "batch_id" and value is not None}
+    rule = ", ".join(f"{name} = {_cut(value)}" for name, value in kwargs.items())
+    also = [config.description, Html("<br>")] if (config.meta or {}).get("meaning") and config.description else []
+    return tag("span", *also, tag("code", f"{config.type}({rule})"), class_="small")
+
+
+def _broken(one: Any) -> Iterable[Html]:
+    """How many rows break an expectation, and some of them."""
+    found = one.result or {}
+    many, of = found.get("unexpected_count"), found.get("element_count")
+    if many is not None:
+        yield tag("p", f"Broken by {many:,}{f' of {of:,}' if of else ''} rows.")
+    if found.get("observed_value") is not None:
+        yield tag("p", "Found: ", tag("code", _cut(found["observed_value"])))
+    for message in _messages(one.exception_info or {}):
+        yield tag("p", f"It could not be looked at: {message}", class_="bad")
+    rows = found.get("partial_unexpected_index_list") or found.get("unexpected_index_list")
+    if rows and isinstance(rows[0], Mapping):
+        names = list(rows[0])
+        yield table(names, [[_cut(row.get(name)) for name in names] for row in rows[:_SHOWN]], "Rows that break it")
+    elif values := found.get("partial_unexpected_list"):
+        yield details("Values that break it", tag("ul", *(tag("li", tag("code", _cut(v))) for v in values[:_SHOWN])))
+    missing = (found.get("details") or {}).get("mismatched")
+    if missing:
+        yield tag("p", "Different: ", tag("code", _cut(missing)))
+
+
+def _messages(info: Mapping[str, Any]) -> Sequence[str]:
+    """Messages of what went wrong while an expectation was looked at; they lie one below the other, or by metric."""
+    parts = [info, *(part for part in info.values() if isinstance(part, Mapping))]
+    return [
+        _cut(part["exception_message"])
+        for part in parts
+        if part.get("raised_exception") and part.get("exception_message")
+    ]
+
+
+def _cut(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return text if len(text) <= _LONG else text[: _LONG - 1] + "…"

@@ -18,17 +18,16 @@ from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.sql.duck import connected
 from chainlake.lake.sql.matches import consumed_select
 from chainlake.lake.sql.scan import scan
-from chainlake.model_change.config.model import ModelConfig
-from chainlake.model_change.config.threshold import ThresholdConfig
+from chainlake.model_change.days.definitions import result_table, start
 from chainlake.paths import Home
 from chainlake.quality.audit import Audit
 from chainlake.quality.gates.accounting import audit_accounting
-from chainlake.quality.gates.alerts import audit_alerts
-from chainlake.quality.gates.models import audit_models
+from chainlake.quality.gates.companions import GATES
+from chainlake.quality.gates.models import Gated, audit_models
 from chainlake.quality.matches.files import Matches
 from chainlake.quality.matches.gate import judge
 from chainlake.quality.matches.rules import rules_of
-from chainlake.schemas.models import ALERTS, CHANGES, METRICS
+from chainlake.schemas.models import METRICS
 from chainlake.schemas.ops_rows import FileRow
 from chainlake.schemas.table import Table
 
@@ -137,21 +136,18 @@ def _published(con: duckdb.DuckDBPyConnection, home: Home, compiled: CompiledPat
 
 
 def models(audit: Audit, loaded: Sequence[LoadedModel], days: Days) -> Iterator[Outcome]:
-    """The changes and metrics of a source's models, model by model; no JVM."""
+    """What a source's models found, and their metrics, model by model; no JVM."""
     for model in loaded:
         own = published_days(audit.home, model.definition.name, days)
         if not own:
             continue
-        name = model.config.name
+        name, table = model.config.name, result_table(model.config)
         metrics = _rows_of(audit.home, METRICS, [("model", "=", name), ("day", "in", own)])
-        if isinstance(model.config, ThresholdConfig):
-            alerts = _rows_of(audit.home, ALERTS, [("monitor", "=", name)])
-            alerts = alerts.filter(pc.is_in(pc.cast(alerts["ts"], pa.date32(), safe=False), pa.array(own)))
-            found = audit_alerts(audit, name, alerts, metrics, own, model.config.threshold)
-        else:
-            changes = _rows_of(audit.home, CHANGES, [("model", "=", name), ("event_date", "in", own)])
-            found = audit_models(audit, name, changes, metrics, own, _eps(audit.home, model))
-        yield Outcome(model.definition.name, tuple(own), found.broken)
+        found = _rows_of(audit.home, table, [(table.key[0], "=", name)])
+        found = found.filter(pc.is_in(pc.cast(found[table.day_column], pa.date32(), safe=False), pa.array(own)))
+        staged = Gated(name, found, metrics, _bound(audit.home, model))
+        verdict = audit_models(audit, GATES[table.path_name], staged, own)
+        yield Outcome(model.definition.name, tuple(own), verdict.broken)
 
 
 def _rows_of(home: Home, table: Table, filters: list[tuple[str, str, Any]]) -> pa.Table:
@@ -161,17 +157,14 @@ def _rows_of(home: Home, table: Table, filters: list[tuple[str, str, Any]]) -> p
     return tables.arrow(home, table.schema, table.name, filters=filters)
 
 
-def _eps(home: Home, model: LoadedModel) -> float | dict[str, float]:
-    """The threshold in force per group; one that is a share of the first model is kept in the state, frozen."""
-    from chainlake.model_change.days.daily import GroupMonitor
-
+def _bound(home: Home, model: LoadedModel) -> float | dict[str, float]:
+    """What findings are held against, per group; a share of the first model is kept in the state, frozen."""
     config = model.config
-    assert isinstance(config, ModelConfig)
-    if not config.eps_is_share:
-        return config.eps
+    if config.bound is not None:
+        return config.bound
     if not tables.exists(home, "models", "state"):
         return {}
     rows = tables.arrow(home, "models", "state", filters=[("model", "=", model.config.name)]).to_pylist()
     newest = {row["group_id"]: row["state"] for row in sorted(rows, key=lambda row: row["day"])}
-    known = {group: GroupMonitor(config, group, state).eps for group, state in newest.items()}
+    known = {group: start(config, group, state).eps for group, state in newest.items()}
     return {group: eps for group, eps in known.items() if eps is not None}

@@ -2,7 +2,8 @@
 
 A template is a Great Expectations suite in its own JSON form. A string that is just ``"$name"`` is replaced by the
 parameter's value with its type (a number, a list); ``$name`` inside a longer string by its text. Every expectation
-carries a ``description`` that says in words what is broken when it fails.
+carries a ``description`` that says in words what is broken when it fails; where that names columns, ``meta.meaning``
+says the same to a reader who does not know them.
 """
 
 from __future__ import annotations

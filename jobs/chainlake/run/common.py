@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from pathlib import Path
 from typing import Protocol, TypeVar
 
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.files import BrokenDefinition
 from chainlake.definitions.source import Source, Sources, asked_source, load_sources
-from chainlake.env.own_folders import MARKER, own_folder, sweep
+from chainlake.env.own_folders import MARKER
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.runs import one_line
 from chainlake.paths import Home
+from chainlake.storage.door import storage_of
 
 log = logging.getLogger(__name__)
 
@@ -55,24 +54,25 @@ def the_source(home: Home, name: str) -> tuple[Source, Sources]:
 
 def staging_folder(home: Home, run_id: str, what: str) -> str:
     """A folder that no other attempt uses: two attempts of one run can overlap."""
-    own_folder(Path(home.staging))
+    storage_of(home.staging).own_folder(home.staging)
     run = re.sub(r"[^\w.-]", "-", run_id).lstrip(".") or "run"
-    return f"{home.staging}/{run}/{what}-{uuid.uuid4().hex[:8]}"
+    place = storage_of(home.staging).absolute(home.staging)
+    return f"{place}/{run}/{what}-{uuid.uuid4().hex[:8]}"
 
 
 def sweep_leftovers(home: Home) -> None:
-    """Remove what killed attempts left on local disk over a week ago: staged output, folders of Spark and tasks.
+    """Remove what killed attempts left over a week ago: staged output, folders of Spark and tasks.
 
     Only in folders that are marked as ours; of others with such leftovers it is said that they stay.
     """
-    for folder in (Path(home.staging), home.temporary):
-        if not sweep(folder, _STALE_S):
+    for folder in (home.staging, str(home.temporary)):
+        if not storage_of(folder).sweep(folder, _STALE_S):
             log.warning("%s is not marked as Chainlake's (%s is missing): nothing in it is removed", folder, MARKER)
 
 
 def discard(path: str) -> None:
     """Remove staged output that has been published."""
-    shutil.rmtree(path, ignore_errors=True)
+    storage_of(path).remove_all(path)
 
 
 def chosen(

@@ -51,4 +51,4 @@ def open_lake(home: Home, tasks: SparkTasks) -> Lake:
         UsageError: as for :func:`open_ports`.
     """
     check_engine(home)
-    return SparkLake(home, lambda: tasks.session) if engine_of(home) == "spark" else FilesLake(home)
+    return SparkLake(home, lambda: tasks.session) if engine_of() == "spark" else FilesLake(home)

@@ -6,6 +6,7 @@ to a file, and its path comes back.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -17,6 +18,9 @@ from chainlake.lake.spark.lost import ProcessLost
 from chainlake.lake.spark.python_workers import forget_archives
 from chainlake.lake.spark.session import spark_session
 from chainlake.paths import Home
+from chainlake.run.shared import require_shared
+from chainlake.storage.errors import store_error
+from chainlake.storage.settings import carried
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,8 +85,22 @@ class SparkTasks:
 
     @property
     def session(self) -> SparkSession:
-        """Spark's session of this process."""
-        return spark_session(self.home, self.app, long_running=self.long_running)
+        """Spark's session of this process.
+
+        Raises:
+            NotShared: a worker of a cluster does not see the folders of this process.
+        """
+        session = spark_session(self.home, self.app, long_running=self.long_running)
+        asked = (str(session.sparkContext.applicationId), self.home.lake)
+        if not session.sparkContext.master.startswith("local") and asked not in _seen:
+            # Before it is asked, since asking is work of this session.
+            _seen.add(asked)
+            try:
+                require_shared(self, self.home)
+            except BaseException:
+                _seen.discard(asked)
+                raise
+        return session
 
     @property
     def parallelism(self) -> int:
@@ -94,9 +112,13 @@ class SparkTasks:
         if not items:
             return []
 
+        settings = carried(self.home.lake)
+
         def worked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import cloudpickle
 
+            # The workers of a cluster know nothing of the store.
+            os.environ.update(settings)
             forget_archives()
             for batch in batches:
                 for number in batch.column(0).to_pylist():
@@ -118,6 +140,8 @@ class SparkTasks:
         return _results([cloudpickle.loads(found[number]) for number in range(len(items))])
 
 
+#: Applications, by their lakes, whose workers were asked.
+_seen: set[tuple[str, str]] = set()
 _GAVE = pa.schema([("number", pa.int64()), ("gave", pa.binary())])
 
 
@@ -133,6 +157,11 @@ def _attempt(work: Callable[[T], R], item: T) -> R | _Failed:
         return work(item)
     except ChainlakeError as error:
         return _Failed(error)
+    except OSError as error:
+        known = store_error(error, "a task's files")
+        if known is None:
+            raise
+        return _Failed(known)
 
 
 def _results(gave: Sequence[R | _Failed]) -> list[R]:

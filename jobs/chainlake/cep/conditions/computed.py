@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +11,7 @@ import pyarrow as pa
 from chainlake.cep.conditions.evaluate import View
 from chainlake.cep.events.dataset import encoded, kind_of, ticks_of, values_of
 from chainlake.cep.events.previous import STORED, add_previous, places
+from chainlake.cep.heavy.calls import Calls
 from chainlake.cep.language import ast
 from chainlake.cep.language.computed import EVENT, Computed
 from chainlake.cep.language.formatter import format_node
@@ -54,9 +55,13 @@ class _Coded:
     """Gives texts their codes."""
 
     texts: Texts
+    calls: Calls = field(default_factory=Calls)
 
     def code(self, word: str) -> int:
         return self.texts.code(word)
+
+    def rows_of(self, sorted_rows: np.ndarray) -> np.ndarray:
+        return sorted_rows
 
 
 class Rows(View):
@@ -80,6 +85,9 @@ class Rows(View):
                 self._columns[node.attr] = self._column(node.attr)
             return self._columns[node.attr]
         return super().value(node)
+
+    def events(self, name: str) -> np.ndarray:
+        return np.arange(self.n)
 
     def _column(self, attr: str) -> Value:
         if attr == "ts":

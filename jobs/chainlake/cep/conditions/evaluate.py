@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
 from operator import and_, or_
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.heavy.calls import Calls
 from chainlake.cep.language import ast, functions
 from chainlake.cep.language.normal_form import Clause, push_not
 from chainlake.cep.values import like, operations
@@ -95,12 +96,17 @@ class Candidates:
 class Coded(Protocol):
     """Events whose texts have codes."""
 
+    calls: Calls
+
     @property
     def texts(self) -> Texts:
         """What the codes stand for."""
 
     def code(self, word: str) -> int:
         """The code of a string of the conditions."""
+
+    def rows_of(self, sorted_rows: np.ndarray) -> np.ndarray:
+        """The rows of the events table of some events."""
 
 
 #: Bound single events: their candidates and the position of each block row's event among them (or all, as a slice).
@@ -152,6 +158,7 @@ class View:
         if (
             self.parent is not None
             and self.at is not None
+            and not node.heavy  # which is asked for the rows of the extension alone, for they may be fewer
             and not any(name in self.singles for name in node.plain)
             and not any(name in self.groups for name in node.aggregated)
         ):
@@ -187,6 +194,9 @@ class View:
 
     def call(self, node: ast.Call) -> Value:
         """A function applied to values."""
+        if node.own is not None:
+            args = [self.value(arg) for arg in node.args]
+            return self.data.calls.value(node, args, self.n, self.data.texts, self.events)
         found = functions.lookup(node.function)
         assert found is not None, "resolve.py lets only known functions through"
         texts = self.data.texts
@@ -197,6 +207,14 @@ class View:
             constants = (arg.value for arg in node.args[plain:] if isinstance(arg, ast.Literal))
             result = self.applied(found, (*map(self.value, node.args[:plain]), *constants))
         return texts.coded(result) if isinstance(result, Words) else result
+
+    def events(self, name: str) -> np.ndarray:
+        """The rows of the events table of the single events that are bound to a name."""
+        if name in self.singles:
+            candidates, positions = self.singles[name]
+            return self.data.rows_of(candidates.rows[positions])
+        assert self.parent is not None and self.at is not None, f"{name} is not bound"
+        return self.parent.events(name)[self.at]
 
     def applied(self, function: functions.Function, args: tuple[Any, ...]) -> Value | Words:
         """A function that is of no text applied to columns and constants."""
@@ -284,8 +302,39 @@ class View:
             return _every(each.holds(clause, kleene - {name}), offsets)
         truth: Any = False
         for literal in clause.literals:
-            truth = truth | self.truth(literal)
-        return np.broadcast_to(np.asarray(truth, bool), (self.n,))
+            if not literal.heavy:
+                truth = truth | self.truth(literal)
+        found = np.broadcast_to(np.asarray(truth, bool), (self.n,))
+        for literal in clause.literals if clause.heavy else ():
+            if literal.heavy:
+                found = found | self._only(~found, lambda rows, literal=literal: rows.truth(literal))
+        return found
+
+    def all_hold(self, clauses: Sequence[Clause], kleene: frozenset[str]) -> np.ndarray:
+        """Where all of some clauses are TRUE; what costs much is asked only where those before it are.
+
+        Args:
+            clauses: all their names are bound.
+            kleene: as of ``holds``.
+        """
+        kleene = kleene.difference(self.singles)
+        found = np.ones(self.n, bool)
+        for clause in clauses:
+            if clause.heavy:
+                found = found & self._only(found, lambda rows, clause=clause: rows.holds(clause, kleene))
+            else:
+                found &= self.holds(clause, kleene)
+        return found
+
+    def _only(self, where: np.ndarray, truth: Callable[[View], Any]) -> np.ndarray:
+        """A truth in some rows; false in all others."""
+        rows = np.flatnonzero(where)
+        found = np.zeros(self.n, bool)
+        if len(rows) == self.n:
+            found[:] = truth(self)
+        elif len(rows):
+            found[rows] = truth(View(self.data, len(rows), {}, {}, self, rows))
+        return found
 
 
 def _every(truth: np.ndarray, offsets: np.ndarray) -> np.ndarray:

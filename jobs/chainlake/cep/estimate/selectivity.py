@@ -11,7 +11,7 @@ import numpy as np
 
 from chainlake.cep.conditions.blocks import Bindings
 from chainlake.cep.conditions.evaluate import Candidates
-from chainlake.cep.estimate.cost import Density, Model
+from chainlake.cep.estimate.cost import PASSES, Density, Model
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import scope_of
@@ -99,7 +99,7 @@ def pass_rates(
     together: dict[frozenset[str], list[Clause]] = {}
     singles = frozenset(branch.positive) - branch.kleene
     for clause in branch.clauses:
-        if len(clause.names) > 1 and clause.names <= singles:
+        if len(clause.names) > 1 and clause.names <= singles and not clause.heavy:
             together.setdefault(clause.names, []).append(clause)
     found = {}
     for names, clauses in together.items():
@@ -112,6 +112,9 @@ def pass_rates(
         # Half a combination more passes: a rate of zero would say that nothing that follows costs anything.
         unit = float(weights.mean()) if bindings.n else 1.0
         found[names] = (float(weights[passed].sum()) + unit / 2) / (float(weights.sum()) + unit)
+    for clause in branch.clauses:
+        if clause.heavy and clause.names and clause.names <= singles:
+            found[clause.names] = found.get(clause.names, 1.0) * PASSES
     return found
 
 

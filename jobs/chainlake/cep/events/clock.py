@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chainlake.errors import UsageError
+
 #: Moved times lie below this, so that a window can be added and taken.
 _MOST = 1 << 62
 
@@ -26,6 +28,23 @@ class Clock:
 
     base: int
     period: int
+
+    @classmethod
+    def of_parts(cls, ts: np.ndarray, parts: np.ndarray, window: int) -> Clock:
+        """The clock of events whose parts never meet.
+
+        Args:
+            ts: times of the events, in ticks.
+            parts: the part of each.
+            window: in ticks.
+
+        Raises:
+            UsageError: too many parts for their span of time.
+        """
+        clock = cls.over(int(ts.min()), int(ts.max()), window)
+        if int(parts.max()) >= clock.most_parts:
+            raise UsageError(f"{int(parts.max()) + 1} parts cannot be searched at a time: their times exceed 62 bits")
+        return clock
 
     @classmethod
     def over(cls, first: int, last: int, window: int) -> Clock:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.order import in_order, total_order
+from chainlake.cep.heavy.calls import Calls
 from chainlake.cep.values.arrow import FALSE, MINUS_ONE, NAN, ZERO, int64_array, numpy_of, plain, text_array
 from chainlake.cep.values.texts import Texts
 from chainlake.cep.values.values import NULL, Lists, Value
@@ -156,6 +157,8 @@ class Dataset:
         #: place of each sorted row in the stream, if that was asked for and is not the order of the rows
         self.places = self._places(events) if wanted.in_stream else None
         self.vocabulary: dict[str, int] = {}
+        #: what is known of pairs, and how often functions of pairs were called
+        self.calls = Calls()
         own_times = kept if apart is None else self.pick(ts)
         self.columns: dict[str, Value] = {"ts": Value(own_times, None, "time" if wanted.strict else "number")}
         self._load(events, sorted(set(wanted.attributes) - {"ts"}), set(wanted.words))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from chainlake.cep.conditions.blocks import Bindings, flat_blocks
 from chainlake.cep.conditions.evaluate import Candidates, View
@@ -132,6 +133,25 @@ def near_misses(
         if parts is None:
             raise
     return reports(parts)
+
+
+def alone(pattern: Pattern, events: pa.Table, plans: Sequence[Plan]) -> list[list[Stage]]:
+    """Per branch and name, how many events could be bound to it by the conditions on it alone.
+
+    Args:
+        pattern: the pattern.
+        events: as for ``chainlake.cep.find``.
+        plans: of each branch.
+    """
+    own = everything(pattern, events)
+    data = dataset(pattern, events, own, by_id=True)
+    return [_Probe(pattern, data, plan, own, BLOCK_ROWS).names() for plan in plans]
+
+
+def everything(pattern: Pattern, events: pa.Table) -> tuple[int, int]:
+    """Decision times, half-open, of all matches that the events can have."""
+    ticks = pc.cast(events["ts"], pa.int64())
+    return pc.min(ticks).as_py(), pc.max(ticks).as_py() + pattern.window_us + 1
 
 
 class _Probe:

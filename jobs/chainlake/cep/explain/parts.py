@@ -220,3 +220,16 @@ def in_units(seconds: Fraction) -> str:
             return f"{count} {unit}"
     milliseconds = seconds * 1000
     return f"{milliseconds if milliseconds.denominator == 1 else float(milliseconds)} ms"
+
+
+def calls(branch: Branch) -> Iterator[str]:
+    """The functions of pairs that a branch calls, and when."""
+    seen: set[str] = set()
+    for call in (call for clause in branch.every_clause for literal in clause.literals for call in literal.heavy):
+        if call.own is None or call.own.heavy is None or call.written in seen:
+            continue
+        seen.add(call.written)
+        names = sorted(call.names)
+        once = f", once for each {'pair' if len(names) == 2 else 'event'}" if len(names) <= 2 else ""
+        of = f"{call.function} of {' and '.join(names)}, about {call.own.heavy.us:g} ms for 1,000"
+        yield f"  calls     {of}: by NumPy, where all cheaper conditions of the step hold{once}"

@@ -14,7 +14,7 @@ from chainlake.cep.automata.edges import State, Test, states_of
 from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, Outcome, simulate, unfit_for
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.estimate.selectivity import measure
-from chainlake.cep.explain.parts import bounds, completions, conjunction, in_units, neighbours, ranking
+from chainlake.cep.explain.parts import bounds, calls, completions, conjunction, in_units, neighbours, ranking
 from chainlake.cep.language.computed import shown
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
@@ -114,6 +114,7 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
         yield ""
         yield f"branch {number} of {len(pattern.branches)}"
         yield from _normal_form(branch, choice.plan)
+        yield from calls(branch)
         if branch.stream is not None:
             yield from neighbours(branch)
             continue

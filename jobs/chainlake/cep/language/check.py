@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chainlake.cep.language import ast, functions
-from chainlake.cep.language.source_text import SourceText, nearest
+from chainlake.cep.language.source_text import SourceText
+from chainlake.words import nearest
 
 #: Columns of an events table that are no attributes (tables.md); patterns refer to ``ts``, ``id`` and ``type``.
 FIXED_COLUMNS = frozenset({"event_id", "event_date", "file_id", "line", "ingested_at"})
@@ -210,7 +211,7 @@ class Checker:
         return "any" if "any" in (left, right) else "null"
 
     def call(self, node: ast.Call) -> str:
-        function = functions.lookup(node.function)
+        function = node.own or functions.lookup(node.function)
         assert function is not None, "resolve.py lets only known functions through"
         for number, problem_of in function.constants.items():
             for arg in node.args[number : number + 1]:

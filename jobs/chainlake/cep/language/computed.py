@@ -13,6 +13,7 @@ from typing import TypeVar
 from chainlake.cep.language import ast
 from chainlake.cep.language.formatter import format_node
 from chainlake.cep.language.normal_form import Branch, Clause
+from chainlake.cep.language.source_text import NOWHERE
 
 #: The name that stands for the event in the value of a computed column.
 EVENT = "@"
@@ -84,7 +85,9 @@ class Columns:
         if isinstance(node, ast.Aggregate) and node.of is not None:
             of = self._functions(node.of)
             return replace(node, attr=of.attr if isinstance(of, ast.Ref) else self._column(_of_event(of)))
-        called = (
+        if isinstance(node, ast.Call) and node.own is not None:
+            return replace(node, args=tuple(map(self._of_pair, node.args)))
+        called = not node.heavy and (
             isinstance(node, ast.Case | ast.Like | ast.ListAggregate)
             or isinstance(node, ast.Call)
             and node.function not in NATIVE
@@ -98,6 +101,12 @@ class Columns:
             test = ast.Ref(name, column, node.at, replace(node, negated=False))
             return ast.Compare("=", test, ast.Literal(not node.negated, node.at), node.at)
         return rebuilt(node, self._functions)
+
+    def _of_pair(self, node: ast.Node) -> ast.Node:
+        """A value that a function takes of pairs: what it is of one event, each event has as a column."""
+        if node.aggregated or len(node.plain) != 1 or isinstance(node, ast.Ref) or node.heavy:
+            return self._functions(node)
+        return ast.Ref(next(iter(node.plain)), self._column(_of_event(node)), getattr(node, "at", NOWHERE), node)
 
     def _column(self, node: ast.Node, more: str = "") -> str:
         column = f"{_MARK}{format_node(node)}{more}"

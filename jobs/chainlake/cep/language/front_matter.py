@@ -9,11 +9,16 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
-from chainlake.cep.language.source_text import At, SourceText, nearest
+from chainlake.cep.language.alerting import Alerts, read_alerts
+from chainlake.cep.language.declared.function import Declared
+from chainlake.cep.language.declared.read import read_functions
+from chainlake.cep.language.examples import Example, read_examples
+from chainlake.cep.language.source_text import At, SourceText
 from chainlake.days import parse_day
 from chainlake.definitions.duration import parse_span
-from chainlake.definitions.yaml_lines import Document, YamlProblem, read_yaml
+from chainlake.definitions.yaml_lines import Document, Place, YamlProblem, read_yaml
 from chainlake.errors import UsageError
+from chainlake.words import nearest
 
 Scalar = int | float | str | bool
 
@@ -39,6 +44,9 @@ class FrontMatter:
             of a set only how many events it has.
         limits: as ``LIMITS``, and ``LONGEST`` in µs if it is stated.
         start: of a pattern that uses events up, the first UTC day of which a lake has matches.
+        functions: what conditions may call besides the functions of the language, by name in small letters.
+        tests: events, and the matches that must be found in them.
+        alerts: where matches are told, if anywhere.
     """
 
     source: str | None = None
@@ -48,6 +56,9 @@ class FrontMatter:
     output: tuple[str, ...] = ()
     limits: dict[str, int] = field(default_factory=lambda: dict(LIMITS))
     start: date | None = None
+    functions: dict[str, Declared] = field(default_factory=dict)
+    tests: tuple[Example, ...] = ()
+    alerts: Alerts | None = None
     places: dict[str, At] = field(default_factory=dict)
 
     @property
@@ -101,6 +112,7 @@ def _yaml(source: SourceText, text: str, offset: int) -> Document:
 class _Reader:
     def __init__(self, source: SourceText, document: Document) -> None:
         self.source = source
+        self.document = document
         self.values = document.data
         self.spots = document.spots
         self.places = {key: (spot.line, spot.column) for key in self.values for spot in [document.spots[(key,)]]}
@@ -115,6 +127,9 @@ class _Reader:
             "output": self.output,
             "limits": self.limits,
             "start": self.start,
+            "functions": lambda key, value: read_functions(self.source, self.document, value),
+            "tests": self.tests,
+            "alerts": self.alerts,
         }
         for key in self.values:
             if key not in readers:
@@ -215,6 +230,16 @@ class _Reader:
             return parse_day(str(typed))
         except UsageError:
             raise self.error(key, f"{key} must be a day, not {typed}", "Write 'start: 2025-10-01'.") from None
+
+    def tests(self, key: str, value: Any) -> tuple[Example, ...]:
+        def wrong(place: Place, what: str, hint: str | None) -> Exception:
+            spot = self.spots.get(place, self.spots[key,])
+            return self.source.error(what, (spot.line, spot.column), key=key, hint=hint)
+
+        return read_examples(value, self.spots, wrong)
+
+    def alerts(self, key: str, value: Any) -> Alerts:
+        return read_alerts(value, lambda what, hint: self.error(key, what, hint))
 
     def longest(self, key: str, value: Any) -> int:
         span = parse_span(value) if isinstance(value, str) else None

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from chainlake.cep.language.declared.function import Code, Declared, Heavy, Place
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -31,6 +33,7 @@ class Function:
             run call ``apply`` on columns of one row, which is slower.
         constants: per argument from which on only constants are taken, what is wrong with one, if anything is.
         of_text: instead of ``apply``, from a column of different texts to one of results.
+        heavy: instead of ``apply``, what is called with arrays of pairs (``chainlake.cep.heavy``).
     """
 
     arity: int | tuple[int, int]
@@ -39,6 +42,7 @@ class Function:
     scalar: Callable[[Any], Any] | None = None
     constants: Mapping[int, Callable[[Any], str | None]] = field(default_factory=dict)
     of_text: Callable[[pa.Array], pa.Array] | None = None
+    heavy: Heavy | None = None
 
     @property
     def takes(self) -> tuple[int, int]:
@@ -57,6 +61,19 @@ def register(name: str, function: Function) -> None:
 def lookup(name: str) -> Function | None:
     """The function called ``name``, or None."""
     return _REGISTRY.get(name.lower())
+
+
+def declared(entry: Declared, code: Code | None, place: Place) -> Function:
+    """The function that an entry of a front matter declares.
+
+    Args:
+        entry: the entry.
+        code: what it calls; None lets the pattern compile, but not run.
+        place: where it stands.
+    """
+    heavy = Heavy(entry.name, code, entry.us, entry.symmetric, entry.result, entry.longest, place)
+    takes = Code(lambda: None).takes if code is None else code.takes
+    return Function(takes, _Gives(entry.result), heavy=heavy)
 
 
 def scalar_of(name: str) -> Callable[[Any], Any] | None:
@@ -129,6 +146,37 @@ def _later(name: str) -> Callable[[tuple[Any, ...]], Value | Words]:
     return apply
 
 
+@dataclass(frozen=True)
+class _Gives:
+    """The kind of the result, whatever a function is given."""
+
+    result: str
+
+    def __call__(self, kinds: tuple[str, ...]) -> str:
+        return self.result
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """The function of that name on arrays of pairs; it is imported when it is called."""
+
+    name: str
+
+    def __call__(self, *columns: Any) -> Any:
+        from chainlake.cep.values import pairs
+
+        return getattr(pairs, self.name)(*columns)
+
+
+def _built_in(name: str, takes: int, us: float, result: Callable[[tuple[str, ...]], str | None]) -> None:
+    heavy = Heavy(name, Code(_Pairs(name.lower()), takes=(takes, takes)), us, symmetric=True, total=False)
+    register(name, Function(takes, result, heavy=heavy))
+
+
+def _texts(kinds: tuple[str, ...]) -> str | None:
+    return "number" if OPEN.union(kinds) <= OPEN | {"string"} else None
+
+
 def _arrow(name: str) -> Callable[[pa.Array], pa.Array]:
     def apply(texts: pa.Array) -> pa.Array:
         import pyarrow.compute as pc
@@ -176,3 +224,5 @@ register("hour", Function(2, _takes("time", "number"), _later("hour"), constants
 register("minute", Function(2, _takes("time", "number"), _later("minute"), constants={1: _zone_problem}))
 register("weekday", Function(2, _takes("time", "number"), _later("weekday"), constants={1: _zone_problem}))
 register("date", Function(2, _takes("time", "string"), _later("date"), constants={1: _zone_problem}))
+_built_in("Distance", 4, 1.0, _numbers)
+_built_in("Similar", 2, 100.0, _texts)

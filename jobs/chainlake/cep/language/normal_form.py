@@ -40,6 +40,12 @@ class Clause:
         """All names mentioned."""
         return self.plain | self.aggregated
 
+    @cached_property
+    def heavy(self) -> float:
+        """Microseconds that its calls of functions with pairs take for one combination; 0 without such calls."""
+        calls = {call.written: call for literal in self.literals for call in literal.heavy}
+        return sum(call.own.heavy.us for call in calls.values() if call.own is not None and call.own.heavy is not None)
+
 
 @dataclass(frozen=True)
 class Collected:
@@ -126,11 +132,21 @@ class Branch:
         return {n: frozenset(m for m in self.types if n in self.before[m]) for n in self.types}
 
     @cached_property
+    def own(self) -> dict[str, tuple[Clause, ...]]:
+        """Per name the clauses that mention it alone and no aggregate; those that cost most come last."""
+        single = sorted((c for c in self.every_clause if len(c.names) == 1 and not c.aggregated), key=lambda c: c.heavy)
+        return {name: tuple(c for c in single if c.names == {name}) for name in self.types}
+
+    @cached_property
     def alone(self) -> dict[str, tuple[Clause, ...]]:
-        """Per name the clauses that mention it alone and no aggregate."""
-        return {
-            name: tuple(c for c in self.every_clause if c.names == {name} and not c.aggregated) for name in self.types
-        }
+        """Those of them that cost little: all events are tested before anything is bound, also to divide the work."""
+        return {name: tuple(c for c in clauses if not c.heavy) for name, clauses in self.own.items()}
+
+    @cached_property
+    def called(self) -> tuple[str, ...]:
+        """The functions of pairs that its conditions call."""
+        calls = (call for c in self.every_clause if c.heavy for literal in c.literals for call in literal.heavy)
+        return tuple(dict.fromkeys(call.function for call in calls))
 
     def ordered(self, one: str, other: str) -> bool:
         """Whether ≺ says anything about the two names."""

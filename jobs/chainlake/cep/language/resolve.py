@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 from chainlake.cep.language import ast, functions
-from chainlake.cep.language.source_text import NOWHERE, At, SourceText, nearest
+from chainlake.cep.language.source_text import NOWHERE, At, SourceText
 from chainlake.definitions.duration import parse_duration, seconds
+from chainlake.words import nearest
 
 TICKS_PER_SECOND = 1_000_000
 #: Names of these roles stand in a match.
@@ -27,11 +28,13 @@ class Resolver:
         source: for errors.
         params: parameter name to number, string, boolean or tuple of these.
         strict: durations carry units and are microseconds; else a bare number is one native unit (1 s).
+        functions: those that the pattern declares, by name in small letters.
     """
 
     source: SourceText
     params: Mapping[str, Any]
     strict: bool
+    functions: Mapping[str, functions.Function] = field(default_factory=dict)
 
     def query(self, query: ast.Query) -> ast.Query:
         """``query`` with every word and parameter replaced by what it stands for.
@@ -109,8 +112,9 @@ class Resolver:
             case ast.Duration():
                 return self.duration(node)
             case ast.Call(function, args, at):
-                self.call(function, len(args), at)
-                return replace(node, args=tuple(self.computed(arg, names) for arg in args))
+                found = self.call(function, len(args), at)
+                own = None if found.heavy is None else found
+                return replace(node, args=tuple(self.computed(arg, names) for arg in args), own=own)
             case ast.IsNull(value):
                 return replace(node, value=self.node(value, names))
             case ast.Negative(of):
@@ -135,7 +139,14 @@ class Resolver:
         match node:
             case ast.Aggregate(_, name, _, at):
                 self.known(name, names, at)
-                return node if node.of is None else replace(node, of=self.computed(node.of, names))
+                of = None if node.of is None else self.computed(node.of, names)
+                if of is not None and of.heavy:
+                    raise self.source.error(
+                        f"{of.heavy[0].function} is called for pairs of events, and {node.function} has all of a set",
+                        of.heavy[0].at,
+                        hint="Compare it in a condition instead.",
+                    )
+                return replace(node, of=of)
             case ast.Prev(name, _, _, gap, _, at):
                 self.known(name, names, at)
                 return replace(node, gap=self.gap(gap)) if isinstance(gap, ast.Node) else node
@@ -234,18 +245,16 @@ class Resolver:
             return ast.Duration(size, None, node.at)
         return ast.Literal(size.numerator if size.denominator == 1 else float(size), node.at)
 
-    def call(self, function: str, arity: int, at: At) -> None:
-        found = functions.lookup(function)
+    def call(self, function: str, arity: int, at: At) -> functions.Function:
+        found = self.functions.get(function) or functions.lookup(function)
         if found is None:
-            raise self.source.error(
-                f"there is no function {function}",
-                at,
-                hint=nearest(function, [*functions.known(), "avg", "sum", "min", "max", "count"]),
-            )
+            known = [*self.functions, *functions.known(), "avg", "sum", "min", "max", "count"]
+            raise self.source.error(f"there is no function {function}", at, hint=nearest(function, known))
         least, most = found.takes
         if not least <= arity <= most:
             takes = f"{least}" if least == most else f"{least} to {most}"
             raise self.source.error(f"{function} takes {takes} values, not {arity}", at)
+        return found
 
     def items(self, items: tuple[ast.Node, ...] | str, names: frozenset[str], at: At) -> tuple[ast.Node, ...]:
         if isinstance(items, str):

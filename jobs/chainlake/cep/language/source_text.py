@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from chainlake.errors import DefinitionError
@@ -47,14 +46,3 @@ class SourceText:
 def _shown(line: str) -> str:
     """A line as a message shows it, each character in its place."""
     return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in line.rstrip("\r"))
-
-
-def nearest(word: str, known: Iterable[object]) -> str | None:
-    """A hint naming the known word most like ``word``, or listing them if none is."""
-    import difflib
-
-    names = sorted(str(name) for name in known)
-    close = difflib.get_close_matches(word, names, n=1)
-    if close:
-        return f"Did you mean {close[0]}?"
-    return f"Known here: {', '.join(names)}." if names else None

@@ -26,6 +26,7 @@ from chainlake.cep.lint.set_aside import is_fence, query_start, without
 from chainlake.cep.lint.unheard import Heard, unheard
 from chainlake.cep.lint.warnings import warnings_of
 from chainlake.cep.pattern import Pattern, compile_pattern
+from chainlake.cep.pattern_functions import own_functions
 from chainlake.cep.pattern_names import check_event_names, check_rates, kinds_of, positive_names
 from chainlake.definitions.derived import History, Series
 from chainlake.definitions.errors import UnknownSource
@@ -107,8 +108,8 @@ class _Lint:
         if found or pattern is None:
             return Report(tuple(found), (), None)
         types = schema.types if schema else None
-        by_key = schema is not None and schema.key is not None
-        warnings = warnings_of(pattern, self.source, start, types, checker, by_key)
+        key = None if schema is None else schema.key
+        warnings = warnings_of(pattern, self.source, start, types, checker, key)
         if schema is not None and schema.heard is not None:
             warnings += unheard(pattern, self.source, schema.key or "", schema.heard)
         return Report((), tuple(warnings), pattern)
@@ -149,6 +150,9 @@ class _Lint:
                 if error.key is None:
                     first = next(i for i, line in enumerate(lines) if is_fence(line)) + 1
                 else:
+                    # What is wrong may stand below the key; all of the key is set aside.
+                    begins = [i for i in range(first + 1) if lines[i].startswith(f"{error.key}:")]
+                    first = begins[-1] if begins else first
                     last = next((i for i in range(first + 1, end) if lines[i][:1] not in (" ", "\t", "#", "\n")), end)
                 self.params_lost |= error.key in (None, "params", "sets")
                 if first >= last:
@@ -188,17 +192,18 @@ class _Lint:
     # ---- meaning
 
     def meaning(self, query: ast.Query, front: FrontMatter, schema: Schema | None, checker: Checker) -> None:
-        resolver = Resolver(self.source, front.params, True)
+        own = self.tried(own_functions, self.source, self.name, front, {}) or {}
+        resolver = Resolver(self.source, front.params, True, own)
         series = Series() if schema is None else Series(schema.key, schema.histories)
         lists = Lists(checker.columns, series)
         self.durations(query, resolver)
-        own = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
+        reach = [frozenset(e.name for e in ast.events_of(b.structure)) for b in query.branches]
         bare = [replace(branch, where=None, score=None) for branch in query.branches]
         structures = [
             self.tried(normal_form, self.source, replace(query, branches=(b,), where=None, measures=())) for b in bare
         ]
         self.names(query)
-        every = frozenset().union(*own)
+        every = frozenset().union(*reach)
 
         def resolve(node: ast.Node, names: frozenset[str]) -> ast.Node:
             found = resolver.node(node, names)
@@ -206,7 +211,7 @@ class _Lint:
                 return found  # To look at all events for each of very many conditions would take long.
             return lists.query(replace(query, branches=tuple(bare), where=found, measures=())).where or found
 
-        for number, names in enumerate(own):
+        for number, names in enumerate(reach):
             for part in _parts(query.branches[number].where):
                 resolved = self.condition(part, names, resolve, checker)
                 if resolved is not None and structures[number] is not None:

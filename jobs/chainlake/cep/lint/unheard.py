@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from chainlake.cep.language import ast
+from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.source_text import At, SourceText
 from chainlake.cep.pattern import Pattern
 from chainlake.errors import DefinitionError
+from chainlake.words import closest, listed
 
 #: Known words that are listed where none is like the one that was written.
 _LISTED = 10
@@ -50,13 +51,31 @@ def unheard(pattern: Pattern, source: SourceText, key: str, heard: Heard) -> lis
         heard: what the events have.
     """
     found = [
-        source.error(f"no event {heard.where} has the {key} '{value}'", at, hint=_hint(value, heard.keys))
+        source.error(f"no event {heard.where} has the {key} '{value}'", at, hint=key_hint(value, heard.keys))
         for value, at in named_keys(pattern, key).items()
         if value not in heard.keys
     ]
     for kind in sorted(set(pattern.event_types) - set(heard.types)):
-        found.append(source.error(f"no event {heard.where} has the type '{kind}'", hint=_hint(kind, heard.types)))
+        found.append(source.error(f"no event {heard.where} has the type '{kind}'", hint=key_hint(kind, heard.types)))
     return found
+
+
+def pinned(branch: Branch, key: str | None) -> frozenset[str]:
+    """The events of a branch whose key must be one of those that a condition of theirs names."""
+    found = set()
+    for clause in branch.clauses:
+        if len(clause.names) == 1 and all(_names_keys(literal, key) for literal in clause.literals):
+            found |= clause.names
+    return frozenset(found)
+
+
+def _names_keys(literal: ast.Node, key: str | None) -> bool:
+    match literal:
+        case ast.Compare("=", ast.Ref(_, attr), ast.Literal()) | ast.Compare("=", ast.Literal(), ast.Ref(_, attr)):
+            return attr == key
+        case ast.Member(ast.Ref(_, attr), False, _):
+            return attr == key
+    return False
 
 
 def _compared(literal: ast.Node, key: str) -> Iterator[ast.Literal]:
@@ -69,12 +88,7 @@ def _compared(literal: ast.Node, key: str) -> Iterator[ast.Literal]:
             yield from (item for item in items if isinstance(item, ast.Literal))
 
 
-def _hint(word: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1)
-    if not close:
-        close = [one for one in known if one.lower() == word.lower()]
-    if close:
-        return f"Did you mean '{close[0]}'?"
-    listed = sorted(known)
-    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
-    return f"There are {', '.join(listed[:_LISTED])}{more}."
+def key_hint(word: str, known: Collection[str]) -> str:
+    """What was probably meant, or what there is."""
+    close = closest(word, known)
+    return f"There are {listed(sorted(known), _LISTED)}." if close is None else f"Did you mean '{close}'?"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from itertools import combinations, islice
 
 from chainlake.cep.language import ast
@@ -12,10 +13,13 @@ from chainlake.cep.language.check import OPEN, Checker
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.language.parsing.query import parse
-from chainlake.cep.language.source_text import NOWHERE, At, SourceText, nearest
+from chainlake.cep.language.source_text import NOWHERE, At, SourceText
+from chainlake.cep.lint.calls import costly_calls
+from chainlake.cep.lint.unheard import pinned
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.partition import equated
 from chainlake.errors import DefinitionError
+from chainlake.words import nearest
 
 DAY_US = 86_400_000_000
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*")
@@ -28,7 +32,7 @@ def warnings_of(
     start: int,
     types: tuple[str, ...] | None,
     checker: Checker,
-    by_key: bool = False,
+    key: str | None = None,
 ) -> list[DefinitionError]:
     """The warnings of a pattern that compiles, in the order of their places, each once.
 
@@ -38,22 +42,22 @@ def warnings_of(
         start: the character at which its query begins.
         types: the event types that its source knows, or None.
         checker: knows the kinds of the source's columns, if there is a source.
-        by_key: whether the source has a key.
+        key: the key column of its source, if it has one.
     """
     query = parse(source, start)
     found = [*_front(pattern, source, query), *_types(query, source, types)]
     branches = iter(pattern.extras.written)
     for written in query.branches:
         for branch in islice(branches, len(expand(source, written))):
-            found += _unconnected(written, branch, source)
-            found += _neighbours(written, branch, source, by_key)
+            found += _unconnected(written, branch, source, pinned(branch, key))
+            found += _neighbours(written, branch, source, key is not None)
             found += _sets(written, branch, source)
     for branch in pattern.extras.written:
         found += _conditions(branch, pattern.window_us, source)
         found += unlike_kinds(branch, checker, source)
         found += _texts_in_order(branch, source)
     found += [*_two_kinds(pattern, checker, source), *_branches(query, source), *_window(pattern, query, source)]
-    found += [*_gaps(pattern, query, source), *_lake(pattern, query, source)]
+    found += [*_gaps(pattern, query, source), *_lake(pattern, query, source), *costly_calls(pattern, source)]
     if format_text(source.text, start) != source.text:
         found.append(source.error("the layout is not standard", hint="lint --fix FILE writes it, comments kept."))
     once = {(w.what, w.line, w.column): w for w in found}
@@ -137,8 +141,13 @@ def _types(query: ast.Query, source: SourceText, types: tuple[str, ...] | None) 
             yield source.error(what, event.at, hint=nearest(event.type, types))
 
 
-def _unconnected(written: ast.Branch, branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
-    """Names that no condition ties to the rest: every event of one goes with every event of the others."""
+def _unconnected(
+    written: ast.Branch, branch: Branch, source: SourceText, pinned: AbstractSet[str]
+) -> Iterator[DefinitionError]:
+    """Names that no condition ties to the rest: every event of one goes with every event of the others.
+
+    It is meant where each part names the keys of an event (``pinned``): events of chosen series are set beside others.
+    """
     if branch.stream is not None:
         return  # Neighbours need no condition in common.
     places = {event.name: event.at for event in ast.events_of(written.structure) if event.name in branch.types}
@@ -152,7 +161,7 @@ def _unconnected(written: ast.Branch, branch: Branch, source: SourceText) -> Ite
         left = [name for name in left if name not in near]
     largest = max(parts, key=len)
     for part in parts:
-        if part is largest:
+        if part is largest or (pinned & set(part) and pinned & set(largest)):
             continue
         names = " and ".join(part)
         verb = "shares" if len(part) == 1 else "share"

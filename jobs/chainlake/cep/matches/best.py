@@ -14,7 +14,6 @@ from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import Rule
 from chainlake.cep.ranking.score import sort_keys
 from chainlake.cep.values.arrow import int64_array, numpy_of
-from chainlake.days import US_PER_DAY
 from chainlake.schemas.ranked import ranked_table
 from chainlake.schemas.table import TIMESTAMP
 
@@ -47,17 +46,17 @@ def thinned(pattern: Pattern, rows: pa.Table) -> pa.Table:
         pattern: with a ranking, and not one that keeps all its matches.
         rows: of the match table: all that can be of some days, and maybe others.
     """
-    days = ticks_of(rows["decision_ts"], "decision_ts") // US_PER_DAY
+    days = ticks_of(rows["decision_ts"], "decision_ts") // rule_of(pattern).period.day
     kept = [np.zeros(0, np.int64)]
     for day in np.unique(days).tolist():
         mine = np.flatnonzero(days == day)
         part = part_of(pattern, rows.take(int64_array(mine)))
-        kept.append(mine[np.unique(numpy_of(parts.merged(rule_of(pattern), [part]).rows["row"]))])
+        kept.append(mine[np.unique(numpy_of(parts.kept(rule_of(pattern), part)["row"]))])
     return rows.take(int64_array(np.concatenate(kept)))
 
 
 def part_of(pattern: Pattern, rows: pa.Table) -> Part:
-    """Rows of a match table as ``chainlake.cep.ranking.part`` merges and ranks them.
+    """Rows of a match table as ``chainlake.cep.ranking.part`` ranks them.
 
     Returns:
         one row for each period that a match is in; ``row`` is the number of the match.
@@ -81,7 +80,7 @@ def part_of(pattern: Pattern, rows: pa.Table) -> Part:
         "events": _events(rows, names_of(pattern)).take(index),
         "row": index,
     }
-    return Part(pa.table(columns), parts.SCOPES.empty_table(), len(names_of(pattern)))
+    return Part(pa.table(columns), len(names_of(pattern)))
 
 
 def ranked_rows(pattern: Pattern, rows: pa.Table, lo: int, hi: int) -> pa.Table:
@@ -95,7 +94,7 @@ def ranked_rows(pattern: Pattern, rows: pa.Table, lo: int, hi: int) -> pa.Table:
     rule, names = rule_of(pattern), names_of(pattern)
     part = part_of(pattern, rows)
     begins = numpy_of(part.rows["scope_start"])
-    part = Part(part.rows.filter(pa.array((begins >= lo) & (begins < hi))), part.scopes, part.names)
+    part = Part(part.rows.filter(pa.array((begins >= lo) & (begins < hi))), part.names)
     best = parts.ranked(rule, part)
     schema = ranked_table(pattern.name, pattern.source or "").arrow()
     at = best["row"]

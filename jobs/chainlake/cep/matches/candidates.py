@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +13,13 @@ import pyarrow.compute as pc
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.lists import Values
 from chainlake.cep.ranking.rule import value_names
+from chainlake.cep.search.bounding.strategy import said, strategies
+from chainlake.cep.search.find import best_of, find
 from chainlake.cep.search.found.batch import MatchBatch
+from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.ranked import Best
+from chainlake.cep.search.statistics import BestSearch, Statistics
 from chainlake.cep.values.arrow import int64_array, numpy_of
-from chainlake.days import US_PER_DAY
 
 
 def keeps_all(pattern: Pattern) -> bool:
@@ -25,78 +28,71 @@ def keeps_all(pattern: Pattern) -> bool:
     return (policy is not None and policy.consumes) or (ranking is not None and ranking.rule.non_overlapping)
 
 
-class Candidates:
-    """Takes all matches of a search, gives those that can be among the best, with what they are compared by.
+def find_candidates(
+    pattern: Pattern,
+    events: pa.Table,
+    *,
+    own: tuple[int, int] | None = None,
+    backend: str = "auto",
+    statistics: Statistics | None = None,
+    options: SearchOptions | None = None,
+) -> Iterator[MatchBatch]:
+    """The matches that can be among the best, with what they are compared by.
 
     What is left out is worse than enough others that are decided on the same day, so that it does not matter which
-    matches of other days there are, or come.
+    matches of other days there are, or come. Which these are is a function of the day's matches alone: all ways of
+    finding them give the same rows.
 
     Args:
         pattern: with a ranking.
-        events: the table in which the matches were found.
+        events, own, backend, statistics, options: as of :func:`chainlake.cep.search.find.find`; ``statistics.best``
+            says how the matches were found. Of a day that ``own`` cuts, more may be given than are left of the whole
+            day (:func:`chainlake.cep.matches.best.thinned`).
 
-    Attributes:
-        unscored: matches without a score: a criterion is missing or not finite.
+    Raises:
+        as ``find``; InputError: a criterion of a product is not from 0 to 1.
+        UsageError: the strategy that is asked for is not allowed.
     """
-
-    def __init__(self, pattern: Pattern, events: pa.Table) -> None:
-        self._pattern = _by_day(pattern)
-        self._best = Best(self._pattern, events, trailing=False)
-        self._all = keeps_all(pattern)
-        self.unscored = 0
-
-    def of(self, batches: Iterable[MatchBatch]) -> Iterator[MatchBatch]:
-        """The candidates among all matches of a search.
-
-        Raises:
-            InputError: a criterion of a product is not from 0 to 1.
-        """
-        for batch in batches:
-            dated = self._dated(batch)
-            self.unscored += int(np.isnan(self._best.scores(dated)[:, 0]).sum())
-            if self._all:
-                yield self._described(dated)
-            else:
-                self._best.add_all([dated])
-        entries = self._best.keeper.entries()
-        if entries is None:
-            return
-        kept = np.unique(entries.match)
-        for numbers, batch in self._best.pool:
-            some = batch.only(np.isin(numbers, kept))
-            if some.n:
-                yield self._described(some)
-
-    def _dated(self, batch: MatchBatch) -> MatchBatch:
-        """With the day of the decision as the last value that says which list a match is in."""
-        _, per, _ = value_names(self._best.rule)
-        return replace(batch, measures={**batch.measures, per[-1]: int64_array(batch.decision_us // US_PER_DAY)})
-
-    def _described(self, batch: MatchBatch) -> MatchBatch:
-        """With the columns that ``ranking_columns`` names in the place of the values that they are made of."""
-        criteria, per, distinct = value_names(self._best.rule)
-        score = self._best.scores(batch)
-        visible = [one.name for one in self._pattern.extras.measures]
-        columns: dict[str, pa.Array] = {name: batch.measures[name] for name in visible}
-        columns["per"] = _texts(batch, per[:-1])
-        columns["distinct_on"] = _texts(batch, distinct)
-        for number in range(score.shape[1]):
-            columns[f"score_{number + 1}"] = _numbers(score[:, number])
-        for number, name in enumerate(criteria):
-            values = batch.measures[name]
-            found = np.full(batch.n, np.nan)
-            if not pa.types.is_null(values.type):
-                found = numpy_of(pc.fill_null(values.cast(pa.float64(), safe=False), float("nan")))
-            columns[f"criterion_{number + 1}"] = _numbers(found)
-        return replace(batch, measures=columns)
+    statistics = Statistics() if statistics is None else statistics
+    options = SearchOptions() if options is None else options
+    if keeps_all(pattern):
+        best = Best(pattern, events, trailing=False)
+        statistics.best = search = BestSearch("A", said(strategies(pattern).why_not))
+        options = replace(options, unranked=True, strategy="auto" if options.strategy == "A" else options.strategy)
+        for batch in find(pattern, events, own=own, backend=backend, statistics=statistics, options=options):
+            search.complete += batch.n
+            search.unscored += int(np.isnan(best.scores(batch)[:, 0]).sum())
+            yield _described(best, batch)
+        return
+    options = replace(options, by_day=True)
+    best = best_of(pattern, events, own=own, backend=backend, statistics=statistics, options=options)
+    entries = best.keeper.entries()
+    if entries is None:
+        return
+    kept = np.unique(entries.match)
+    for numbers, batch in best.pool:
+        some = batch.only(np.isin(numbers, kept))
+        if some.n:
+            yield _described(best, some)
 
 
-def _by_day(pattern: Pattern) -> Pattern:
-    """The pattern with a list for each day on which matches are decided."""
-    ranking = pattern.extras.ranking
-    assert ranking is not None, "only ranked patterns get here"
-    rule = replace(ranking.rule, per=ranking.rule.per + 1)
-    return replace(pattern, extras=replace(pattern.extras, ranking=replace(ranking, rule=rule)))
+def _described(best: Best, batch: MatchBatch) -> MatchBatch:
+    """With the columns that ``ranking_columns`` names in the place of the values that they are made of."""
+    criteria, per, distinct = value_names(best.rule)
+    score = best.scores(batch)
+    visible = [one.name for one in best.pattern.extras.measures]
+    columns: dict[str, pa.Array] = {name: batch.measures[name] for name in visible}
+    columns["per"] = _texts(batch, per)
+    columns["distinct_on"] = _texts(batch, distinct)
+    for number in range(score.shape[1]):
+        columns[f"score_{number + 1}"] = _numbers(score[:, number])
+    for number, name in enumerate(criteria):
+        values = batch.measures[name]
+        found = np.full(batch.n, np.nan)
+        if not pa.types.is_null(values.type):
+            found = numpy_of(pc.fill_null(values.cast(pa.float64(), safe=False), float("nan")))
+        columns[f"criterion_{number + 1}"] = _numbers(found)
+    return replace(batch, measures=columns)
 
 
 def _numbers(values: np.ndarray) -> pa.Array:

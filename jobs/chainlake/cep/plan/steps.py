@@ -57,8 +57,9 @@ class Step:
         name: the name.
         kleene: whether it is bound to a set.
         scope: where its events lie.
-        member_clauses: of a set: clauses that each member passes on its own, whatever the rest of the set.
-        clauses: clauses tested on the extended binding.
+        member_clauses: of a set: clauses that each member passes on its own, whatever the rest of the set; those that
+            cost most come last.
+        clauses: clauses tested on the extended binding, likewise.
         forbidden: negated names that can be tested exactly from here on.
         size: of a set.
     """
@@ -115,7 +116,7 @@ def make_plan(branch: Branch, order: tuple[str, ...]) -> Plan:
     for name in order:
         scope = scope_of(branch, name, bound)
         bound.append(name)
-        ready = [c for c in open_clauses if c.names <= set(bound)]
+        ready = sorted((c for c in open_clauses if c.names <= set(bound)), key=lambda clause: clause.heavy)
         open_clauses = [c for c in open_clauses if c not in ready]
         kleene = name in branch.kleene
         single = [c for c in ready if kleene and name not in c.aggregated]
@@ -145,9 +146,8 @@ def scope_of(branch: Branch, name: str, bound: list[str] | tuple[str, ...]) -> S
 
 
 def _forbidden(branch: Branch, name: str, routed: tuple[Clause, ...]) -> Forbidden:
-    return Forbidden(
-        name, scope_of(branch, name, branch.positive), tuple(c for c in branch.clauses_of(name) if c not in routed)
-    )
+    clauses = sorted((c for c in branch.clauses_of(name) if c not in routed), key=lambda clause: clause.heavy)
+    return Forbidden(name, scope_of(branch, name, branch.positive), tuple(clauses))
 
 
 def _depends_on(branch: Branch, negated: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The lists that matches compete in: a period, and the values of ``FOR EACH``."""
+"""The lists that matches compete in: a period, the values of ``FOR EACH``, and maybe the day of the decision."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ class Lists:
     Args:
         starts, ends: of the periods, in ticks.
         per: the values of ``FOR EACH``, by their numbers.
+        days: of the decision; all 0 where matches of all days compete.
         candidates: matches in each list.
         excluded: those of them without a score.
         below: those of them whose score is too small.
@@ -70,27 +71,34 @@ class Lists:
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     per: list[int] = field(default_factory=list)
+    days: list[int] = field(default_factory=list)
     candidates: list[int] = field(default_factory=list)
     excluded: list[int] = field(default_factory=list)
     below: list[int] = field(default_factory=list)
-    _numbers: dict[tuple[int, int], int] = field(default_factory=dict)
+    _numbers: dict[tuple[int, int, int], int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.starts)
 
-    def numbers(self, starts: np.ndarray, ends: np.ndarray, per: np.ndarray) -> np.ndarray:
-        """The number of the list of each entry."""
-        begins, number = np.unique(starts, return_inverse=True)
+    def numbers(
+        self, starts: np.ndarray, ends: np.ndarray, per: np.ndarray, days: np.ndarray | None = None
+    ) -> np.ndarray:
+        """The number of the list of each entry; without days, matches of all days compete."""
+        number = np.unique(starts, return_inverse=True)[1]
+        if days is not None and len(days):
+            number = number * (int(days.max() - days.min()) + 1) + days - days.min()
+            number = np.unique(number, return_inverse=True)[1]
         width = int(per.max(initial=0)) + 1
         there, first, combined = np.unique(number * width + per, return_index=True, return_inverse=True)
         known = []
         for one, at in zip(there.tolist(), first.tolist(), strict=True):
-            key = (int(begins[one // width]), one % width)
+            key = (int(starts[at]), one % width, 0 if days is None else int(days[at]))
             known.append(self._numbers.setdefault(key, len(self.starts)))
             if known[-1] == len(self.starts):
                 self.starts.append(key[0])
                 self.ends.append(int(ends[at]))
                 self.per.append(key[1])
+                self.days.append(key[2])
                 for counts in (self.candidates, self.excluded, self.below):
                     counts.append(0)
         return np.array(known, np.int64)[combined] if len(starts) else combined

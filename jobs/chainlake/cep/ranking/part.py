@@ -1,8 +1,7 @@
-"""The best matches of a part of the events, and of several parts together (day by day, say)."""
+"""Matches that were found in parts (day by day, say), and the best of all of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,53 +20,35 @@ ROWS = pa.schema([
     ("scope_start", pa.int64()), ("scope_end", pa.int64()), ("per", pa.string()), ("keys", pa.list_(pa.float64())),
     ("distinct_on", pa.string()), ("events", pa.list_(EVENT)),
 ])  # fmt: skip
-#: Columns of ``Part.scopes``: one row for each list.
-SCOPES = pa.schema([
-    ("scope_start", pa.int64()), ("scope_end", pa.int64()), ("per", pa.string()), ("candidates", pa.int64()),
-    ("excluded_null", pa.int64()), ("below_min_score", pa.int64()),
-])  # fmt: skip
-_LIST = ("scope_start", "scope_end", "per")
 
 
 @dataclass(frozen=True)
 class Part:
-    """The best matches of a part of all matches: those that can be among the best of all.
+    """Matches in the lists that they compete in.
 
     Args:
         rows: the columns ``ROWS``, and whatever else is known of each match.
-        scopes: what was counted.
         names: how many names the pattern has.
     """
 
     rows: pa.Table
-    scopes: pa.Table
     names: int
 
 
-def merged(rule: Rule, parts: Sequence[Part]) -> Part:
-    """Several parts (at least one) as one. In whichever order and groups they are merged, the same comes out."""
-    rows = pa.concat_tables([part.rows for part in parts], promote_options="permissive")
-    found = Part(rows, _counted([part.scopes for part in parts]), parts[0].names)
-    kept, _ = best(_entries(rule, found), rule, final=False)
-    return Part(rows.take(int64_array(np.sort(kept))), found.scopes, found.names)
+def kept(rule: Rule, part: Part) -> pa.Table:
+    """The rows of a part that can be among the best, whatever other parts there are.
+
+    In whichever order and groups parts are put together, the same rows are left.
+    """
+    rows, _ = best(_entries(rule, part), rule, final=False)
+    return part.rows.take(int64_array(np.sort(rows)))
 
 
 def ranked(rule: Rule, part: Part) -> pa.Table:
     """The best rows of a part that all matches are in, with their ``rank``, by list and rank."""
-    kept, rank = best(_entries(rule, part), rule, final=True)
-    rows = part.rows.take(int64_array(kept)).append_column("rank", int64_array(rank))
+    chosen, rank = best(_entries(rule, part), rule, final=True)
+    rows = part.rows.take(int64_array(chosen)).append_column("rank", int64_array(rank))
     return rows.sort_by([("scope_start", "ascending"), ("per", "ascending"), ("rank", "ascending")])
-
-
-def _counted(scopes: Sequence[pa.Table]) -> pa.Table:
-    counts = [name for name in SCOPES.names if name not in _LIST]
-    found = (
-        pa.concat_tables(scopes)
-        .group_by(list(_LIST))
-        .aggregate([(name, "sum", pc.ScalarAggregateOptions(skip_nulls=False)) for name in counts])
-    )
-    found = found.rename_columns([name.removesuffix("_sum") for name in found.column_names]).select(SCOPES.names)
-    return found.sort_by([("scope_start", "ascending"), ("per", "ascending")])
 
 
 def _entries(rule: Rule, part: Part) -> Entries:

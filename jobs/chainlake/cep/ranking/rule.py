@@ -63,6 +63,11 @@ class Period:
     zone: str = "UTC"
     second: int = 1_000_000
 
+    @property
+    def day(self) -> int:
+        """Ticks of a UTC day."""
+        return 86_400 * self.second
+
 
 @dataclass(frozen=True)
 class Rule:

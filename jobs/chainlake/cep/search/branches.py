@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -81,6 +82,17 @@ class Run:
         not compared."""
         return self.pattern.open_right and not self.pattern.extras.keep
 
+    @cached_property
+    def within(self) -> tuple[int, int]:
+        """Between which times its matches are decided, by the events and by what is asked for."""
+        lo, hi = self.data.ends
+        at_end = self.pattern.decision == "end"
+        if not at_end:
+            lo, hi = lo + self.pattern.window_us, hi + self.pattern.window_us
+        if self.own is None or at_end == self.by_start:
+            return lo, hi
+        return max(lo, self.own[0]), min(hi, self.own[1] - 1)
+
     def ready(self, number: int, wish: Wish) -> Ready:
         """How a branch is searched."""
         pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
@@ -89,7 +101,7 @@ class Run:
         wanted = able.wanted if able is not None else None
         if wanted is not None:
             wish = replace(wish, first=wanted.last)
-        key = (number, wish, likeness(scan), bool(self.watched))
+        key = (number, wish, likeness(scan), self.watched[number].bounds.period if self.watched else "")
         choice = pattern.memory.recall(key, Choice)
         if choice is None:
             choice = choose(pattern, branch, scan, wish)
@@ -140,7 +152,7 @@ class Run:
             positions: which of the two.
         """
         pattern, scan = self.pattern, self.scans[number]
-        batch = _batch(number, found, scan.candidates if positions else None, self.data, pattern)
+        batch = _batch(number, found, scan.candidates if positions else None, self)
         if pattern.extras.values and not found.groups.keys() - pattern.branches[number].sets:
             batch = replace(batch, measures=measured(pattern, number, found, scan))
         return batch
@@ -162,10 +174,9 @@ class Run:
             yield found
 
 
-def _batch(
-    number: int, found: Bindings, candidates: dict[str, Candidates] | None, data: Dataset, pattern: Pattern
-) -> MatchBatch:
+def _batch(number: int, found: Bindings, candidates: dict[str, Candidates] | None, run: Run) -> MatchBatch:
     """Bound positions among ``candidates``, or rows of the events table where these are None, as a batch."""
+    data, pattern = run.data, run.pattern
 
     def rows(name: str, positions: np.ndarray) -> np.ndarray:
         return positions if candidates is None else data.rows_of(candidates[name].rows[positions])
@@ -179,4 +190,5 @@ def _batch(
         end if pattern.decision == "end" else start + pattern.window_us,
         {name: rows(name, positions) for name, positions in found.singles.items()},
         {name: (offsets, rows(name, flat)) for name, (offsets, flat) in found.groups.items()},
+        within=run.within,
     )

@@ -58,8 +58,8 @@ def also_matches(
     rebound = _as_bound_by(earlier, found.at(rows), every)
     good = _fits(earlier, branch, rebound, both)
     view = rebound.view(scan.data, every)
-    for clause in earlier.positive_clauses:
-        good &= view.holds(clause, earlier.kleene)
+    clauses = sorted(earlier.positive_clauses, key=lambda clause: clause.heavy)
+    good &= view.all_hold(clauses, earlier.kleene)
     rows, rebound = rows[good], rebound.at(np.flatnonzero(good))
     for negated in earlier.negated:
         clauses = tuple(c for c in earlier.clauses_of(negated) if c not in routing(earlier)[negated])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,8 @@ from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
+from chainlake.cep.heavy.calls import Calls
+from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
@@ -31,7 +33,7 @@ from chainlake.cep.search.freed import keep_freed_memory
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
 from chainlake.cep.search.options import SearchOptions, as_asked, check_asked, used_rows
-from chainlake.cep.search.paths.ways import way
+from chainlake.cep.search.paths.ways import Asked, way
 from chainlake.cep.search.ranked import Best, ranked
 from chainlake.cep.search.selection.apply import Selection
 from chainlake.cep.search.selection.modes import kernel_choice, why_not
@@ -130,7 +132,7 @@ def best_of(
     options = SearchOptions() if options is None else options
     ask = _asked(pattern, events, statistics, options, order=order, own=own, backend=backend)
     batches, watch, statistics.best = ask.best(own)
-    best = Best(pattern, events, options.trailing, watch, statistics.best)
+    best = Best(pattern, events, options.trailing, watch, statistics.best, options.by_day)
     best.add_all(batches)
     return best
 
@@ -185,10 +187,13 @@ class _Asked:
     options: SearchOptions
     clock: Clock | None = None
     used: np.ndarray | None = None
+    memo: Memo = field(default_factory=Memo, init=False)
 
     def data(self, own: tuple[int, int] | None) -> Dataset:
         """The events that matches decided in ``own`` need."""
-        return dataset(self.pattern, self.events, own, parts=self.options.parts, clock=self.clock)
+        found = dataset(self.pattern, self.events, own, parts=self.options.parts, clock=self.clock)
+        found.calls = Calls.of(self.events, self.options.memo, self.memo, self.statistics.called)
+        return found
 
     def run(self, own: tuple[int, int] | None) -> Run:
         """One search of what is decided in ``own``."""
@@ -208,8 +213,8 @@ class _Asked:
         """
         options, pattern = self.options, self.pattern
         able = strategies(pattern, ties_in_order=options.ties_in_order, trailing=options.trailing)
-        backend = self.wishes[0].backend
-        found = way(pattern, self.events, able, options.strategy, backend, lambda: self.with_scans(own))
+        asked = Asked(options.strategy, self.wishes[0].backend, options.by_day)
+        found = way(pattern, self.events, able, asked, lambda: self.with_scans(own))
         if found.batches is not None:
             return found.batches, None, found.search
         batches = self.found(own) if found.run is None else self.each(found.run)
@@ -324,7 +329,9 @@ def dataset(
     types, attributes, words = pattern.event_types, pattern.searched, pattern.words
     by_seq = pattern.extras.policy is not None
     wanted = Wanted(types, attributes, words, lo, hi, in_order, pattern.strict, pattern.in_stream, by_seq)
-    apart = None if parts is None or not len(parts) else (clock or _clock(pattern, events, parts), parts)
+    apart = None
+    if parts is not None and len(parts):
+        apart = clock or Clock.of_parts(ticks_of(events["ts"], "ts"), parts, pattern.window_us), parts
     data = Dataset(events, wanted, apart)
     if len(data.ts):
         beyond = [tick for tick in data.ends if not -MOST_TICKS < tick < MOST_TICKS]
@@ -335,14 +342,6 @@ def dataset(
                 hint="State times in a coarser unit, or from a later zero.",
             )
     return data
-
-
-def _clock(pattern: Pattern, events: pa.Table, parts: np.ndarray) -> Clock:
-    ts = ticks_of(events["ts"], "ts")
-    clock = Clock.over(int(ts.min()), int(ts.max()), pattern.window_us)
-    if int(parts.max()) >= clock.most_parts:
-        raise UsageError(f"{int(parts.max()) + 1} parts cannot be searched at a time: their times exceed 62 bits")
-    return clock
 
 
 def check_kinds(pattern: Pattern, events: pa.Table) -> None:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.events.event_ids import PACKED, packed, texts
+from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.bounding.strategy import STRATEGIES
 from chainlake.cep.search.choosing.backend import BACKENDS
@@ -22,7 +23,7 @@ from chainlake.errors import UsageError
 @dataclass(frozen=True)
 class SearchOptions:
     """What is rarely asked of a search; none of it changes what is found but ``used``, ``parts``, ``ties_in_order``,
-    ``shared_events``, ``trailing`` and ``unranked``.
+    ``shared_events``, ``trailing``, ``unranked`` and ``by_day``.
 
     Args:
         orders: the binding order of each branch by itself.
@@ -40,11 +41,14 @@ class SearchOptions:
         shared_events: an event may be bound to several names that are in no order; of patterns of single events.
         trailing: of a ranked pattern, a group with a window of its own does not bind events that lie near each other,
             but events of the last such time of the period; of patterns of single events.
-        unranked: of a ranked pattern all matches are given, as ``chainlake.cep.matches.part`` takes them.
+        unranked: of a ranked pattern all matches are given, and what they are ranked by.
+        by_day: of a ranked pattern only matches that are decided on one UTC day compete, so that the best of all
+            days can be chosen among what is found.
         strategy: how the best matches of a ranked pattern are found: ``auto``, or ``A``, ``B`` or ``C``
             (chainlake.cep.search.bounding.strategy), which all give the same rows; ``A`` alone looks at all matches, so
             that it counts those of each list.
         block_rows: bounds the memory.
+        memo: what is known of pairs of events that have numbers (``chainlake.cep.heavy.calls``).
     """
 
     orders: Sequence[Sequence[str]] | None = None
@@ -57,8 +61,10 @@ class SearchOptions:
     shared_events: bool = False
     trailing: bool = False
     unranked: bool = False
+    by_day: bool = False
     strategy: str = "auto"
     block_rows: int = BLOCK_ROWS
+    memo: Memo | None = None
 
 
 def as_asked(pattern: Pattern, options: SearchOptions) -> Pattern:

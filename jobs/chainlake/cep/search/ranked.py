@@ -58,6 +58,7 @@ class Best:
         trailing: whether groups with a window of their own only take events from the end of a period.
         watch: the thresholds of a search that leaves out what cannot be among the best, or None.
         searched: how the matches are found; without it, all of them are.
+        by_day: whether only matches that are decided on one UTC day compete.
         pool: the matches that are remembered, each batch with the numbers of its matches.
     """
 
@@ -66,6 +67,7 @@ class Best:
     trailing: bool
     watch: Watch | None = None
     searched: BestSearch | None = None
+    by_day: bool = False
     pool: list[tuple[np.ndarray, MatchBatch]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -104,7 +106,8 @@ class Best:
         kept = 0 if entries is None else len(entries)
         if sum(batch.n for _, batch in self.pool) > 2 * kept + _POOL:
             self._forget()
-        watch.learn(SeenLists(self.lists.starts, self.lists.per, self.per.texts), self.keeper.worst, kept)
+        lists = self.lists
+        watch.learn(SeenLists(lists.starts, lists.per, lists.days, self.per.texts), self.keeper.worst, kept)
 
     def _add(self, batch: MatchBatch) -> None:
         found = self.scores(batch)
@@ -114,8 +117,11 @@ class Best:
             match, starts, ends = match[good], starts[good], ends[good]
         _, per, distinct = value_names(self.rule)
         per_codes = self.per.codes([batch.measures[name] for name in per], batch.n)
-        groups = self.lists.numbers(starts, ends, per_codes[match])
+        days = batch.decision_us[match] // self.rule.period.day if self.by_day else None
+        groups = self.lists.numbers(starts, ends, per_codes[match], days)
         unknown = np.isnan(found[:, 0])
+        if self.searched is not None:
+            self.searched.unscored += int(unknown.sum())
         below = np.zeros(batch.n, bool) if self.rule.least is None else found[:, 0] < self.rule.least
         self.lists.count(groups, unknown[match], below[match])
         keys = sort_keys(self.rule, found)

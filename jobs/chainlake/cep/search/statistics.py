@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from chainlake.cep.heavy.calls import Counted
+
 
 @dataclass(frozen=True)
 class ListCounts:
@@ -37,7 +39,9 @@ class BestSearch:
         tried: partial and whole matches that were compared with what their lists asked for.
         cut: those of them that were left out.
         complete: matches that were scored.
+        unscored: those of them without a score, since a criterion is missing or not finite.
         switched_off: whether so few were cut that it was not gone on with.
+        lacking: under ``B`` and ``C``, names with events that no match with a score has, since a number is missing.
     """
 
     strategy: str
@@ -46,12 +50,57 @@ class BestSearch:
     tried: int = 0
     cut: int = 0
     complete: int = 0
+    unscored: int = 0
     switched_off: bool = False
+    lacking: frozenset[str] = frozenset()
 
     @property
     def all_seen(self) -> bool:
         """Whether all matches were looked at, so that there are counts of them."""
         return self.strategy == "A"
+
+
+@dataclass(frozen=True)
+class BestSearches:
+    """How the best matches were found by several searches together.
+
+    Args:
+        ways: strategy and why no other, each once and in order.
+        partial, tried, cut, complete: as of ``BestSearch``.
+        unscored: matches without a score; None if one of the searches did not look at all of them.
+        switched_off: how many searches went on without bounds, since so few partial matches were cut.
+        lacking: as of ``BestSearch``.
+    """
+
+    ways: tuple[tuple[str, str], ...] = ()
+    partial: int = 0
+    tried: int = 0
+    cut: int = 0
+    complete: int = 0
+    unscored: int | None = 0
+    switched_off: int = 0
+    lacking: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, one: BestSearch | None) -> BestSearches:
+        """A single search; of none, nothing."""
+        if one is None:
+            return cls()
+        unscored = one.unscored if one.all_seen else None
+        counts = one.partial, one.tried, one.cut, one.complete
+        return cls(((one.strategy, one.why),), *counts, unscored, int(one.switched_off), one.lacking)
+
+    def __add__(self, other: BestSearches) -> BestSearches:
+        return BestSearches(
+            tuple(sorted({*self.ways, *other.ways})),
+            self.partial + other.partial,
+            self.tried + other.tried,
+            self.cut + other.cut,
+            self.complete + other.complete,
+            None if self.unscored is None or other.unscored is None else self.unscored + other.unscored,
+            self.switched_off + other.switched_off,
+            self.lacking | other.lacking,
+        )
 
 
 @dataclass
@@ -71,6 +120,7 @@ class Statistics:
         modes: of a pattern that wants some of its matches, how they were chosen, ``S``, ``P`` or ``B``, and why.
         lists: of a ranked pattern, by period and values.
         best: of a ranked pattern, how its best matches were found.
+        called: how often functions of pairs were called, and how often what they gave was known.
     """
 
     evaluations: int = 0
@@ -85,6 +135,17 @@ class Statistics:
     modes: list[tuple[str, str]] = field(default_factory=list)
     lists: list[ListCounts] = field(default_factory=list)
     best: BestSearch | None = None
+    called: Counted = field(default_factory=Counted)
+
+    @property
+    def pair_evals(self) -> int:
+        """Pairs that a function was given."""
+        return self.called.evaluations
+
+    @property
+    def pair_memo_hits(self) -> int:
+        """Pairs that were asked for again."""
+        return self.called.hits
 
     def count_neg(self, tests: int) -> None:
         """Add to E_neg."""
@@ -97,6 +158,8 @@ class Statistics:
         self.evaluations_pre += part.evaluations_pre
         self.tests += part.tests
         self.long_stretches += part.long_stretches
+        self.called.evaluations += part.called.evaluations
+        self.called.hits += part.called.hits
         if first:
             self.how = part.how
             self.order += part.order

@@ -13,8 +13,12 @@ import pyarrow as pa
 
 def int64_array(values: np.ndarray) -> pa.Array:
     """Whole numbers as an Arrow array that shares their memory."""
-    buffer = pa.py_buffer(np.ascontiguousarray(values, np.int64))
-    return pa.Array.from_buffers(pa.int64(), len(values), [None, buffer])
+    return whole_array(np.ascontiguousarray(values, np.int64))
+
+
+def whole_array(values: np.ndarray) -> pa.Array:
+    """Contiguous whole numbers of any size as an Arrow array that shares their memory."""
+    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [None, pa.py_buffer(values)])
 
 
 def int64_scalar(value: int) -> pa.Scalar:

@@ -17,12 +17,12 @@ from chainlake.definitions.formats.mappings import (
     Needed,
     check_unpivoted,
     missing_columns,
-    nearest_name,
     read_mappings,
     read_unpivot,
 )
 from chainlake.definitions.formats.time_formats import is_clock, problem_of
 from chainlake.definitions.yaml_lines import Section
+from chainlake.words import closest
 
 KINDS = ("csv", "json_map")
 EPOCHS = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1, "s_of_day": 1_000_000, "ms_of_day": 1_000}
@@ -220,7 +220,7 @@ def _needed(
     attributes += [column for column, _ in wide]
     for at, column in enumerate(optional):
         if column not in attributes:
-            near = nearest_name(column, attributes)
+            near = closest(column, attributes)
             what = "no row is an event without" if column in read else "this format does not read"
             hint = f"Did you mean {near}?" if near else f"One of: {', '.join(attributes)}."
             raise section.error(f"'{column}' is a column that {what}", "optional", at, hint=hint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Mapping as Fields
@@ -11,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from chainlake.definitions.yaml_lines import Section
+from chainlake.words import closest, squashed
 
 _COMPARISON = re.compile(r"\s*(<=|>=|<|>|=)?\s*(-?\d+(?:\.\d+)?)\s*\Z")
 _NUMBERS = ("double", "long")
@@ -110,28 +110,17 @@ def missing_columns(needed: tuple[Needed, ...], header: list[str]) -> list[Missi
     for one in needed:
         if one.column not in header:
             alike = free if one.named else [name for name in free if _one_slip(name, one.column)]
-            nearest = nearest_name(one.column, alike, 0.5 if one.named else 0.75)
+            nearest = closest(one.column, alike, 0.5 if one.named else 0.75)
             if one.named or nearest is not None:
                 found.append(Missing(one, nearest))
     return found
 
 
-def nearest_name(word: str, names: list[str], cutoff: float = 0.6) -> str | None:
-    """The one of ``names`` most like ``word``, whose case and punctuation count for nothing; None if none is."""
-    plain = {_squashed(name): name for name in reversed(names)}
-    close = difflib.get_close_matches(_squashed(word), list(plain), n=1, cutoff=cutoff)
-    return plain[close[0]] if close else None
-
-
 def _one_slip(one: str, other: str) -> bool:
     """Whether two names can be one, mistyped: bid and bid_price are two, and so are bid1 and bid2."""
-    letters = [re.sub(r"\d", "", _squashed(name)) for name in (one, other)]
-    slip = letters[0] != letters[1] or _squashed(one) == _squashed(other)
+    letters = [re.sub(r"\d", "", squashed(name)) for name in (one, other)]
+    slip = letters[0] != letters[1] or squashed(one) == squashed(other)
     return slip and abs(len(letters[0]) - len(letters[1])) <= 1
-
-
-def _squashed(name: str) -> str:
-    return re.sub(r"[\W_]", "", name).lower() or name
 
 
 def read_unpivot(section: Section, fields: Fields[str, str]) -> tuple[tuple[tuple[str, str], ...], str | None]:
@@ -183,7 +172,7 @@ def read_mappings(
     given = section.section("map")
     for name in given.data:
         if name not in fields:
-            near = nearest_name(name, list(fields))
+            near = closest(name, list(fields))
             hint = f"Did you mean {near}?" if near else f"Allowed here: {', '.join(fields)}."
             raise given.error(f"unknown key '{name}'", name, hint=hint)
     key = list(fields)[1]

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
-from pathlib import Path
 
 from chainlake.days import Days
 from chainlake.detect.chained.course import Course, Next
@@ -25,6 +24,7 @@ from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
 from chainlake.lake.commits.publish import Published
 from chainlake.lake.records.runs import one_line
 from chainlake.run.common import discard, record_failure, staging_folder
+from chainlake.storage.door import storage_of
 
 
 @dataclass
@@ -98,7 +98,7 @@ def _searched(
             plans = [one.plan for one in planned(counting, items, run.pinned.event_days, partial(rates, run))]
             given = []
             for (_, leg), item, plan, folder in zip(legs, items, plans, folders, strict=True):
-                Path(folder).mkdir(parents=True, exist_ok=True)
+                storage_of(folder).make_folder(folder)
                 search = Search(item.compiled.pattern, item.compiled.table, plan.orders, folder)
                 start = item.compiled.definition.start or date.min
                 given.append(Leg(search, leg.days, start, leg.state))

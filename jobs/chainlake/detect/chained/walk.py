@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -12,7 +13,7 @@ import pyarrow as pa
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.matches.consumed import Consumed
 from chainlake.cep.matches.day_limit import DayLimit
-from chainlake.cep.search.statistics import Statistics
+from chainlake.cep.search.statistics import BestSearches, Statistics
 from chainlake.days import US_PER_DAY, Days, day_of_us
 from chainlake.detect.chained.state import digest_of, state_at
 from chainlake.detect.division.cut import slice_of
@@ -74,7 +75,9 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
     statistics, used = Statistics(), leg.state
     files: dict[date, MatchFile] = {}
     first = max(leg.days.start, leg.start)
-    unscored = 0
+    best = BestSearches()
+    looked_at = inside = 0
+    began = time.perf_counter()
     try:
         if first < leg.days.end:
             one = slice_of(pattern, Days(first, leg.days.end).micros())
@@ -86,7 +89,7 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
             for rows in hunt.finish():
                 _write(leg.search, files, rows)
             used = hunt.consumed or used
-            unscored = hunt.unscored
+            best, looked_at, inside = hunt.best, hunt.looked_at, hunt.inside
     except ChainlakeError as error:
         return Walked(Found(failure=error), {}, {})
     except Exception as error:  # the fence around a pattern: the others go on
@@ -100,7 +103,12 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
         statistics.evaluations,
         statistics.evaluations_neg,
         statistics.long_stretches,
-        unscored,
+        best,
+        statistics.pair_evals,
+        statistics.pair_memo_hits,
+        looked_at,
+        inside,
+        (time.perf_counter() - began,),
     )
     return Walked(found, paths, links)
 

@@ -11,7 +11,7 @@ from math import factorial
 
 import numpy as np
 
-from chainlake.cep.estimate.cost import Model, linear_extensions
+from chainlake.cep.estimate.cost import EVALUATION, Model, linear_extensions
 from chainlake.cep.pattern import Pattern
 
 #: What an event costs to be read and looked at, and a match to be written, in evaluations (about 15 ns each).
@@ -127,6 +127,12 @@ class Estimate:
             scope = linear_extensions(model.branch, bound) / factorial(len(bound))
             matched = PER_MATCH * model.passing(bound) if len(bound) == len(self.orders[number]) else 0.0
             found.append((scope * (share + matched), bound))
+        for clause in model.heavy:
+            # Each pair that passes the cheap conditions is one call, whatever else is bound.
+            scope = linear_extensions(model.branch, clause.names) / factorial(len(clause.names))
+            pairs = model.in_scope(clause.names) if len(clause.names) > 1 else 0.0
+            share = model.pairs(clause) / pairs if pairs else 1.0
+            found.append((scope * share * clause.heavy * 1e-6 / EVALUATION, clause.names))
         return found
 
     def _near(self, edges: np.ndarray, counts: np.ndarray) -> np.ndarray:

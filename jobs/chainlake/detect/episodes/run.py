@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -10,32 +10,27 @@ from functools import partial
 import pyarrow as pa
 
 from chainlake.catalog.episodes import CompiledEpisodes
-from chainlake.catalog.patterns import CompiledPattern, load_patterns
+from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.episodes.days import day_of as made_on
 from chainlake.cep.episodes.days import digest, state_text
 from chainlake.days import Days, day_of, day_start_us
-from chainlake.definitions.source import Sources
 from chainlake.detect.chained.course import STRETCH
 from chainlake.detect.chained.segments import Segment, segments, to_do_flags
 from chainlake.detect.chained.way import SegmentWay
+from chainlake.detect.derived import Piece, judged_days, now, publish_derived, run_pieces
 from chainlake.detect.episodes.published import Open, PublishedMatches, episode_rows, number_of
 from chainlake.detect.plan import Wanted
 from chainlake.detect.work import DetectResult, DetectRun
-from chainlake.errors import AuditFailed
-from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
+from chainlake.lake.commits.publish import MatchOutput, Published
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.records.chain import EMPTY, Link
 from chainlake.lake.records.chained import begins_anew
-from chainlake.lake.records.defined.wanted import days_of, names_of
+from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.runs import one_line
-from chainlake.lake.records.staleness import fingerprint, judge
+from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.store.port import Staged
 from chainlake.paths import Home
-from chainlake.quality import DaysBroken
 from chainlake.quality.gates.episodes import audit_episodes
-from chainlake.run.common import record_failure
 
 
 @dataclass(frozen=True)
@@ -67,57 +62,52 @@ def episodes_to_do(home: Home, mine: Sequence[CompiledPattern], wanted: Wanted) 
         mine: patterns of one source.
         wanted: which days are to be made.
     """
-    of = {c.episodes.definition.name: c for c in mine if c.episodes is not None}
-    definitions = [c.episodes.definition for c in of.values() if c.episodes is not None]
-    if not definitions:
-        return []
-    intervals = Intervals(home, names_of(definitions))
-    events = EventDays.load(home, definitions[0].source)
     found = []
-    known = {events.source: events}
-    for judged in judge(home, definitions, asked=wanted.asked, intervals=intervals, events=known):
-        days = days_of(judged.definition, events, intervals)
-        parts = segments(judged, to_do_flags(judged, wanted.horizon, wanted.states), days)
+    for one in judged_days(home, mine, episodes, wanted.asked):
+        parts = segments(one.judged, to_do_flags(one.judged, wanted.horizon, wanted.states), one.days)
         if parts:
-            found.append(EpisodesWork(of[judged.name], tuple(parts), days))
+            found.append(EpisodesWork(one.compiled, tuple(parts), one.days))
     return found
+
+
+def episodes(compiled: CompiledPattern) -> CompiledEpisodes | None:
+    """The episodes of a pattern."""
+    return compiled.episodes
 
 
 def run_episodes(run: DetectRun, work: Sequence[EpisodesWork]) -> DetectResult:
     """Make the episodes of some patterns; whatever stops one stops no other."""
-    published: list[Published] = []
-    failed: dict[str, BaseException] = {}
-    for item in work:
-        for part in item.parts:
-            name, definition = item.episodes.definition.name, item.episodes.definition
-            target = day_of(part.first)
-            try:
-                for done in _segment(run, item, part):
-                    published.append(done)
-            except Exception as error:  # the fence around a pattern: the others publish, then the step raises it
-                failed.setdefault(name, error)
-                if not isinstance(error, AuditFailed):
-                    inputs = {target: fingerprint(definition, target, item.days)}
-                    record_failure(run.home, definition, inputs, error, run.run_id)
-                print(f"{name} failed: {one_line(error)}", flush=True)
-    print(f"Data Docs: {run.audit.build_docs()}", flush=True)
-    return DetectResult(0, tuple(published), tuple(failed.items()))
+    return run_pieces(run, (_piece(run, item, part) for item in work for part in item.parts))
 
 
-def _segment(run: DetectRun, item: EpisodesWork, part: Segment) -> list[Published]:
+def _piece(run: DetectRun, item: EpisodesWork, part: Segment) -> Piece:
+    definition, target = item.episodes.definition, day_of(part.first)
+    inputs = partial(_inputs, definition, [target], item.days)
+    return Piece(definition, inputs, lambda: _segment(run, item, part))
+
+
+def _inputs(definition: Definition, days: Iterable[date], matched: EventDays) -> dict[date, str]:
+    return {day: fingerprint(definition, day, matched) for day in days}
+
+
+def _segment(run: DetectRun, item: EpisodesWork, part: Segment) -> Iterator[Published]:
     """Go through one segment, as far as it can be published."""
     first = item.days.first or day_of(part.first)
     matches = PublishedMatches(run.home, item.compiled, first)
     way = SegmentWay(part, item.episodes.definition, matches.open_at, lambda open_: state_of(open_.stretches), STRETCH)
-    found = []
     while (stretch := way.next()) is not None:
         leg = Leg(Days(day_of(stretch.begin), day_of(stretch.end)), way.before(stretch))
-        done, needed = _leg(run, item, matches, way, leg)
-        found.append(done)
-        if len(done.days_done) < needed:
+        with run.phase("episodes", leg.days, item.episodes.definition.name) as row:
+            made = make(matches, leg)
+            row.rows_in, row.rows_out = made.matches, len(made.rows)
+        needed = way.came([made.links[day].state_out for day in leg.days])
+        done = 0
+        for published in _leg(run, item, matches, leg, made.first(needed)):
+            done += len(published.days_done)
+            yield published
+        if done < needed:
             break
         way.published(needed)
-    return found
 
 
 @dataclass(frozen=True)
@@ -133,19 +123,10 @@ class Leg:
     before: Open | None
 
 
-def _leg(
-    run: DetectRun, item: EpisodesWork, matches: PublishedMatches, way: SegmentWay[Open], leg: Leg
-) -> tuple[Published, int]:
-    """Make, audit and publish some days; what was published, and how many days were to be."""
-    name = item.episodes.definition.name
-    prints = {day: fingerprint(item.episodes.definition, day, item.days) for day in leg.days}
-    with run.phase("episodes", leg.days, name) as row:
-        made = make(matches, leg)
-        row.rows_in, row.rows_out = made.matches, len(made.rows)
-    needed = way.came([made.links[day].state_out for day in leg.days])
-    days = list(leg.days)[:needed]
-    rows = made.of(days)
-    with run.phase("audit", leg.days, name) as row:
+def _leg(run: DetectRun, item: EpisodesWork, matches: PublishedMatches, leg: Leg, made: Made) -> Iterator[Published]:
+    """Audit and publish what was made of the first days of a leg."""
+    definition, days, rows = item.episodes.definition, list(made.per_day), made.rows
+    with run.phase("audit", leg.days, definition.name) as row:
         row.rows_in = len(rows)
         whole = Days(days[0], Days.one(days[-1]).end)
         since = day_start_us(leg.days.start) if leg.before is None else leg.before.since
@@ -153,24 +134,9 @@ def _leg(
             run.audit, item.episodes.table, rows, matches.of(since, whole.micros()[1]), whole, item.episodes.timing
         )
         row.reason = verdict.summary
-    output = MatchOutput(
-        item.episodes.definition,
-        item.episodes.table,
-        Staged(rows=rows),
-        {day: prints[day] for day in days},
-        verdict.reasons,
-        {day: made.links[day] for day in days},
-    )
-    with run.phase("publish", leg.days, name) as row:
-        done = publish_matches(
-            PublishingRun(run.home, run.ports.lake, run.run_id), output, recheck=partial(_days_now, run, item, days)
-        )
-        row.rows_out = done.added + done.changed + done.withdrawn
-    for day, reason in sorted(done.left_out.items()):
-        print(f"{name} {day} not published: {reason}", flush=True)
-    if verdict.broken:
-        raise DaysBroken.of(name, verdict, "Nothing from that day on was published; its matches are.")
-    return done, needed
+    prints = _inputs(definition, days, item.days)
+    output = MatchOutput(definition, item.episodes.table, Staged(rows=rows), prints, verdict.reasons, made.links)
+    yield from publish_derived(run, output, verdict, leg.days, partial(_days_now, run, item, days))
 
 
 @dataclass(frozen=True)
@@ -178,10 +144,9 @@ class Made:
     """What was made of some days.
 
     Args:
-        rows: of the table of episodes.
-        per_day: day → its rows.
+        per_day: day → its rows of the table of episodes, ascending.
         links: day → the digests of the states at its ends.
-        matches: how many were decided on these days.
+        matches: how many were decided on all days that were made.
     """
 
     per_day: Mapping[date, pa.Table]
@@ -191,11 +156,12 @@ class Made:
     @property
     def rows(self) -> pa.Table:
         """Those of all days."""
-        return self.of(list(self.per_day))
+        return pa.concat_tables(self.per_day.values())
 
-    def of(self, days: Sequence[date]) -> pa.Table:
-        """Those of some days, at least one."""
-        return pa.concat_tables([self.per_day[day] for day in days])
+    def first(self, count: int) -> Made:
+        """The first days, at least one."""
+        days = list(self.per_day)[:count]
+        return Made({day: self.per_day[day] for day in days}, {day: self.links[day] for day in days}, self.matches)
 
 
 def make(matches: PublishedMatches, leg: Leg) -> Made:
@@ -221,12 +187,7 @@ def state_of(stretches: pa.Table) -> str:
 
 
 def _days_now(run: DetectRun, item: EpisodesWork, days: Sequence[date]) -> DaysNow:
-    """What the days are made from now: one whose matches or definition moved meanwhile is left to the next run."""
-    was = item.episodes.definition
-    compiled, _ = load_patterns(run.home, Sources(run.source), only=item.compiled.pattern.name)
-    same = [
-        c for c in compiled if c.episodes is not None and c.episodes.definition.definition_hash == was.definition_hash
-    ]
-    now = days_of(was, EventDays.load(run.home, run.source.name), Intervals(run.home, names_of([was])))
-    prints = {day: fingerprint(was, day, now) for day in days if same and now.status(day) == item.days.status(day)}
-    return DaysNow(prints, partial(begins_anew, was, now))
+    """What the days are made from now; one that is provisional now, or no more, is left to the next run."""
+    found = now(run, item.compiled, episodes, days)
+    prints = {day: one for day, one in found.prints.items() if found.days.status(day) == item.days.status(day)}
+    return DaysNow(prints, partial(begins_anew, item.episodes.definition, found.days))

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-import numpy as np
-
 from chainlake.catalog.episodes import CompiledEpisodes
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.days import Days
+from chainlake.detect.derived import Gate, Judgement, validate_derived
 from chainlake.detect.episodes.published import PublishedMatches
+from chainlake.detect.episodes.run import episodes
 from chainlake.lake.delta import tables
-from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import judge
+from chainlake.lake.records.staleness import inside
 from chainlake.quality import Audit
 from chainlake.quality.gates.episodes import audit_episodes
 from chainlake.quality.published import Outcome
@@ -22,28 +21,22 @@ from chainlake.quality.published import Outcome
 def validate_episodes(audit: Audit, patterns: Sequence[CompiledPattern], days: Days) -> Iterator[Outcome]:
     """Whether the published matches give the published episodes, pattern by pattern; no JVM.
 
-    Days that are to be made again are left out: their matches have changed since.
-
     Args:
         audit: the application's audit.
         patterns: of one source.
         days: the UTC days asked for.
     """
-    for compiled in patterns:
-        episodes = compiled.episodes
-        if episodes is None or not tables.exists(audit.home, episodes.table.schema, episodes.table.name):
-            continue
-        (judged,) = judge(audit.home, [episodes.definition])
-        done = [judged.day(int(at)) for at in np.flatnonzero(judged.state == "done")]
-        own = [day for day in done if day in days]
-        first = EventDays.load(audit.home, episodes.definition.source).first
-        if not own or first is None:
-            continue
-        matches = PublishedMatches(audit.home, compiled, first)
-        broken: dict[date, str] = {}
+
+    def broken(one: Judgement, own: Sequence[date]) -> dict[date, str]:
+        compiled = one.compiled
+        assert compiled.episodes is not None and one.days.first is not None
+        matches = PublishedMatches(audit.home, compiled, one.days.first)
+        found: dict[date, str] = {}
         for stretch in _stretches(own):
-            broken |= _broken(audit, matches, episodes, stretch)
-        yield Outcome(episodes.definition.name, tuple(own), broken)
+            found |= _broken(audit, matches, compiled.episodes, stretch)
+        return found
+
+    return validate_derived(audit, patterns, Gate(episodes, lambda judged: inside(judged.numbers, days), broken))
 
 
 def _stretches(days: Sequence[date]) -> Iterator[Days]:

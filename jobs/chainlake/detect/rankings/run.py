@@ -10,29 +10,22 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from chainlake.catalog.patterns import CompiledPattern, load_patterns
-from chainlake.catalog.rankings import CompiledRanking
+from chainlake.catalog.derived import Derived
+from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.events.dataset import ticks_of
 from chainlake.cep.matches.best import columns_of, ranked_rows
 from chainlake.days import ALWAYS, US_PER_DAY, Days, day_number, day_of_us
-from chainlake.definitions.source import Sources
+from chainlake.detect.derived import Piece, judged_days, now, publish_derived, run_pieces
 from chainlake.detect.plan import Wanted
 from chainlake.detect.work import DetectResult, DetectRun
-from chainlake.errors import AuditFailed
-from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
+from chainlake.lake.commits.publish import MatchOutput, Published
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
 from chainlake.lake.records.defined.matched import PeriodDays
-from chainlake.lake.records.defined.wanted import days_of, names_of
-from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.runs import one_line
-from chainlake.lake.records.staleness import Judged, fingerprint, judge
+from chainlake.lake.records.staleness import Judged, fingerprint
 from chainlake.lake.store.port import Staged
 from chainlake.paths import Home
-from chainlake.quality import DaysBroken
 from chainlake.quality.gates.rankings import audit_rankings
-from chainlake.run.common import record_failure
 
 #: Days whose periods are merged at a time: what is published of them is not lost when later ones fail.
 STRETCH = 30
@@ -53,7 +46,7 @@ class RankingsWork:
     matched: PeriodDays
 
     @property
-    def ranking(self) -> CompiledRanking:
+    def ranking(self) -> Derived:
         """Its ranking."""
         assert self.compiled.ranking is not None
         return self.compiled.ranking
@@ -73,21 +66,20 @@ def rankings_to_do(home: Home, mine: Sequence[CompiledPattern], wanted: Wanted) 
         mine: patterns of one source.
         wanted: the days whose matches are looked at: all periods that these can be in are made.
     """
-    of = {c.ranking.definition.name: c for c in mine if c.ranking is not None}
-    definitions = [c.ranking.definition for c in of.values() if c.ranking is not None]
-    if not definitions:
-        return []
-    intervals = Intervals(home, names_of(definitions))
-    events = EventDays.load(home, definitions[0].source)
     found = []
-    for judged in judge(home, definitions, asked=wanted.asked, intervals=intervals, events={events.source: events}):
-        days = days_of(judged.definition, events, intervals)
+    for one in judged_days(home, mine, ranking, wanted.asked):
+        judged, days = one.judged, one.days
         assert isinstance(days, PeriodDays)
         flags = judged.ready & np.isin(judged.state, wanted.states) & touched(judged, wanted.horizon)
         mine_to_do = tuple(judged.day(at) for at in np.flatnonzero(flags).tolist())
         if mine_to_do:
-            found.append(RankingsWork(of[judged.name], mine_to_do, days))
+            found.append(RankingsWork(one.compiled, mine_to_do, days))
     return found
+
+
+def ranking(compiled: CompiledPattern) -> Derived | None:
+    """The best matches of a pattern."""
+    return compiled.ranking
 
 
 def touched(judged: Judged, days: Days) -> np.ndarray:
@@ -102,46 +94,29 @@ def touched(judged: Judged, days: Days) -> np.ndarray:
 
 def run_rankings(run: DetectRun, work: Sequence[RankingsWork]) -> DetectResult:
     """Find the best matches of some patterns; whatever stops one stops no other."""
-    published: list[Published] = []
-    failed: dict[str, BaseException] = {}
-    for item in work:
-        name, definition = item.ranking.definition.name, item.ranking.definition
-        for days in item.stretches:
-            prints = {day: fingerprint(definition, day, item.matched) for day in days}
-            try:
-                published.append(_made(run, item, prints))
-            except Exception as error:  # the fence around a pattern: the others publish, then the step raises it
-                failed.setdefault(name, error)
-                if not isinstance(error, AuditFailed):
-                    record_failure(run.home, definition, prints, error, run.run_id)
-                print(f"{name} failed: {one_line(error)}", flush=True)
-    print(f"Data Docs: {run.audit.build_docs()}", flush=True)
-    return DetectResult(0, tuple(published), tuple(failed.items()))
+    return run_pieces(run, (_piece(run, item, days) for item in work for days in item.stretches))
 
 
-def _made(run: DetectRun, item: RankingsWork, prints: dict[date, str]) -> Published:
+def _piece(run: DetectRun, item: RankingsWork, days: Sequence[date]) -> Piece:
+    definition = item.ranking.definition
+    prints = {day: fingerprint(definition, day, item.matched) for day in days}
+    return Piece(definition, lambda: prints, lambda: _made(run, item, prints))
+
+
+def _made(run: DetectRun, item: RankingsWork, prints: dict[date, str]) -> Iterator[Published]:
     """Merge, audit and publish the periods that begin on some days."""
-    ranking, days = item.ranking, sorted(prints)
-    name, span = ranking.definition.name, Days(days[0], Days.one(days[-1]).end)
-    with run.phase("ranking", span, name) as row:
+    days = sorted(prints)
+    definition, span = item.ranking.definition, Days(days[0], Days.one(days[-1]).end)
+    with run.phase("ranking", span, definition.name) as row:
         matches = published_matches(run.home, item.compiled, item.matched, days)
         rows = ranked_on(item.compiled, matches, days)
         row.rows_in, row.rows_out = len(matches), len(rows)
-    with run.phase("audit", span, name) as row:
+    with run.phase("audit", span, definition.name) as row:
         row.rows_in = len(rows)
         verdict = audit_rankings(run.audit, item.compiled.pattern, rows, matches, days)
         row.reason = verdict.summary
-    output = MatchOutput(ranking.definition, ranking.table, Staged(rows=rows), prints, verdict.reasons)
-    with run.phase("publish", span, name) as row:
-        done = publish_matches(
-            PublishingRun(run.home, run.ports.lake, run.run_id), output, recheck=partial(_days_now, run, item, days)
-        )
-        row.rows_out = done.added + done.changed + done.withdrawn
-    for day, reason in sorted(done.left_out.items()):
-        print(f"{name} {day} not published: {reason}", flush=True)
-    if verdict.broken:
-        raise DaysBroken.of(name, verdict, "Nothing of these days was published; the matches are.")
-    return done
+    output = MatchOutput(definition, item.ranking.table, Staged(rows=rows), prints, verdict.reasons)
+    yield from publish_derived(run, output, verdict, span, partial(_days_now, run, item, days))
 
 
 def ranked_on(compiled: CompiledPattern, matches: pa.Table, days: Sequence[date]) -> pa.Table:
@@ -173,11 +148,4 @@ def published_matches(home: Home, compiled: CompiledPattern, matched: PeriodDays
 
 
 def _days_now(run: DetectRun, item: RankingsWork, days: Sequence[date]) -> DaysNow:
-    """What the periods are made from now: one whose matches or definition moved meanwhile is left to the next run."""
-    was = item.ranking.definition
-    compiled, _ = load_patterns(run.home, Sources(run.source), only=item.compiled.pattern.name)
-    same = [
-        c for c in compiled if c.ranking is not None and c.ranking.definition.definition_hash == was.definition_hash
-    ]
-    now = days_of(was, EventDays.load(run.home, run.source.name), Intervals(run.home, names_of([was])))
-    return DaysNow({day: fingerprint(was, day, now) for day in days if same}, lambda day: True)
+    return DaysNow(now(run, item.compiled, ranking, days).prints, lambda day: True)

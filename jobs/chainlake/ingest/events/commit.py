@@ -20,6 +20,7 @@ from chainlake.lake.delta.where import Condition
 from chainlake.lake.store.port import Applied, Change, Lake, Part, Staged, Turn
 from chainlake.schemas.quarantine import quarantine_table
 from chainlake.schemas.raw import raw_table
+from chainlake.storage.parquet import parquet_dataset
 
 
 @dataclass(frozen=True)
@@ -126,4 +127,4 @@ def quarantined(
 
 def _batches(paths: Sequence[str], wanted: ds.Expression | None) -> Iterator[pa.RecordBatch]:
     if paths:
-        yield from ds.dataset(list(paths), format="parquet").to_batches(filter=wanted, use_threads=False)
+        yield from parquet_dataset(paths).to_batches(filter=wanted, use_threads=False)

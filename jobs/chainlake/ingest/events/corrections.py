@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from chainlake.definitions.source import Source
 from chainlake.env.databases import cursor
@@ -18,6 +17,7 @@ from chainlake.ingest.events.fates import codes
 from chainlake.ingest.events.stretches import raw_batches
 from chainlake.ingest.landing.effective import Effective
 from chainlake.ingest.staged import staged
+from chainlake.storage.parquet import parquet_dataset
 
 #: A load, and a key that it holds.
 PAIRS = pa.schema([("load_id", pa.string()), ("key", pa.string())])
@@ -44,7 +44,7 @@ class Beaten:
         if self.pairs:
             held = rows.select(["load_id", source.key]).rename_columns(PAIRS.names)
             known = ds.field("load_id").isin(pc.unique(held["load_id"]))
-            found |= pairs_among(held, pq.read_table(list(self.pairs), filters=known))
+            found |= pairs_among(held, parquet_dataset(self.pairs).to_table(filter=known))
         return found
 
 

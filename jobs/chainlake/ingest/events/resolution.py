@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from chainlake.days import day_of
 from chainlake.definitions.source import Source
@@ -23,6 +22,7 @@ from chainlake.lake.store.port import Change, DayFiles, Lake
 from chainlake.run.ports import Ports
 from chainlake.schemas.events import events_table
 from chainlake.schemas.ops_rows import FileRow, RateRow
+from chainlake.storage.parquet import parquet_dataset
 
 #: Data files that a task looks through for the keys of loads.
 _FILES_PER_TASK = 64
@@ -129,7 +129,7 @@ class Resolution:
         work = KeysWork(self.source, tuple(f.load_id for f in members), self.staging)
         parts = [paths[at : at + _FILES_PER_TASK] for at in range(0, len(paths), _FILES_PER_TASK)]
         found = [path for several in self.ports.tasks.map(work, parts) for path in several]
-        held = ds.dataset(found, format="parquet") if found else PAIRS.empty_table()
+        held = parquet_dataset(found) if found else PAIRS.empty_table()
         return Beaten(pairs=staged(self.staging, "beaten", beaten_pairs(held, members)))
 
 

@@ -6,7 +6,6 @@ are cut by time or by key, whichever of them lie together in the files: a task s
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -14,8 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from chainlake.definitions.source import Source
 from chainlake.lake.delta.sums.pages import verified
@@ -24,6 +21,7 @@ from chainlake.lake.store.port import DayFiles
 from chainlake.schemas.events import events_table
 from chainlake.schemas.raw import raw_table
 from chainlake.schemas.table import Table
+from chainlake.storage.parquet import parquet_dataset, parquet_file, parquet_footer
 
 #: Rows of a task with up to ``_COLUMNS`` columns; they are in its memory several times over.
 _ROWS_PER_TASK = 500_000
@@ -69,7 +67,7 @@ class Stretch:
             kind = schema.field(self.column).type
             bounds = ((">=", self.low), ("<", self.high))
             wanted = [*wanted, *((self.column, op, _scalar(at, kind)) for op, at in bounds if at is not None)]
-        found = ds.dataset(list(paths), format="parquet", schema=schema)
+        found = parquet_dataset(paths, schema)
         chosen = expression([wanted], schema)
         rows = found.to_table(filter=chosen, use_threads=False, fragment_scan_options=verified())
         return rows.append_column("event_date", rows["ts"].cast(pa.date32(), safe=False)).select(whole.names)
@@ -81,7 +79,7 @@ def raw_batches(
     """Some columns of the rows of ``loads`` in data files of the raw table."""
     if paths and loads:
         schema = pa.schema([pa.field(f.name, f.type) for f in raw_table(source).arrow() if f.name != "event_date"])
-        rows = ds.dataset(list(paths), format="parquet", schema=schema)
+        rows = parquet_dataset(paths, schema)
         chosen = expression([[("load_id", "in", list(loads))]], schema)
         yield from rows.to_batches(
             columns=list(columns), filter=chosen, use_threads=False, fragment_scan_options=verified()
@@ -141,7 +139,7 @@ def stretches(source: Source, days: Sequence[date], raw: DayFiles, events: DayFi
 def _by_day(files: DayFiles) -> dict[date, list[_File]]:
     found: dict[date, list[_File]] = {}
     for file in files.files:
-        found.setdefault(file.day, []).append(_File(file.path, file.rows, os.stat(file.path).st_size))
+        found.setdefault(file.day, []).append(_File(file.path, file.rows, file.size))
     return found
 
 
@@ -168,7 +166,7 @@ def _sample(paths: Sequence[str], column: str, every: int) -> pa.ChunkedArray:
     """The values of every so-many-th row, in order."""
     parts = []
     for path in paths:
-        with pq.ParquetFile(path) as file:
+        with parquet_file(path) as file:
             for group in range(file.num_row_groups):
                 values = _plain(file.read_row_group(group, columns=[column])[column])
                 parts.append(values.take(pa.array(range(0, len(values), every))))
@@ -194,7 +192,7 @@ def _read_by(parts: Sequence[Stretch]) -> int:
     """Rows of all row groups that the parts of a day read."""
     read = 0
     for path in parts[0].files:
-        footer = pq.read_metadata(path)
+        footer = parquet_footer(path)
         number = footer.schema.to_arrow_schema().names.index(parts[0].column)
         for at in range(footer.num_row_groups):
             group = footer.row_group(at)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: What Delta calls a change → what it is called here; what a row was before a change is not shown.
 KINDS = {"insert": "added", "delete": "withdrawn", "update_postimage": "changed"}
 #: Columns of the feed that come before the table's own.
-HEAD = ("change", "version", "at")
+HEAD = ("change", "version", "committed_at")
 _FEED = "delta.enableChangeDataFeed"
 
 
@@ -36,10 +36,9 @@ class FeedUnavailable(UsageError):
     table: str
 
     @classmethod
-    def no_version(cls, text: str) -> FeedUnavailable:
-        """What was given as the place to begin at is none."""
-        hint = "Give a whole number, or a time such as 2025-10-02T06:00:00Z."
-        return cls(f"'{text}' is neither a version nor a time", hint=hint)
+    def no_time(cls, text: str) -> FeedUnavailable:
+        """What was given as the moment to begin at is none."""
+        return cls(f"'{text}' is no time", hint="Give a time such as 2025-10-02T06:00:00Z.")
 
     @classmethod
     def not_yet(cls, table: str, since: int, now: int) -> FeedUnavailable:
@@ -63,7 +62,8 @@ class FeedUnavailable(UsageError):
         """It is kept from ``first`` on, by what the oldest commit says."""
         moment = oldest.at.isoformat(timespec="seconds").replace("+00:00", "Z")
         why = f"it got other columns at version {oldest.version}, and " if oldest.other_columns else ""
-        hint = f"Ask --since {first - 1}, or read the whole table; how long it is kept is an option of 'jobs maintain'."
+        hint = f"Ask --since-version {first - 1}, or read the whole table; "
+        hint += "how long it is kept is an option of 'jobs maintain'."
         what = f"the change feed of {table} is kept from version {first} ({moment}) to {now}: "
         return cls(f"{what}{why}changes since {since} are not all there", hint=hint).holding(table=table)
 
@@ -73,8 +73,8 @@ class Feed:
     """The changes, oldest version first.
 
     Args:
-        rows: ``change`` (added, withdrawn, changed), ``version`` and ``at`` of its commit, then the table's columns;
-            a changed row with its new values.
+        rows: ``change`` (added, withdrawn, changed), ``version`` and ``committed_at`` of its commit, then the table's
+            columns; a changed row with its new values.
         version: the table's version now: what to ask from next time.
     """
 
@@ -149,7 +149,7 @@ def _first(name: str, commits: list[Commit], since: int | datetime, now: int) ->
 
 def _head(schema: pa.Schema) -> pa.Schema:
     stamp = pa.timestamp("us", tz="UTC")
-    return pa.schema([("change", pa.string()), ("version", pa.int64()), ("at", stamp), *schema])
+    return pa.schema([("change", pa.string()), ("version", pa.int64()), ("committed_at", stamp), *schema])
 
 
 def _arranged(rows: pa.Table, delta: DeltaTable) -> pa.Table:
@@ -157,24 +157,22 @@ def _arranged(rows: pa.Table, delta: DeltaTable) -> pa.Table:
     own = schema.names[len(HEAD) :]
     # Arrow cannot yet sort or filter the string views in which the feed comes.
     named = rows.select(["_change_type", "_commit_version", "_commit_timestamp", *own]).rename_columns(schema.names)
-    stamp = pc.cast(named["at"], pa.timestamp("us")).cast(schema.field("at").type)
-    plain = named.set_column(2, "at", stamp).cast(schema)
+    stamp = pc.cast(named["committed_at"], pa.timestamp("us")).cast(schema.field("committed_at").type)
+    plain = named.set_column(2, "committed_at", stamp).cast(schema)
     plain = plain.filter(pc.is_in(plain["change"], value_set=pa.array(KINDS)))
     words = [KINDS[kind] for kind in plain["change"].to_pylist()]
     plain = plain.set_column(0, "change", pa.array(words, pa.string()))
     return plain.sort_by([("version", "ascending"), ("change", "ascending"), (own[0], "ascending")])
 
 
-def parse_since(text: str) -> int | datetime:
-    """A version (a whole number) or a moment (ISO; a date is its midnight; no zone means UTC).
+def parse_moment(text: str) -> datetime:
+    """A moment (ISO; a date is its midnight; no zone means UTC).
 
     Raises:
         UsageError: for anything else.
     """
-    if text.isascii() and text.isdigit():
-        return int(text)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise FeedUnavailable.no_version(text) from None
+        raise FeedUnavailable.no_time(text) from None
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -13,7 +13,6 @@ for leftovers. They are moved out first, each by one rename.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -27,8 +26,9 @@ from chainlake.lake.faults import around
 from chainlake.lake.locks import WAIT_SECONDS, file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.registered import choose, later_versions, noted
-from chainlake.paths import Home, folders
+from chainlake.paths import Home
 from chainlake.schemas.ops_rows import IntervalRow
+from chainlake.storage.door import storage_of
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -72,7 +72,8 @@ def table_lock(name: str) -> str:
 
 def with_later_versions(home: Home) -> list[str]:
     """Patterns whose match tables have later versions beside them, or in their folders."""
-    names = {*folders(home.next_tables("matches")), *folders(home.table("matches", "").rstrip("/"))}
+    files = storage_of(home.lake)
+    names = {*files.folders(home.next_tables("matches")), *files.folders(home.table("matches", "").rstrip("/"))}
     return [name for name in sorted(names) if later_versions(home, name)]
 
 
@@ -109,8 +110,7 @@ def take_places(
 def take_place(home: Home, pattern: str, run_id: str) -> bool:
     """The same for one pattern, whose table lock the caller holds; whether anything was done."""
     moved = _move_out(home, pattern)
-    if "://" not in home.lake:
-        _remove_gone(f"{home.next_tables('matches')}/{pattern}")
+    _remove_gone(f"{home.next_tables('matches')}/{pattern}")
     later = later_versions(home, pattern)
     if not later or not exists(home, "matches", pattern):
         return moved
@@ -145,7 +145,7 @@ def _due(home: Home, pattern: str) -> bool:
     later = later_versions(home, pattern)
     if not later:
         return False
-    if "://" not in home.lake and any(_nested(home, pattern, number) for number in later):
+    if any(_nested(home, pattern, number) for number in later):
         return True
     if not exists(home, "matches", pattern):
         return False
@@ -213,13 +213,12 @@ def _note(home: Home, pattern: str, number: int, version: int, run_id: str) -> N
 
 
 def _nested(home: Home, pattern: str, number: int) -> bool:
+    """Whether it lies there, as it does on disks only: ``Home.table``."""
     return os.path.isdir(os.path.join(home.nested_table("matches", f"{pattern}/v{number}"), "_delta_log"))
 
 
 def _move_out(home: Home, pattern: str) -> bool:
-    """Move versions out of the folder of the first; in an object store nothing can be moved, and they stay."""
-    if "://" in home.lake:
-        return False
+    """Move versions out of the folder of the first."""
     inside = [number for number in later_versions(home, pattern) if _nested(home, pattern, number)]
     for number in inside:
         name = f"{pattern}/v{number}"
@@ -235,21 +234,23 @@ def _move_out(home: Home, pattern: str) -> bool:
 
 
 def _drop(path: str) -> None:
-    """Remove a table whose rows lie elsewhere; by one rename it is no table any more, however far its removal comes."""
-    if "://" in path:
-        from pyarrow import fs
-
-        system, inside = fs.FileSystem.from_uri(path)
-        system.delete_dir(inside)
+    """Remove a table whose rows lie elsewhere."""
+    files = storage_of(path)
+    if files.on_disk:
+        # By one rename it is no table any more, however far its removal comes.
+        os.rename(path, path + _GONE)
+        _remove_gone(os.path.dirname(path))
         return
-    os.rename(path, path + _GONE)
-    _remove_gone(os.path.dirname(path))
+    # The newest entries first: what a killed attempt leaves is an older version, which the next one removes.
+    files.remove_all(f"{path}/_delta_log")
+    files.remove_all(path)
 
 
 def _remove_gone(folder: str) -> None:
     """Remove what is left of dropped versions."""
-    for name in folders(folder):
+    files = storage_of(folder)
+    for name in files.folders(folder):
         if name.endswith(_GONE):
-            shutil.rmtree(os.path.join(folder, name))
+            files.remove_all(f"{folder}/{name}")
     if os.path.isdir(folder) and not os.listdir(folder):
         os.rmdir(folder)

@@ -143,7 +143,7 @@ class ModelOutput:
 
     Args:
         definition: the model.
-        found: its rows of ``models.changes``, or of ``alerts.threshold``.
+        found: its rows of its kind's table, such as ``models.changes``.
         metrics: its rows of ``models.metrics``.
         state: its rows of ``models.state``.
         fingerprints: day → fingerprint that the computation started from; these are the days, without holes.
@@ -181,7 +181,7 @@ def publish_models(
         run: who publishes.
         outputs: of different models that publish in ``table``.
         recheck: what they are computed from now, by definition; one that is absent is left to do.
-        table: ``models.changes``, or ``alerts.threshold``.
+        table: of their kind, such as ``models.changes``.
 
     Returns:
         by definition; counts are those of ``table``.
@@ -223,11 +223,10 @@ def _commit_models(
 ) -> tuple[Change, int]:
     """Commit what some models found on the same days; the change of ``table`` and the version that holds the days."""
     owners = [output.owner for output in outputs]
-    day_column = "event_date" if "event_date" in table.column_names else "ts"
     taken = []
-    for part, name, column in ((table, "found", day_column), (METRICS, "metrics", "day"), (STATE, "state", "day")):
+    for part, name in ((table, "found"), (METRICS, "metrics"), (STATE, "state")):
         rows = pa.concat_tables([getattr(output, name).cast(part.arrow()) for output in outputs])
-        mine = days_of(part, days, column, part.key[0], owners)
+        mine = days_of(part, days, part.day_column, part.key[0], owners)
         taken.append(run.lake.change(part, Staged(rows=rows, within=mine.where), mine))
     force = _interrupted(run.home, [output.definition for output in outputs], days)
 

@@ -7,6 +7,7 @@ import re
 
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
+from chainlake.storage.door import storage_of
 
 _NUMBERED = re.compile(r"^(\d{20})\.(json|checkpoint.*\.parquet)$")
 
@@ -27,14 +28,14 @@ class DamagedTable(InfrastructureError):
 def require_entries(home: Home, schema: str, name: str) -> None:
     """See to it that no entry of a table's log is empty: readers take the commit for one that changed nothing.
 
-    A log that is being written is never seen so, since an entry gets its name when it is complete. Only logs on a
-    local disk are looked at: object stores keep whole objects.
+    A log that is being written is never seen so, since an entry gets its name when it is complete. Where
+    files are there as a whole or not at all, none is looked at.
 
     Raises:
         DamagedTable: an entry that no checkpoint stands for is empty.
     """
     folder = os.path.join(home.table(schema, name), "_delta_log")
-    if "://" in folder:
+    if storage_of(folder).whole_files:
         return
     newest, empty = -1, -1
     try:

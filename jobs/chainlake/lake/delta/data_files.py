@@ -9,24 +9,22 @@ with the next clean-up (``chainlake.lake.upkeep.maintain``).
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import time
 import uuid
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from types import TracebackType
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from chainlake.lake.delta.rules import Rules
 from chainlake.lake.delta.sums.file_stats import bounds, null_counts
 from chainlake.schemas.table import Table
+from chainlake.storage.door import storage_of
+from chainlake.storage.parquet import parquet_file, parquet_footer, parquet_writer
 
 #: Rows that are gathered before they are written; also the rows of a row group.
 _ROWS_PER_GROUP = 250_000
@@ -63,7 +61,7 @@ class DataFiles:
     Used as a context manager, with ``close`` as the last of the block: if it raises, what was written is removed.
 
     Args:
-        folder: the table's folder, on a file system that all readers see.
+        folder: the table's folder, in a place that all readers see.
         table: the table.
 
     Raises:
@@ -71,7 +69,7 @@ class DataFiles:
     """
 
     def __init__(self, folder: str, table: Table) -> None:
-        self._folder = Path(folder)
+        self._folder, self._files = folder, storage_of(folder)
         self._table = table
         self._schema = table.arrow()
         for name in table.partition_by:
@@ -87,7 +85,7 @@ class DataFiles:
         self._gathered: list[pa.Table] = []
         self._open: dict[date | None, _Open] = {}
         self._done: list[DataFile] = []
-        self._written: list[Path] = []
+        self._written: list[str] = []
 
     def __enter__(self) -> DataFiles:
         return self
@@ -116,12 +114,12 @@ class DataFiles:
         """Take the rows of a Parquet file; of a table without partitions, a large one becomes a data file as it is.
 
         Args:
-            path: of a file on a file system, which nobody will change; it may be removed afterwards.
+            path: of a file that nobody will change; it may be removed afterwards.
 
         Raises:
             AuditFailed: a row breaks a rule of the table; the message names rule and row.
         """
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with parquet_file(path, page_checksum_verification=True) as file:
             in_form = [(f.name, f.type) for f in file.schema_arrow] == [(f.name, f.type) for f in self._stored]
             if file.metadata.num_rows < _ROWS_OF_A_FILE or not in_form or self._day_column is not None:
                 for batch in file.iter_batches():
@@ -130,11 +128,7 @@ class DataFiles:
             for batch in file.iter_batches(columns=self._rules.columns):
                 self._rules.check(pa.Table.from_batches([batch]))
         place, relative, partition = self._place(None)
-        try:
-            os.link(path, place)
-        except OSError:
-            # On another file system, or on one without such links.
-            shutil.copyfile(path, place)
+        self._files.take(path, place)
         # Whether numbers are there that are none, bounds that somebody else wrote do not say.
         bound = {f.name for f in self._stored if not pa.types.is_nested(f.type) and not pa.types.is_floating(f.type)}
         self._done.append(_data_file(place, relative, partition, bound))
@@ -182,13 +176,13 @@ class DataFiles:
     def _begin(self, day: date | None, unbound: set[str]) -> _Open:
         return _Open(*self._place(day), self._stored, unbound)
 
-    def _place(self, day: date | None) -> tuple[Path, str, dict[str, str]]:
+    def _place(self, day: date | None) -> tuple[str, str, dict[str, str]]:
         """Where a new file is to lie, absolute and in the table, and the values of its partition columns."""
         partition = {} if self._day_column is None or day is None else {self._day_column: day.isoformat()}
         # The name is one that nobody else gives, another attempt of this task included.
         relative = "/".join([*(f"{k}={v}" for k, v in partition.items()), f"part-{uuid.uuid4().hex}.snappy.parquet"])
-        path = self._folder / relative
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path = f"{self._folder}/{relative}"
+        self._files.make_folder(path.rpartition("/")[0])
         self._written.append(path)
         return path, relative, partition
 
@@ -201,7 +195,7 @@ class DataFiles:
         for file in self._open.values():
             file.abandon()
         for path in self._written:
-            path.unlink(missing_ok=True)
+            self._files.remove(path)
 
 
 def _has_nan(column: pa.ChunkedArray) -> bool:
@@ -216,13 +210,13 @@ class _Open:
     """
 
     def __init__(
-        self, path: Path, relative: str, partition: dict[str, str], schema: pa.Schema, unbound: set[str]
+        self, path: str, relative: str, partition: dict[str, str], schema: pa.Schema, unbound: set[str]
     ) -> None:
         self._path, self._relative, self._partition = path, relative, partition
         self.unbound = unbound
         bound = [f.name for f in schema if not pa.types.is_nested(f.type) and f.name not in unbound]
         # Without the Arrow schema in it the file is like the others, whoever wrote them.
-        self._writer = pq.ParquetWriter(
+        self._writer = parquet_writer(
             path,
             schema,
             compression="snappy",
@@ -246,7 +240,7 @@ class _Open:
 
 
 def _data_file(
-    path: Path, relative: str, partition: dict[str, str], bound: Collection[str], nulls: dict[str, int] | None = None
+    path: str, relative: str, partition: dict[str, str], bound: Collection[str], nulls: dict[str, int] | None = None
 ) -> DataFile:
     """A file that is complete; its statistics are those of its footer.
 
@@ -255,9 +249,10 @@ def _data_file(
         bound: columns whose bounds in the footer hold for every value.
         nulls: of each column; as the footer says if not given.
     """
-    footer = pq.read_metadata(path)
+    footer = parquet_footer(path)
     least, most = bounds(footer, bound)
     counted = null_counts(footer, bound) if nulls is None else nulls
     stats = {"numRecords": footer.num_rows, "minValues": least, "maxValues": most, "nullCount": counted}
-    size, now = os.stat(path).st_size, round(time.time() * 1000)
+    size, now = storage_of(path).size(path), round(time.time() * 1000)
+    assert size is not None
     return DataFile(relative, size, footer.num_rows, partition, now, json.dumps(stats))

@@ -8,7 +8,6 @@ that it cannot read, and passes over an empty one as if that commit had never be
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from chainlake.paths import Home
+from chainlake.storage.door import storage_of
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties
@@ -113,20 +113,18 @@ class TableLog:
     """
 
     def __init__(self, home: Home, schema: str, name: str) -> None:
+        from pyarrow.fs import LocalFileSystem
+
         self.home, self.schema, self.name = home, schema, name
-        self.files, self.folder = _place(home.table(schema, name))
+        self._storage, self._uri = storage_of(home.table(schema, name)), home.table(schema, name)
+        files, folder = self._storage.arrow(self._storage.absolute(self._uri))
+        self.files: FileSystem = files or LocalFileSystem()
+        self.folder = folder
 
     @cached_property
     def _names(self) -> list[str]:
         """Names of what lies in the log's folder."""
-        from pyarrow.fs import FileSelector, LocalFileSystem
-
-        place = f"{self.folder}/_delta_log"
-        if isinstance(self.files, LocalFileSystem):
-            # Names alone: of thousands of entries, nobody asks for their sizes.
-            return sorted(os.listdir(place)) if os.path.isdir(place) else []
-        found = self.files.get_file_info(FileSelector(place, allow_not_found=True))
-        return sorted(info.base_name for info in found)
+        return self._storage.names(f"{self._uri}/_delta_log")
 
     @property
     def exists(self) -> bool:
@@ -268,16 +266,6 @@ class TableLog:
         except (pa.ArrowException, OSError) as error:
             return first_line(error)
         return None
-
-
-def _place(uri: str) -> tuple[FileSystem, str]:
-    """The file system that a table lies on, and its folder there."""
-    from pyarrow import fs
-
-    if "://" in uri:
-        system, folder = fs.FileSystem.from_uri(uri)
-        return system, str(folder)
-    return fs.LocalFileSystem(), os.path.abspath(uri)
 
 
 def first_line(error: BaseException) -> str:

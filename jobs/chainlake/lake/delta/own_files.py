@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-from pathlib import Path
+
+from chainlake.storage.door import storage_of
 
 #: As Delta's writers name them: data, change data and deletion vectors, in the folders of partitions.
 _TABLE_FILE = re.compile(
@@ -21,7 +20,7 @@ def is_table_file(path: str) -> bool:
 
 
 def remove_table(folder: str) -> list[str]:
-    """Remove a table on a local disk: its log first, so that it is no table any more, then its files.
+    """Remove a table: its log first, so that it is no table any more, then its files.
 
     Args:
         folder: the table's folder.
@@ -29,19 +28,8 @@ def remove_table(folder: str) -> list[str]:
     Returns:
         what lies in the folder and is not the table's, relative to it; the folder itself goes if there is nothing.
     """
-    log = os.path.join(folder, _LOG)
-    if os.path.isdir(log):
-        shutil.rmtree(log)
-    left = []
-    for path in sorted(Path(folder).rglob("*"), reverse=True):
-        relative = path.relative_to(folder).as_posix()
-        if path.is_dir() and not path.is_symlink():
-            if not any(path.iterdir()):
-                path.rmdir()
-        elif is_table_file(relative):
-            path.unlink()
-        else:
-            left.append(relative)
-    if not left:
-        os.rmdir(folder)
-    return sorted(left)
+    files = storage_of(folder)
+    files.remove_all(f"{folder}/{_LOG}")
+    left = [file.path for file in files.files(folder) if not is_table_file(file.path)]
+    files.remove_all(folder, left)
+    return left

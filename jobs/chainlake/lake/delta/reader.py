@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta.damaged import require_entries
+from chainlake.lake.locks import require_locks
 from chainlake.paths import Home
 
 if TYPE_CHECKING:
+    import pyarrow.dataset as ds
     from deltalake import DeltaTable
 
 #: Features for readers that change nothing in how the rows lie in the files.
@@ -112,11 +115,14 @@ def open_table(
         DamagedTable: an entry of its log is empty.
         UnreadableTable: its files alone do not tell its rows, or its log cannot be understood.
         UnwritableTable: it is opened to be written and asks more of its writers than is kept up here.
+        LockLost: it is opened to be written, and a lock of this process is no longer its own.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     require_entries(home, schema, name)
+    if to_write:
+        require_locks()
     path, shown = home.table(schema, name), f"{schema}.{name}"
     try:
         table = DeltaTable(path, version=version, without_files=without_files)
@@ -137,6 +143,32 @@ def open_table(
     if to_write and asked:
         raise UnwritableTable.feature(shown, path, asked[0])
     return table
+
+
+def small_files(table: DeltaTable, *, dictionary_columns: Collection[str] = ()) -> ds.Dataset:
+    """The files of a table without partitions, to be scanned whole.
+
+    ``to_pyarrow_dataset`` makes an expression of each bound of each file first, to pass over files by: two milliseconds
+    a file, which takes longer than to read a small one.
+
+    Args:
+        table: as ``open_table`` gives it.
+        dictionary_columns: texts that are read as dictionaries, which is how the files have them.
+    """
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+    from deltalake.fs import DeltaStorageHandler
+    from pyarrow.fs import PyFileSystem
+
+    added = table.get_add_actions()
+    sizes = dict(zip(added.column("path").to_pylist(), added.column("size_bytes").to_pylist(), strict=True))
+    store = PyFileSystem(DeltaStorageHandler(table.table_uri, known_sizes=sizes))
+    files = ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(dictionary_columns=set(dictionary_columns)))
+    schema = pa.schema(table.schema().to_arrow())
+    for name in dictionary_columns:
+        field = schema.field(name)
+        schema = schema.set(schema.get_field_index(name), field.with_type(pa.dictionary(pa.int32(), field.type)))
+    return ds.FileSystemDataset([files.make_fragment(path, store) for path in sizes], schema, files, store)
 
 
 def _odd_feature(table: DeltaTable) -> str | None:

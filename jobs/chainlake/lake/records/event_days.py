@@ -193,8 +193,7 @@ def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> P
         ]
         if not unfit:
             return Pinned(version, event_days)
-        # The locks of a lake in an object store may lie on another machine, where they are not seen.
-        alone = "://" not in home.lake and not held(home, purpose)
+        alone = not held(home, purpose)
         if alone and not abandoned:
             # It may have come to its end between the two looks.
             abandoned = True

@@ -11,9 +11,11 @@ from chainlake.lake.delta.sums.checksums import rows_of
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.paths import Home
-from chainlake.schemas.models import ALERTS, CHANGES, METRICS
+from chainlake.schemas.models import FINDINGS, METRICS
 from chainlake.schemas.ops_rows import IntervalRow
 from chainlake.schemas.table import Table
+
+_OF_MODELS = {table.path_name for table in FINDINGS}
 
 
 def note_lost(home: Home, published: Sequence[Table], run_id: str) -> None:
@@ -59,7 +61,7 @@ def _lay_in(row: IntervalRow, gone: set[str]) -> bool:
     """Whether a day that is done has rows in one of the tables."""
     if row["table_name"] in gone and row["rows"]:
         return True
-    if METRICS.path_name not in gone or row["table_name"] not in (CHANGES.path_name, ALERTS.path_name):
+    if METRICS.path_name not in gone or row["table_name"] not in _OF_MODELS:
         return False
     # Before checksums were kept, nothing said how many rows a day has there.
     parts = (row["rows_checksum"] or "").split(" ")

@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from chainlake.lake.delta.columns import add_columns
 from chainlake.lake.delta.log import marked
-from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.reader import open_table, small_files
 from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.tables import exists
-from chainlake.lake.locks import file_lock
+from chainlake.lake.errors import WriterBetween
+from chainlake.lake.locks import file_lock, require_locks
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL
 from chainlake.schemas.ops_rows import EventDayRow, FileRow, IntervalRow, PlanRow, RateRow, RunRow, WaitingFileRow
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 #: Every append adds a file; above this number they are merged, or status over years of days would open thousands.
 COMPACT_ABOVE = 60
+
+#: How often an append is tried, whose lock keeps out all others but late commits of those who lost it.
+_TRIES = 5
 
 _SET = ("seq", "written_at", "run_id")
 
@@ -61,11 +65,12 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
         run_id: who writes them.
 
     Raises:
-        InfrastructureError: the ops lock was not to be had.
+        InfrastructureError: the ops lock was not to be had, or another writer came first each time.
     """
     if not rows:
         return
     from deltalake import DeltaTable, write_deltalake
+    from deltalake.exceptions import CommitFailedError
 
     definition = ALL[table]
     path = home.table("ops", table)
@@ -79,20 +84,33 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
                 description=definition.comment,
                 commit_properties=marked("create"),
             )
-        delta = _with_all_columns(home, open_table(home, "ops", table, to_write=True), definition)
-        stamp = datetime.now(UTC)
-        last = _last_seq(delta, definition, rows, run_id)
-        batch = []
-        for row in rows:
-            full = {**row, "run_id": run_id}
-            key = tuple(full[name] for name in definition.key)
-            last[key] = last.get(key, 0) + 1
-            batch.append({**_storable(full), "seq": last[key], "written_at": stamp})
-        fresh = pa.Table.from_pylist(batch, schema=definition.arrow())
-        write_deltalake(delta, fresh, mode="append", commit_properties=marked(run_id))
+        for left in reversed(range(_TRIES)):
+            delta = _with_all_columns(home, open_table(home, "ops", table, to_write=True), definition)
+            fresh = _numbered(delta, definition, rows, run_id)
+            require_locks()
+            try:
+                # For this version only: numbers that were read at another would come twice.
+                write_deltalake(delta, fresh, mode="append", commit_properties=marked(run_id, 0))
+                break
+            except CommitFailedError:
+                if not left:
+                    raise WriterBetween.of(definition.path_name, "nothing was noted there") from None
         delta = open_table(home, "ops", table)
         if len(delta.file_uris()) > COMPACT_ABOVE:
             delta.optimize.compact(commit_properties=marked("compact"))
+
+
+def _numbered(delta: DeltaTable, definition: Table, rows: Sequence[Mapping[str, Any]], run_id: str) -> pa.Table:
+    """Rows as they are written, with the numbers that follow those of the table."""
+    stamp = datetime.now(UTC)
+    last = _last_seq(delta, definition, rows, run_id)
+    batch = []
+    for row in rows:
+        full = {**row, "run_id": run_id}
+        key = tuple(full[name] for name in definition.key)
+        last[key] = last.get(key, 0) + 1
+        batch.append({**_storable(full), "seq": last[key], "written_at": stamp})
+    return pa.Table.from_pylist(batch, schema=definition.arrow())
 
 
 def _with_all_columns(home: Home, delta: DeltaTable, definition: Table) -> DeltaTable:
@@ -146,12 +164,11 @@ def current_table(
 
 def _read(delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Field]) -> pa.Table:
     """The columns, texts of ``encoded`` as dictionaries, which is how the files have them."""
-    import pyarrow.dataset as ds
     from pyarrow.parquet import filters_to_expression
 
     # Dictionaries of columns that can be null have a null among their values at times, and then cannot be united.
     as_stored = {field.name for field in encoded if not field.nullable}
-    files = delta.to_pyarrow_dataset(parquet_read_options=ds.ParquetReadOptions(dictionary_columns=as_stored))
+    files = small_files(delta, dictionary_columns=as_stored)
     chosen = filters_to_expression(filters) if filters else None
     rows = files.to_table(columns=columns, filter=chosen, fragment_scan_options=verified()).unify_dictionaries()
     for field in encoded:
@@ -222,7 +239,7 @@ def _last_seq(
     first = definition.key[0]
     values = {run_id} if first == "run_id" else {row[first] for row in rows}
     names = [*definition.key, "seq"]
-    old = delta.to_pyarrow_table(columns=names, filters=[(first, "in", sorted(values))])
+    old = _read(delta, names, [(first, "in", sorted(values))], ())
     if not len(old):
         return {}
     top = old.group_by(list(definition.key)).aggregate([("seq", "max")])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import logging
 import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import metadata
 
 from chainlake.days import Days
@@ -17,6 +18,10 @@ from chainlake.lake.engine import engine_of
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import RunRow
+from chainlake.words import counted
+
+#: One line per phase and definition that did something, as it ends.
+LOG = logging.getLogger("chainlake.steps")
 
 #: Status of a phase that came to its end.
 FINISHED = ("ok", "nothing", "incomplete")
@@ -97,11 +102,27 @@ def phases(
                 "rows_out": reports[name].rows_out,
                 "code_version": code_version(),
                 "spark_app_id": _application(),
-                "engine": None if reports[name].status == "nothing" else engine_of(home),
+                "engine": None if reports[name].status == "nothing" else engine_of(),
             }
             for name, days in definitions.items()
         ]
         ops.append(home, "runs", rows, run_id)
+        for row in rows:
+            if row["status"] != "nothing":
+                LOG.log(logging.ERROR if row["status"] == "failed" else logging.INFO, "%s", _line(row, ended - started))
+
+
+def _line(row: RunRow, taken: timedelta) -> str:
+    """A phase in words, such as ``detect pattern/shakeout 2025-10-01: ok, 2309 rows in, 76 out, 3.2 s``."""
+    start, end = row["day_from"], row["day_to"]
+    days = str(Days(start, end)) if start is not None and end is not None else ""
+    told = [f"{row['status']}: {row['reason']}" if row["reason"] else row["status"]]
+    if row["rows_in"] is not None:
+        told.append(f"{counted(row['rows_in'], 'row')} in")
+    if row["rows_out"] is not None:
+        told.append(f"{counted(row['rows_out'], 'row')} out")
+    where = " ".join(part for part in (row["phase"], row["definition"], days) if part)
+    return f"{where}: {', '.join(told)}, {taken.total_seconds():.1f} s"
 
 
 def new_run_id(step: str) -> str:

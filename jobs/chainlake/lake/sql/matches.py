@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 #: The views of a match table whose events carry ``seq``: its rows in the order in which they are published, and the
 #: events that they use up.
 ORDERED, CONSUMED = "_ordered", "_consumed"
+#: The view of a match table without structs and arrays, for programs that know columns only.
+FLAT = "_flat"
 
 
 def view_of(name: str) -> tuple[str, str] | None:
     """The table and the kind of view that a name stands for, None if it stands for none."""
     lower = name.lower()
-    return next(((name[: -len(kind)], kind) for kind in (ORDERED, CONSUMED) if lower.endswith(kind)), None)
+    return next(((name[: -len(kind)], kind) for kind in (ORDERED, CONSUMED, FLAT) if lower.endswith(kind)), None)
 
 
 def view_select(home: Home, pattern: str, schema: pa.Schema, rows: str, kind: str) -> str | None:
@@ -32,8 +34,10 @@ def view_select(home: Home, pattern: str, schema: pa.Schema, rows: str, kind: st
         pattern: name of the pattern.
         schema: of its match table.
         rows: the table, as SQL.
-        kind: :data:`ORDERED` or :data:`CONSUMED`.
+        kind: :data:`ORDERED`, :data:`CONSUMED` or :data:`FLAT`.
     """
+    if kind == FLAT:
+        return flat_select(rows, schema)
     names = _names(schema)
     if not names:
         return None
@@ -45,6 +49,31 @@ def view_select(home: Home, pattern: str, schema: pa.Schema, rows: str, kind: st
         )
     policy = _policy(home, pattern)
     return None if policy is None or not policy.consumes else consumed_select(rows, names, policy.consume)
+
+
+def flat_select(rows: str, schema: pa.Schema) -> str:
+    """A row per match: of an event ``a`` its fields as ``a_ts``, ``a_close``; of several their number ``a_count``, and
+    the fields of the first and the last of them as ``a_first_ts``, ``a_last_ts``.
+
+    Args:
+        rows: of a match table, as SQL.
+        schema: of that table.
+    """
+    columns = []
+    for field in schema:
+        column = f"m.{quoted(field.name)}"
+        if not pa.types.is_list(field.type) and not pa.types.is_struct(field.type):
+            columns.append(column)
+            continue
+        events = [(column, field.name)]
+        if pa.types.is_list(field.type):
+            columns.append(f"len({column}) AS {quoted(f'{field.name}_count')}")
+            events = [(f"{column}[1]", f"{field.name}_first"), (f"{column}[-1]", f"{field.name}_last")]
+        kind = field.type.value_type if pa.types.is_list(field.type) else field.type
+        for event, name in events if pa.types.is_struct(kind) else ():
+            for one in (kind.field(i).name for i in range(kind.num_fields)):
+                columns.append(f"struct_extract({event}, {literal(one)}) AS {quoted(f'{name}_{one}')}")
+    return f"SELECT {', '.join(columns)} FROM {rows} AS m"
 
 
 def _names(schema: pa.Schema) -> dict[str, bool]:

@@ -16,6 +16,7 @@ from chainlake.errors import UsageError
 from chainlake.lake.delta import tables
 from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.sql import safe as safely
+from chainlake.lake.sql import zones
 from chainlake.lake.sql.errors import FilesUnreadable, NotInTheLake, OnlyReads, StatementRefused
 from chainlake.lake.sql.matches import view_of, view_select
 from chainlake.lake.sql.origin import SUFFIX, origin_select
@@ -38,7 +39,7 @@ _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "python_enable_replacements": "false",
 }
 #: Tables of models that have an origin view, and their column of the day.
-_MODEL_DAYS = {"changes": "event_date", "metrics": "day"}
+_MODEL_DAYS = {table.name: table.day_column for table in (*models.FINDINGS, models.METRICS) if table.schema == "models"}
 _PART = r'(?:"(?:[^"]|"")*"|[^\W\d]\w*)'
 #: ``schema.name`` of the lake; text and comments are matched only to be stepped over.
 _TOKEN = re.compile(
@@ -48,7 +49,7 @@ _TOKEN = re.compile(
 #: What DuckDB says of a Parquet file whose bytes are not as they were written.
 _OF_FILES = re.compile(r"\.parquet'|No magic bytes|TProtocolException|decompress|Snappy|corrupt", re.IGNORECASE)
 _KNOWN = {("ops", name): table for name, table in ops.ALL.items()} | {
-    (table.schema, table.name): table for table in (models.CHANGES, models.METRICS, models.STATE, models.ALERTS)
+    (table.schema, table.name): table for table in models.SHARED
 }
 
 
@@ -152,6 +153,8 @@ class Lake:
             self._register(schema, found, self._scan(schema, found))
         elif (schema, name.lower()) in self._derived:
             self._register(schema, name.lower(), in_memory(f"{schema}_{name}", self._derived[schema, name.lower()]()))
+        elif (schema, name.lower()) == ("models", zones.NAME):
+            self._define_zones()
         elif schema in ("matches", "episodes", "ranked", "models") and name.lower().endswith(SUFFIX):
             self._define_origin(schema, name[: -len(SUFFIX)])
         elif schema == "ranked" and name.lower().endswith(BOUND):
@@ -204,6 +207,12 @@ class Lake:
             select = origin_select(rows, "'model/' || m.model", None, f"m.{_MODEL_DAYS[found]}", added="")
         self.con.execute(f"CREATE VIEW {schema}.{quoted(found + SUFFIX)} AS {select}")
         self._ready[schema, (found + SUFFIX).lower()] = self._ready[schema, found.lower()]
+
+    def _define_zones(self) -> None:
+        self._define("models", "zone_events")
+        if ("models", "zone_events") in self._ready:
+            self.con.execute(f"CREATE VIEW models.{zones.NAME} AS {zones.SELECT}")
+            self._ready["models", zones.NAME] = list(zones.COLUMNS)
 
     def _define_view(self, base: str, kind: str) -> None:
         """The matches of a pattern that uses events up in the order in which they are published, or these events."""

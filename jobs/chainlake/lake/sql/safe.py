@@ -15,12 +15,12 @@ import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chainlake.env.child import die_with_parent
 from chainlake.errors import UsageError
 from chainlake.lake.delta.reader import open_table
-from chainlake.lake.sql.scan import Scan, quoted
+from chainlake.lake.sql.scan import Scan, whole
 from chainlake.paths import PROJECT, Home
 
 if TYPE_CHECKING:
@@ -104,39 +104,11 @@ def interrupt_later(con: duckdb.DuckDBPyConnection) -> threading.Timer:
 def arrow_scan(home: Home, schema: str, name: str) -> Scan:
     """The current version of the Delta table ``schema.name``, read by Arrow.
 
-    The statistics of the Delta log are left aside: Spark cuts timestamps to milliseconds in them, so that a filter on
-    them would lose rows.
-
     Raises:
         UnreadableTable: its files alone do not tell its rows.
         deltalake.exceptions.DeltaError: it cannot be read.
     """
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-    from pyarrow import fs
-
-    uri, table = home.table(schema, name), open_table(home, schema, name)
-    pruned = table.to_pyarrow_dataset()
-    partitions = table.metadata().partition_columns
-    # Arrow's own where there is one: its threads then call no Python, which would end badly at the end of a process.
-    system = pruned.filesystem if "://" in uri else fs.SubTreeFileSystem(os.path.abspath(uri), fs.LocalFileSystem())
-
-    def expression(fragment: Any) -> Any:
-        known = ds.get_partition_keys(fragment.partition_expression)
-        found = ds.scalar(True)
-        for name in partitions:
-            value = known[name]
-            field = ds.field(name)
-            typed = None if value is None else pa.scalar(value, pruned.schema.field(name).type)
-            found = found & (field.is_null() if typed is None else field == typed)
-        return found
-
-    files = [
-        pruned.format.make_fragment(one.path, filesystem=system, partition_expression=expression(one))
-        for one in pruned.get_fragments()
-    ]
-    whole = ds.FileSystemDataset(files, pruned.schema, pruned.format, system)
-    return Scan(f"SELECT * FROM {quoted(uri)}", pruned.schema, uri, whole)
+    return whole(home.table(schema, name), open_table(home, schema, name))
 
 
 def confined() -> bool:

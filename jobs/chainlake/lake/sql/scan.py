@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from chainlake.lake.delta.reader import data_path, open_table
 from chainlake.lake.records.defined.registered import later_versions
-from chainlake.paths import Home, folders
+from chainlake.paths import Home
+from chainlake.storage.door import storage_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -108,10 +109,44 @@ def scan(con: duckdb.DuckDBPyConnection, home: Home, schema_name: str, name: str
     """
     uri, table = home.table(schema_name, name), open_table(home, schema_name, name)
     schema = pa.schema(table.schema().to_arrow())
-    if "://" in uri:
-        return Scan(f"SELECT * FROM {quoted(uri)}", schema, uri, table.to_pyarrow_dataset())
+    if not storage_of(uri).on_disk:
+        return whole(uri, table)
     files = _files(table, f"{schema_name}.{name}", uri)
     return _parquet(con, files, schema, table.metadata().partition_columns) if files else empty(schema)
+
+
+def whole(uri: str, table: DeltaTable) -> Scan:
+    """A table, read by Arrow.
+
+    The statistics of the Delta log are left aside: Spark cuts timestamps to milliseconds in them, so that a filter on
+    them would lose rows.
+    """
+    import pyarrow.dataset as ds
+    from pyarrow import fs
+
+    pruned = table.to_pyarrow_dataset()
+    partitions = table.metadata().partition_columns
+    files = storage_of(uri)
+    # Arrow's own where there is one: its threads then call no Python, which would end badly at the end of a process.
+    on_disk = fs.SubTreeFileSystem(files.absolute(uri), fs.LocalFileSystem()) if files.on_disk else None
+    system = on_disk or pruned.filesystem
+
+    def expression(fragment: Any) -> Any:
+        known = ds.get_partition_keys(fragment.partition_expression)
+        found = ds.scalar(True)
+        for name in partitions:
+            value = known[name]
+            field = ds.field(name)
+            typed = None if value is None else pa.scalar(value, pruned.schema.field(name).type)
+            found = found & (field.is_null() if typed is None else field == typed)
+        return found
+
+    parts = [
+        pruned.format.make_fragment(one.path, filesystem=system, partition_expression=expression(one))
+        for one in pruned.get_fragments()
+    ]
+    dataset = ds.FileSystemDataset(parts, pruned.schema, pruned.format, system)
+    return Scan(f"SELECT * FROM {quoted(uri)}", pruned.schema, uri, dataset)
 
 
 def _files(table: DeltaTable, name: str, uri: str) -> list[str]:
@@ -142,8 +177,9 @@ def _parquet(con: duckdb.DuckDBPyConnection, files: list[str], schema: pa.Schema
 def list_tables(home: Home, schema: str) -> list[str]:
     """Names of the Delta tables under ``schema``, those of a newer version of a match table as ``name/v2``."""
     root = home.table(schema, "").rstrip("/")
-    found = [name for name in folders(root) if "_delta_log" in folders(f"{root}/{name}")]
+    files = storage_of(root)
+    found = [name for name in files.folders(root) if files.names(f"{root}/{name}/_delta_log")]
     if schema == "matches":
-        names = {*folders(root), *folders(home.next_tables(schema))}
+        names = {*files.folders(root), *files.folders(home.next_tables(schema))}
         found += [f"{name}/v{number}" for name in sorted(names) for number in later_versions(home, name)]
     return found

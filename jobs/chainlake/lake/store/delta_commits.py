@@ -13,23 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.delta.rules import Rules
 from chainlake.lake.delta.where import delta_literal, delta_names
+from chainlake.lake.locks import require_locks
 from chainlake.lake.store.difference import OP, WAS, loose
-from chainlake.lake.store.errors import Overtaken, PartlyMerged
+from chainlake.lake.store.errors import FilesUnseen, Overtaken, PartlyMerged
 from chainlake.lake.store.port import Change
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
+from chainlake.storage.door import storage_of
+from chainlake.storage.parquet import parquet_file
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, WriterProperties
 
 #: Rows of a row group, which is in memory until it is complete; and rows of the changes that are at a time.
 _ROWS_PER_GROUP, _ROWS_PER_BATCH = 100_000, 65_536
+#: Files of a folder up to which each is asked for; of more the folder is listed.
+_ASKED_ONE_BY_ONE = 8
 
 
 def commit_files(at: DeltaTable, table: Table, files: Sequence[DataFile], properties: CommitProperties) -> None:
@@ -47,6 +51,7 @@ def commit_files(at: DeltaTable, table: Table, files: Sequence[DataFile], proper
     from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import AddAction
 
+    require_locks()
     adds = [AddAction(f.path, f.size, dict(f.partition), f.modified_ms, True, f.stats) for f in files]
     try:
         at.create_write_transaction(
@@ -54,6 +59,36 @@ def commit_files(at: DeltaTable, table: Table, files: Sequence[DataFile], proper
         )
     except CommitFailedError:
         raise Overtaken.of(table) from None
+
+
+def require_files(table: Table, folder: str, files: Sequence[DataFile], paths: Sequence[str]) -> None:
+    """See to it that this process sees all that a commit is made of, whoever wrote it.
+
+    Args:
+        table: the table.
+        folder: that of ``files``.
+        files: data files, with their sizes.
+        paths: files of rows.
+
+    Raises:
+        FilesUnseen: one is not there, or has another size.
+    """
+    beside: dict[str, list[DataFile]] = {}
+    for file in files:
+        beside.setdefault(f"{folder}/{file.path}".rpartition("/")[0], []).append(file)
+    for place, mine in beside.items():
+        sizes: dict[str, int | None]
+        if len(mine) <= _ASKED_ONE_BY_ONE:
+            sizes = {file.path: storage_of(place).size(f"{folder}/{file.path}") for file in mine}
+        else:
+            there = {f"{place}/{one.path}": one.size for one in storage_of(place).listed(place)[1]}
+            sizes = {file.path: there.get(f"{folder}/{file.path}") for file in mine}
+        for file in mine:
+            if sizes[file.path] != file.size:
+                raise FilesUnseen.of(table, f"{folder}/{file.path}", sizes[file.path], file.size)
+    for path in paths:
+        if storage_of(path).size(path) is None:
+            raise FilesUnseen.of(table, path, None)
 
 
 def turn_of(purpose: str, base_version: int, mark: str) -> CommitProperties:
@@ -126,6 +161,7 @@ def merge_files(at: DeltaTable, change: Change, new: Sequence[RowFile], properti
         commit_properties=properties,
     )
     merger = merger.when_matched_delete(f"s.{OP} = 'D'").when_matched_update(values, f"s.{OP} = 'U'")
+    require_locks()
     try:
         done = merger.when_not_matched_insert(values, f"s.{OP} = 'I'").execute()
     except CommitFailedError:
@@ -165,7 +201,7 @@ def _schema(table: Table, bounds: Sequence[str] = ()) -> pa.Schema:
 def _batches(table: Table, file: RowFile, bounds: Sequence[str] = ()) -> Iterator[pa.Table]:
     """The rows of a file with their operation, and what the published ones had in the columns ``bounds``."""
     schema = _schema(table, bounds)
-    with pq.ParquetFile(file.path, page_checksum_verification=True) as parquet:
+    with parquet_file(file.path, page_checksum_verification=True) as parquet:
         for batch in parquet.iter_batches(_ROWS_PER_BATCH):
             rows = pa.Table.from_batches([batch])
             for name, value in {OP: "I", **file.partition}.items():

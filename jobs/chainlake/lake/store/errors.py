@@ -20,6 +20,20 @@ class Overtaken(InfrastructureError):
         )
 
 
+class FilesUnseen(InfrastructureError):
+    """A file that is to become part of a table is not what this process sees of it."""
+
+    @classmethod
+    def of(cls, table: Table, path: str, seen: int | None, wanted: int | None = None) -> FilesUnseen:
+        """For a file, its bytes as this process sees them, ``None`` if not at all, and as its writer told them."""
+        what = "is not there" if seen is None else f"has {seen} bytes, and its writer told {wanted}"
+        return cls(
+            f"for {table.path_name} a task wrote {path}, which {what} for this process; nothing was committed",
+            hint="Put CHAINLAKE_HOME on a disk that all machines share under one path, or set CHAINLAKE_LAKE to an "
+            "object store (docs/object-store.md).",
+        )
+
+
 class RowsOutside(ValueError):
     """Rows are staged that do not belong to the part of the table which they are to replace: a mistake in the code."""
 

@@ -86,9 +86,9 @@ def _row_groups(
     path: str, schema: pa.Schema, types: pa.Array | None, span: tuple[int, int] | None
 ) -> Iterator[pa.Table]:
     """The wanted rows of each row group: what is not wanted of a large file is never in memory as a whole."""
-    import pyarrow.parquet as pq
+    from chainlake.storage.parquet import parquet_file
 
-    with pq.ParquetFile(
+    with parquet_file(
         path, read_dictionary=["type"], coerce_int96_timestamp_unit="us", page_checksum_verification=True
     ) as file:
         there = [name for name in schema.names if name in file.schema_arrow.names]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from chainlake.env.own_folders import own_folder
 from chainlake.lake.delta import tables
@@ -26,12 +26,14 @@ from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.where import Where, expression
 from chainlake.lake.locks import WAIT_SECONDS, file_lock
 from chainlake.lake.sql.duck import connected
-from chainlake.lake.store.delta_commits import RowFile, commit_files, landed, merge_files, turn_of
+from chainlake.lake.store.delta_commits import RowFile, commit_files, landed, merge_files, require_files, turn_of
 from chainlake.lake.store.difference import Counted, bounding, loose, write_difference
 from chainlake.lake.store.errors import Overtaken, RowsOutside
 from chainlake.lake.store.port import Applied, Change, DayFile, DayFiles, Part, Staged, Turn
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
+from chainlake.storage.door import storage_of
+from chainlake.storage.parquet import parquet_dataset, parquet_footer, parquet_rows
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -46,7 +48,7 @@ class FilesLake:
     """See ``chainlake.lake.store.port.Lake``.
 
     Args:
-        home: the installation; its lake is on a file system.
+        home: the installation.
     """
 
     home: Home
@@ -73,27 +75,30 @@ class FilesLake:
     def day_files(self, schema: str, name: str, days: Collection[date], version: int | None = None) -> DayFiles:
         """See ``Lake.day_files``."""
         table = open_table(self.home, schema, name, version=version)
-        folder = os.path.abspath(self.home.table(schema, name))
+        folder = storage_of(self.home.lake).absolute(self.home.table(schema, name))
         added = table.get_add_actions(flatten=True)
         found = []
         if len(added):
-            columns = (added.column(of).to_pylist() for of in (f"partition.{_DAY}", "path", "num_records"))
-            for day, path, rows in zip(*columns, strict=True):
+            named = (f"partition.{_DAY}", "path", "num_records", "size_bytes")
+            columns = (added.column(of).to_pylist() for of in named)
+            for day, path, rows, size in zip(*columns, strict=True):
                 if day in days:
                     place = data_path(f"{schema}.{name}", folder, path)
                     # Not every writer counts.
-                    found.append(DayFile(day, place, pq.read_metadata(place).num_rows if rows is None else rows))
+                    counted = parquet_footer(place).num_rows if rows is None else rows
+                    found.append(DayFile(day, place, counted, size))
         stored = pa.schema(table.schema().to_arrow())
         return DayFiles(pa.schema([pa.field(f.name, f.type) for f in stored if f.name != _DAY]), tuple(found))
 
     def task_folder(self, table: Table) -> str:
         """See ``Lake.task_folder``."""
         # Tasks may run in another folder.
-        return os.path.abspath(self.home.table(table.schema, table.name))
+        return storage_of(self.home.lake).absolute(self.home.table(table.schema, table.name))
 
     def change(self, table: Table, staged: Staged, part: Part) -> Change:
         """See ``Lake.change``."""
         tables.ensure_table(self.home, table)
+        require_files(table, "", (), staged.paths)
         at = open_table(self.home, table.schema, table.name)
         require_columns(at, table)
         published = at.to_pyarrow_dataset()
@@ -130,7 +135,8 @@ class FilesLake:
         """See ``Lake.additions``."""
         at = open_table(self.home, table.schema, table.name, without_files=True)
         listed = tuple(files)
-        ops = [op for path in moved for op in pq.read_table(path, columns=["_op"])["_op"].to_pylist()]
+        require_files(table, "", (), moved)
+        ops = [op for path in moved for op in parquet_rows(path, columns=["_op"])["_op"].to_pylist()]
         return Change(
             table,
             at.version(),
@@ -161,12 +167,14 @@ class FilesLake:
         mark = f"{turn.purpose} {uuid.uuid4().hex}"
         properties = turn_of(turn.purpose, change.base_version, mark)
         folder = self.home.table(table.schema, table.name)
+        require_files(table, folder, change.files, (*change.staged, *change.moved))
         if change.moved:
-            by_tasks = [RowFile(os.path.join(folder, file.path), file.partition) for file in change.files]
+            by_tasks = [RowFile(f"{folder}/{file.path}", file.partition) for file in change.files]
             new = [*(RowFile(path) for path in change.staged), *by_tasks]
-            merge_files(at, change, new, properties)
+            with _at_hand(self.home, change, new) as (moved, rows):
+                merge_files(at, moved, rows, properties)
             for file in by_tasks:
-                os.unlink(file.path)
+                storage_of(folder).remove(file.path)
         else:
             with DataFiles(folder, table) as out:
                 for path in change.staged:
@@ -180,6 +188,15 @@ class FilesLake:
         return file_lock(self.home, purpose, wait_s=wait_s)
 
 
+@contextmanager
+def _at_hand(home: Home, change: Change, new: Sequence[RowFile]) -> Iterator[tuple[Change, list[RowFile]]]:
+    """A change and its files of new rows on a disk: delta-rs asks for rows where nobody can wait for a store."""
+    with tempfile.TemporaryDirectory(prefix="merge-", dir=own_folder(home.temporary)) as folder:
+        moved = tuple(storage_of(path).bring(path, folder) for path in change.moved)
+        rows = [replace(file, path=storage_of(file.path).bring(file.path, folder)) for file in new]
+        yield replace(change, moved=moved), rows
+
+
 def _listed(columns: Sequence[str] | None) -> list[str] | None:
     return None if columns is None else list(columns)
 
@@ -190,7 +207,7 @@ def _dataset(table: Table, paths: Sequence[str]) -> ds.Dataset:
     plain = ds.ParquetFileFormat(
         default_fragment_scan_options=verified(), read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
     )
-    return ds.dataset(list(paths), schema=loose(table), format=plain)
+    return parquet_dataset(paths, loose(table), plain)
 
 
 def _reader(rows: ds.Dataset, chosen: Any, schema: pa.Schema) -> pa.RecordBatchReader:

@@ -59,11 +59,13 @@ class DayFile:
         day: the UTC day.
         path: where it lies.
         rows: how many.
+        size: bytes.
     """
 
     day: date
     path: str
     rows: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,8 @@ class Lake(Protocol):
         Raises:
             AuditFailed: a row breaks a rule of the table; the message names rule and row.
             Overtaken: another writer has changed the table since the change was taken.
+            FilesUnseen: what it is made of is not what this process sees.
+            LockLost: a lock that this process took is no longer its own.
             OtherColumns: the stored table has other columns.
         """
 

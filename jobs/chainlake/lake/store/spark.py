@@ -33,7 +33,7 @@ from chainlake.lake.errors import RowRefused
 from chainlake.lake.locks import WAIT_SECONDS, jvm_lock
 from chainlake.lake.spark.session import expect_rows
 from chainlake.lake.spark.types import frame_of, spark_schema
-from chainlake.lake.store.delta_commits import landed
+from chainlake.lake.store.delta_commits import landed, require_files
 from chainlake.lake.store.difference import OP, WAS, bounding, loose
 from chainlake.lake.store.errors import Overtaken, PartlyMerged, RowsOutside
 from chainlake.lake.store.port import Applied, Change, DayFile, DayFiles, Part, Staged, Turn
@@ -94,7 +94,7 @@ class SparkLake:
         plain = pa.schema([pa.field(f.name, f.type) for f in fields if f.name != _DAY])
         read = self.session().read.schema(spark_schema(fields)).parquet(folder)
         counted = read.groupBy(F.input_file_name(), _DAY).count().collect()
-        return DayFiles(plain, tuple(DayFile(day, _plain_path(uri), rows) for uri, day, rows in counted))
+        return DayFiles(plain, tuple(_day_file(day, _plain_path(uri), rows) for uri, day, rows in counted))
 
     def task_folder(self, table: Table) -> str:
         """See ``Lake.task_folder``; not the table's own, in which only Spark writes."""
@@ -181,6 +181,7 @@ class SparkLake:
         if at.version() != change.base_version:
             raise Overtaken.of(table)
         require_columns(at, table)
+        require_files(table, self.task_folder(table), change.files, ())
         mark = f"{turn.purpose} {uuid.uuid4().hex}"
         wanted = {
             "spark.databricks.delta.write.txnAppId": turn.purpose,
@@ -312,6 +313,10 @@ def _spans(moved: DataFrame, change: Change) -> dict[str, tuple[Any, Any]]:
     was = [F.coalesce(F.col(WAS + name), F.col(name)) for name in change.bounds]
     (found,) = moved.agg(*(each(column) for column in was for each in (F.min, F.max))).collect()
     return {name: (found[2 * n], found[2 * n + 1]) for n, name in enumerate(change.bounds)}
+
+
+def _day_file(day: date, path: str, rows: int) -> DayFile:
+    return DayFile(day, path, rows, Path(path).stat().st_size)
 
 
 def _plain_path(uri: str) -> str:

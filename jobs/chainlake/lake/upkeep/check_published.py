@@ -17,19 +17,16 @@ from chainlake.lake.upkeep.contents import Contents
 from chainlake.lake.upkeep.findings import Finding, Mend, PublishedDay, SurplusRows
 from chainlake.lake.upkeep.noted import Noted
 from chainlake.schemas import ranked
-from chainlake.schemas.models import ALERTS, CHANGES, METRICS, STATE
+from chainlake.schemas.models import FINDINGS, METRICS, SHARED, STATE
 from chainlake.schemas.table import Table
 from chainlake.words import counted
 
-#: Tables of models, in the order of the parts of ``rows_checksum`` after the first, with their column of the day.
-_OF_MODELS: tuple[tuple[Table, str], ...] = ((METRICS, "day"), (STATE, "day"))
-_KEYS = {table.path_name: table.key for table in (CHANGES, ALERTS, METRICS, STATE)}
+#: Tables of all models, in the order of the parts of ``rows_checksum`` after the first.
+_OF_MODELS: tuple[Table, ...] = (METRICS, STATE)
+_KEYS = {table.path_name: table.key for table in SHARED}
 _MATCH_KEY = ("match_id", "decision_ts")
 _OF_PATTERNS = {"episodes": ("first_match", "decision_ts"), "ranked": ranked.KEY}
-_FIRST: dict[str, tuple[Table, str]] = {
-    CHANGES.path_name: (CHANGES, "event_date"),
-    ALERTS.path_name: (ALERTS, "ts"),
-}
+_FIRST: dict[str, Table] = {table.path_name: table for table in FINDINGS}
 
 
 @dataclass(frozen=True)
@@ -74,13 +71,13 @@ def check_models(
     """
     found: list[Finding] = []
     everywhere = {key: one for name in _FIRST for key, one in published.get(name, {}).items()}
-    for name, (table, day_column) in _FIRST.items():
+    for name, table in _FIRST.items():
         wanted = {(_owner(key), day): _part(key, one, 0) for (key, day), one in published.get(name, {}).items()}
-        sums = Sums(day_column, table.key[0], table.volatile)
+        sums = Sums(table.day_column, table.key[0], table.volatile)
         found += _compared(tables[name], wanted, sums, within, only=only)
-    for number, (table, day_column) in enumerate(_OF_MODELS, 1):
+    for number, table in enumerate(_OF_MODELS, 1):
         wanted = {(_owner(key), day): _part(key, one, number) for (key, day), one in everywhere.items()}
-        sums = Sums(day_column, table.key[0], table.volatile)
+        sums = Sums(table.day_column, table.key[0], table.volatile)
         cached = _valid_states(everywhere) if table is STATE else None
         found += _compared(tables[table.path_name], wanted, sums, within, only=only, cached=cached)
     return found

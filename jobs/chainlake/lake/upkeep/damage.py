@@ -15,6 +15,7 @@ from chainlake.lake.sql.scan import list_tables
 from chainlake.lake.upkeep.check_table import look_at
 from chainlake.lake.upkeep.contents import Contents
 from chainlake.paths import Home
+from chainlake.storage.errors import store_error
 
 SCHEMAS = ("ops", "raw", "events", "quarantine", "matches", "episodes", "ranked", "models", "alerts")
 #: Packages whose errors a damaged table can cause; delta-rs calls its own ``_internal``, and logs are JSON.
@@ -26,7 +27,7 @@ _INSIDE = re.compile(
 
 
 def explained(home: Home, error: Exception) -> Exception:
-    """The error, or, if a damaged table is behind it, the :class:`DamagedTable` that says so.
+    """The error, or, if a damaged table or the lake's store is behind it, the one that says so.
 
     Args:
         home: the installation.
@@ -35,6 +36,11 @@ def explained(home: Home, error: Exception) -> Exception:
     if isinstance(error, DamagedTable):
         return error
     chain = list(_chain(error))
+    for one in chain:
+        if (failed := store_error(one, home.lake)) is not None:
+            # Nothing can be looked for in a store that does not answer.
+            failed.__cause__ = error
+            return failed
     if not any(_of_reader(one) for one in chain):
         return error
     text = "\n".join(str(one) for one in chain)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -20,6 +19,8 @@ from chainlake.lake.upkeep.set_aside import set_aside
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL
 from chainlake.schemas.table import Table
+from chainlake.storage.door import storage_of
+from chainlake.storage.parquet import parquet_rows
 from chainlake.words import counted
 
 
@@ -51,7 +52,7 @@ def rebuild(home: Home, name: str) -> Rebuilt:
     """Write a log anew.
 
     Args:
-        home: the installation; its lake is on a local disk.
+        home: the installation.
         name: of the table under ``ops``.
 
     Returns:
@@ -65,7 +66,7 @@ def rebuild(home: Home, name: str) -> Rebuilt:
         log = TableLog(home, "ops", name)
         foreign = log.foreign()
         strangers = {file for commit in foreign.commits if commit.appends for file in commit.files}
-        rows, lost = _rows(Path(path), definition, strangers)
+        rows, lost = _rows(path, definition, strangers)
         found = _numbered(rows, definition)
         if not _opens(home, name):
             set_aside(home, "ops", name)
@@ -90,17 +91,17 @@ def _opens(home: Home, name: str) -> bool:
     return True
 
 
-def _rows(folder: Path, definition: Table, strangers: set[str]) -> tuple[pa.Table, tuple[str, ...]]:
+def _rows(folder: str, definition: Table, strangers: set[str]) -> tuple[pa.Table, tuple[str, ...]]:
     """The rows of all files that can be read, each once, the oldest file's first; names of the other files."""
-    import pyarrow.parquet as pq
-
-    files = [file for file in folder.glob("*.parquet") if file.name not in strangers]
+    listed = [file for file in storage_of(folder).files(folder) if "/" not in file.path]
+    files = [file for file in listed if file.path.endswith(".parquet") and file.path not in strangers]
     parts, lost = [], []
-    for file in sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.name)):
+    for file in sorted(files, key=lambda file: (file.modified, file.path)):
         try:
-            parts.append(_fitting(pq.read_table(file, page_checksum_verification=True), definition))
+            rows = parquet_rows(f"{folder}/{file.path}", page_checksum_verification=True)
+            parts.append(_fitting(rows, definition))
         except (pa.ArrowException, OSError):
-            lost.append(file.name)
+            lost.append(file.path)
     rows = pa.concat_tables([definition.arrow().empty_table(), *parts])
     key = [*definition.key, "seq"]
     numbered = rows.select(key).append_column("at", pa.array(range(len(rows)), pa.int64()))

@@ -1,6 +1,6 @@
 """Whether two lakes hold the same tables; every replay test asks this one function.
 
-Equal are events, quarantine, matches, episodes, rankings, alerts, ``models.changes`` and ``models.metrics`` on all
+Equal are events, quarantine, matches, episodes, rankings, alerts and what models publish but for their state, on all
 non-volatile columns, floats within 1e-9 relative, and the current intervals in definition, day, status and rows,
 ignoring done days without rows.
 """
@@ -17,6 +17,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.sql.scan import list_tables
 from chainlake.paths import Home
+from chainlake.schemas.models import FINDINGS, METRICS
 from chainlake.schemas.ranked import KEY
 
 RELATIVE = 1e-9
@@ -30,7 +31,7 @@ COMPARED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "ranked": (KEY, ()),
     "alerts": (("monitor", "ts"), ()),
 }
-MODELS = {"changes": ("model", "group_id", "ts", "kind"), "metrics": ("model", "group_id", "day")}
+MODELS = {table.name: table.key for table in (*FINDINGS, METRICS) if table.schema == "models"}
 
 #: Rows of one table that are named; the rest is counted.
 _EXAMPLES = 3

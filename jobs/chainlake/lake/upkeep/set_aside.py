@@ -1,53 +1,44 @@
-"""Damaged files leave their table and are kept under ``CHAINLAKE_HOME/damaged``, where somebody can look at them."""
+"""Damaged files leave their table and are kept where somebody can look at them."""
 
 from __future__ import annotations
 
-import shutil
 from datetime import UTC, datetime
-from pathlib import Path
 
 from chainlake.lake.delta.log import HINT, marked
 from chainlake.lake.delta.reader import open_table
-from chainlake.lake.errors import NotLocal
 from chainlake.paths import Home
+from chainlake.storage.door import storage_of
 
 
-def set_aside(home: Home, schema: str, name: str, file: str = "") -> Path:
+def set_aside(home: Home, schema: str, name: str, file: str = "") -> str:
     """Move a file of a table, or the whole table, out of the lake; the caller holds the table's lock.
 
     Args:
-        home: the installation; its lake is on a local disk.
+        home: the installation.
         schema: schema of the table.
         name: its name under the schema.
         file: relative to the table; all of it if empty.
 
     Returns:
         where it lies now; a file that is missing lies nowhere.
-
-    Raises:
-        UsageError: the lake is not on a local disk.
     """
-    if "://" in home.lake:
-        again = "and run 'python -m jobs check --repair' again."
-        raise NotLocal.of(home.table(schema, name), f"Move {file or 'the folder'} away yourself, {again}")
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
-    target = home.root / "damaged" / f"{schema}.{name.replace('/', '.')}" / stamp
-    origin = Path(home.table(schema, name), file)
-    if file:
-        target /= file
-    target.parent.mkdir(parents=True, exist_ok=True)
+    end = f"/{file}" if file else ""
+    target = f"{home.damaged}/{schema}.{name.replace('/', '.')}/{stamp}{end}"
+    origin = f"{home.table(schema, name)}{end}"
+    files = storage_of(origin)
     for path, place in ((origin, target), (_hadoop_checksum(origin), _hadoop_checksum(target))):
-        if path.exists():
-            shutil.move(path, place)
+        files.move(path, place)
     return target
 
 
-def _hadoop_checksum(path: Path) -> Path:
-    """The file in which Spark keeps the checksum of another on a local disk."""
-    return path.with_name(f".{path.name}.crc")
+def _hadoop_checksum(path: str) -> str:
+    """The file in which Spark keeps the checksum of another on a disk."""
+    folder, _, name = path.rpartition("/")
+    return f"{folder}/.{name}.crc"
 
 
-def take_out(home: Home, schema: str, name: str, file: str) -> Path:
+def take_out(home: Home, schema: str, name: str, file: str) -> str:
     """Set a file of a table aside; a data file is taken out of the table, which has fewer rows then."""
     target = set_aside(home, schema, name, file)
     if not file.startswith("_delta_log/"):

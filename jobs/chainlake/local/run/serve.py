@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
 
 from chainlake.env import doctor
-from chainlake.local.launcher import Airflow, run_program
+from chainlake.local.launcher import Airflow, Stopped, run_program
 from chainlake.paths import Home
 
 
 def serve() -> int:
-    """Run until a signal ends it."""
+    """Run until a signal ends it, which is no error: the exit code is 0."""
     home = Home.from_env()
     doctor.require(home)
     print("chainlake: starting Airflow", flush=True)
@@ -19,9 +20,13 @@ def serve() -> int:
         print(f"chainlake: Airflow is at {airflow.address}")
         print("chainlake: this address logs you in, so keep it to yourself; it ends with this Airflow")
         print("chainlake: Ctrl-C stops it", flush=True)
-        while True:
-            airflow.tick()
-            time.sleep(1.0)
+        # From here on to be stopped is how it ends, so that make reports no error.
+        with contextlib.suppress(KeyboardInterrupt, Stopped):
+            while True:
+                airflow.tick()
+                time.sleep(1.0)
+    print("chainlake: stopped; nothing is left running", flush=True)
+    return 0
 
 
 if __name__ == "__main__":

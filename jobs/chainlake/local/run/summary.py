@@ -77,6 +77,7 @@ def print_summary(
     print(f"  tables       {home.lake}/<schema>/<table>")
     print(f"  landing      {home.root / 'landing'}")
     print(f"  Data Docs    {_docs(home)}")
+    print(f"  report       {_report(home)}")
     print(f"  Airflow      {page}")
     print(f'  query        {command} sql "SELECT …"')
     for query in QUERIES:
@@ -201,6 +202,16 @@ def _docs(home: Home) -> str:
 
     page = index_page(home)
     return str(page) if page.exists() else "not built: no audit has run yet"
+
+
+def _report(home: Home) -> str:
+    """The report's first page, brought up to date; why there is none, if it cannot be made."""
+    from chainlake.report.make import make_report
+
+    try:
+        return str(make_report(home).index)
+    except ChainlakeError as error:
+        return f"not made: {error.summary}"
 
 
 def _print_query(home: Home, query: str) -> None:

@@ -94,9 +94,9 @@ def _given(top: Settings) -> Iterator[tuple[Settings, str]]:
     """The sections and keys that have an expression."""
     if top.data.get("where") is not None:
         yield top, "where"
-    features = top.data.get("features") or []
     entries = [*((top.data.get(key), (key,)) for key in ("response", "value")),
-               *((entry, ("features", i)) for i, entry in enumerate(features))]  # fmt: skip
+               *((entry, (key, i)) for key in ("features", "values", "counters")
+                 for i, entry in enumerate(top.data.get(key) or []))]  # fmt: skip
     for entry, path in entries:
         if isinstance(entry, dict) and isinstance(entry.get("polynomial"), dict):
             entry, path = entry["polynomial"], (*path, "polynomial")

@@ -97,6 +97,25 @@ def parse_features(top: Settings) -> tuple[Feature, ...]:
     return found
 
 
+def parse_columns(top: Settings, key: str) -> tuple[Feature, ...]:
+    """A list of columns, each with its transforms, such as the coordinates of a vector.
+
+    Raises:
+        DefinitionError: for an empty list, unknown forms and the same column twice.
+    """
+    listed = top.data.get(key)
+    if not isinstance(listed, list) or not listed:
+        raise top.error(f"'{key}' is not a list of columns", key, hint=f"Give a non-empty list; each entry: {_FORMS}.")
+    found = tuple(_feature(top, value, key, i) for i, value in enumerate(listed))
+    names = [name for feature in found for name in feature.names]
+    for i, feature in enumerate(found):
+        if feature.of is None:
+            raise top.error("a constant says nothing here", key, i, hint="Drop it.")
+        if any(names.count(name) > 1 for name in feature.names):
+            raise top.error(f"duplicate column '{feature.base}'", key, i, hint="Name every column once.")
+    return found
+
+
 def parse_series(top: Settings, value: Any, *path: str | int) -> Feature:
     """One column, own or of another key, with its transforms; it stands at ``path``."""
     if value is None:

@@ -46,6 +46,11 @@ class ModelConfig(SeriesConfig):
     count_from: int
 
     @property
+    def bound(self) -> float | None:
+        """eps; of a share of the first model only the state knows it."""
+        return None if self.eps_is_share else self.eps
+
+    @property
     def counted_from(self) -> int:
         """Number of the first round that metrics count; the group's first is number 0."""
         return self.count_from

@@ -74,6 +74,20 @@ def parse_groups(top: Settings) -> dict[str, tuple[Node, ...]]:
     return {str(group): _nodes(section, group) for group in section.data}
 
 
+def undated(top: Settings, groups: dict[str, tuple[Node, ...]], what: str) -> dict[str, tuple[Node, ...]]:
+    """The groups, none of whose nodes joins or leaves.
+
+    Raises:
+        DefinitionError: one does; ``what`` says what they are.
+    """
+    for group, nodes in groups.items():
+        for i, node in enumerate(nodes):
+            if node.dated:
+                path = ("groups", group, i) if group else ("nodes", i)
+                raise top.error(f"the {what} do not change", *path, hint="Drop from and to.")
+    return groups
+
+
 def fewest(nodes: tuple[Node, ...]) -> int:
     """The smallest number of nodes that take part on a day on which any does."""
     edges = {day_start_us(day) for node in nodes for span in node.dates for day in span if day is not None}

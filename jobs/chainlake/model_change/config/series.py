@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from datetime import date
-from typing import Any
+from typing import Any, ClassVar
 
 from chainlake.days import US_PER_DAY
 from chainlake.digests import text_digest
@@ -46,6 +46,9 @@ class SeriesConfig:
     not true does not exist.
     """
 
+    #: The keys of a file that ``response`` and ``features`` come from.
+    COLUMN_KEYS: ClassVar[tuple[str, str]] = ("response", "features")
+
     name: str
     file: str | None
     description: str
@@ -74,6 +77,11 @@ class SeriesConfig:
     def columns(self) -> tuple[str, ...]:
         """The columns of its rounds, sorted: event columns, and those of expressions."""
         return tuple(sorted({f.of for f in (self.response, *self.features) if f.of is not None}))
+
+    @property
+    def bound(self) -> float | None:
+        """What findings are audited against, such as eps; None if only the state knows it."""
+        return None
 
     @property
     def counted_from(self) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from chainlake.model_change.config.features import Feature, parse_series
-from chainlake.model_change.config.nodes import parse_groups
+from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.series import SHARED_KEYS, SeriesConfig, shared_values
 
@@ -22,8 +23,15 @@ class ThresholdConfig(SeriesConfig):
     mean is watched.
     """
 
+    COLUMN_KEYS: ClassVar[tuple[str, str]] = ("value", "weight")
+
     threshold: float
     weighted: bool
+
+    @property
+    def bound(self) -> float | None:
+        """The mean that it watches for."""
+        return self.threshold
 
 
 def checked_threshold(name: str, top: Settings) -> ThresholdConfig:
@@ -35,10 +43,7 @@ def checked_threshold(name: str, top: Settings) -> ThresholdConfig:
     top.only((*SHARED_KEYS, *_KEYS))
     if "nodes" not in top.data:
         raise top.error("'nodes' is missing", "nodes", hint="Give nodes: [key, ...].")
-    groups = parse_groups(top)
-    for i, node in enumerate(groups[""]):
-        if node.dated:
-            raise top.error("the sensors of a threshold monitor do not change", "nodes", i, hint="Drop from and to.")
+    groups = undated(top, parse_groups(top), "sensors of a threshold monitor")
     value = parse_series(top, top.data.get("value"), "value")
     weight = top.text("weight", None)
     return ThresholdConfig(

@@ -1,24 +1,113 @@
-"""The kinds of file in ``dags/config/models/``: linear models, and threshold monitors (``kind: threshold``)."""
+"""The kinds of file in ``dags/config/models/``: what reads each, what runs it, and where its findings go."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+import pyarrow as pa
 
 from chainlake.model_change.config.model import ModelConfig, checked_model
 from chainlake.model_change.config.reading import Settings
+from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.config.threshold import ThresholdConfig, checked_threshold
 from chainlake.model_change.days.daily import GroupMonitor
+from chainlake.model_change.days.knobs import (
+    Knob,
+    above_zero,
+    any_number,
+    at_least,
+    by_kind,
+    flagged,
+    losses,
+    one_of,
+)
 from chainlake.model_change.days.threshold_daily import ThresholdRun
-from chainlake.schemas.models import ALERTS, CHANGES
+from chainlake.model_change.faults.config import FaultsConfig, checked_faults
+from chainlake.model_change.faults.days import FaultsRun
+from chainlake.model_change.learning.config import LearningConfig, checked_learning
+from chainlake.model_change.learning.days import LearningRun
+from chainlake.model_change.zones.config import ZonesConfig, checked_zones
+from chainlake.model_change.zones.days import ZonesRun
+from chainlake.model_change.zones.design import METHODS
+from chainlake.schemas.models import ALERTS, CHANGES, FAULT_SCORES, LEARNERS, ZONE_EVENTS
 from chainlake.schemas.table import Table
 
-Config = ModelConfig | ThresholdConfig
-KINDS = ("model", "threshold")
+Config = SeriesConfig
+
+
+class Run(Protocol):
+    """A group of a definition on its way through its days."""
+
+    @property
+    def eps(self) -> float | None:
+        """The bound in force, None if it is not known yet."""
+
+    @property
+    def near_ties(self) -> int:
+        """Rounds that another machine's last bit could have decided otherwise."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the values showed, one sentence each."""
+
+    def snapshot(self) -> str:
+        """The state after the last day, as canonical JSON."""
+
+    def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+        """One UTC day's rows of the kind's table, and of ``models.metrics``; days come in order, without holes."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of definition.
+
+    Args:
+        config: the type of its checked files.
+        read: the name and the content of a file to such a value.
+        start: such a value, a group and a snapshot (None: the start) to its run.
+        table: where its findings are published.
+        knobs: settings that ``tune`` can try, by name.
+        told: rows of its table to the figures that ``tune`` compares.
+    """
+
+    config: type[SeriesConfig]
+    read: Callable[[str, Settings], SeriesConfig]
+    start: Callable[[Any, str, str | None], Run]
+    table: Table
+    knobs: Mapping[str, Knob] = field(default_factory=dict)
+    told: Callable[[Sequence[Mapping[str, Any]]], dict[str, float]] = by_kind
+
+
+KINDS: dict[str, Kind] = {
+    "model": Kind(ModelConfig, checked_model, GroupMonitor, CHANGES),
+    "threshold": Kind(
+        ThresholdConfig, checked_threshold, ThresholdRun, ALERTS, {"threshold": Knob("threshold", any_number)}
+    ),
+    "safe_zones": Kind(
+        ZonesConfig, checked_zones, ZonesRun, ZONE_EVENTS,
+        {"rounds": Knob("design_rounds", at_least(10)), "every": Knob("design_every", at_least(1)),
+         "method": Knob("design_method", one_of(METHODS))},
+    ),
+    "shared_learning": Kind(
+        LearningConfig, checked_learning, LearningRun, LEARNERS,
+        {"radius": Knob("radius", above_zero), "every": Knob("every", at_least(1)),
+         "learning_rate": Knob("learning_rate", above_zero)},
+        losses,
+    ),
+    "latent_faults": Kind(
+        FaultsConfig, checked_faults, FaultsRun, FAULT_SCORES,
+        {"alpha": Knob("alpha", above_zero), "window": Knob("length", at_least(2))}, flagged,
+    ),
+}  # fmt: skip
+_OF = {kind.config: name for name, kind in KINDS.items()}
 
 
 def load_definition(path: str | Path) -> Config:
-    """The model or threshold monitor in one YAML file; its name is the file's stem.
+    """The definition in one YAML file; its name is the file's stem.
 
     Raises:
         DefinitionError: naming file, line, key and the allowed values.
@@ -27,7 +116,7 @@ def load_definition(path: str | Path) -> Config:
 
 
 def parse_definition(content: dict[str, Any] | str, name: str = "model") -> Config:
-    """A model or threshold monitor from a mapping or a YAML text.
+    """A definition from a mapping or a YAML text.
 
     Raises:
         DefinitionError: as `load_definition`.
@@ -36,17 +125,24 @@ def parse_definition(content: dict[str, Any] | str, name: str = "model") -> Conf
 
 
 def _checked(name: str, top: Settings) -> Config:
-    kind = top.choice("kind", KINDS, "model")
-    return checked_threshold(name, top) if kind == "threshold" else checked_model(name, top)
+    return KINDS[top.choice("kind", tuple(KINDS), "model")].read(name, top)
 
 
-def start(config: Config, group: str, snapshot: str | None = None) -> GroupMonitor | ThresholdRun:
+def kind_name(config: Config) -> str:
+    """What its file says as ``kind``."""
+    return _OF[type(config)]
+
+
+def kind_of(config: Config) -> Kind:
+    """The kind of a definition."""
+    return KINDS[kind_name(config)]
+
+
+def start(config: Config, group: str, snapshot: str | None = None) -> Run:
     """What runs a group of a definition day by day, from a snapshot or from its start."""
-    if isinstance(config, ThresholdConfig):
-        return ThresholdRun(config, group, snapshot)
-    return GroupMonitor(config, group, snapshot)
+    return kind_of(config).start(config, group, snapshot)
 
 
 def result_table(config: Config) -> Table:
     """The table that a definition's findings are published in."""
-    return ALERTS if isinstance(config, ThresholdConfig) else CHANGES
+    return kind_of(config).table

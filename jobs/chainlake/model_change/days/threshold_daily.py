@@ -8,56 +8,42 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from chainlake.days import US_PER_DAY, instant
+from chainlake.days import instant
 from chainlake.model_change.config.threshold import ThresholdConfig
-from chainlake.model_change.detectors.threshold import Collection, ThresholdMonitor
-from chainlake.model_change.rounds.rounds import Chunk, Rounds
-from chainlake.model_change.statistics import state as states
-from chainlake.model_change.statistics.statistics import Array
+from chainlake.model_change.detectors.threshold import ThresholdMonitor
+from chainlake.model_change.rounds.series_run import SeriesRun
 
 
-class ThresholdRun:
+class ThresholdRun(SeriesRun[ThresholdConfig]):
     """Args: the monitor, its group (the empty one), and the snapshot to go on from (None: the monitor's start).
 
     Raises:
         ValueError: if the snapshot has another form; `states.loads` tells beforehand.
     """
 
-    #: A mean is compared, no model fitted: there is no error to bound, and nothing that a last bit decides for long.
-    eps: float | None = None
-    near_ties = 0
-
     def __init__(self, config: ThresholdConfig, group: str, snapshot: str | None = None):
-        self.config, self.k = config, len(config.groups[group])
-        values = states.restored(snapshot)
-        self.rounds = Rounds(config, group, values.get("rounds"))
-        level = 0.0 if config.weighted else config.threshold
-        self.monitor = ThresholdMonitor.start(level, self.k)
-        if values:
-            self.monitor.thresholds, self.monitor.below = values["thresholds"], values["below"]
-
-    @property
-    def warnings(self) -> list[str]:
-        """What the values showed, one sentence each."""
-        return self.rounds.remarks
+        super().__init__(config, group, snapshot)
+        self.monitor = ThresholdMonitor.start(0.0 if config.weighted else config.threshold, self.k)
+        if self.values:
+            self.monitor.thresholds, self.monitor.below = self.values["thresholds"], self.values["below"]
 
     def snapshot(self) -> str:
         """The state after the last day, as JSON."""
         monitor = self.monitor
         # Below, everybody is asked, and the mean's return sets all thresholds anew.
-        kept = np.full(self.k, monitor.level) if monitor.below else monitor.thresholds
-        return states.dumps({"rounds": self.rounds.carried, "thresholds": kept, "below": monitor.below})
+        held = np.full(self.k, monitor.level) if monitor.below else monitor.thresholds
+        return self.kept(thresholds=held, below=monitor.below)
 
     def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
         """Monitor one UTC day; arguments and result as `daily.GroupMonitor.day`, with rows of alerts.threshold."""
-        self.rounds.day = day
         alerts: list[dict[str, Any]] = []
-        found: list[tuple[Chunk, list[Collection], Array, Array]] = []
-        for chunk in self.rounds.chunks(reduced):
+        up = down = 0
+        chunks = self.chunks(day, reduced)
+        for chunk in chunks:
             weight = chunk.x[:, :, 0]
             values = weight * (chunk.y - self.config.threshold) if self.config.weighted else chunk.y
-            collections, up, down = self.monitor.feed(values)
-            found.append((chunk, collections, up, down))
+            collections, sent, asked = self.monitor.feed(values)
+            up, down = up + int(sent.sum()), down + int(asked.sum())
             for c in collections:
                 if c.signal is not None:
                     speed, count = chunk.y[c.at], weight[c.at]
@@ -70,21 +56,4 @@ class ThresholdRun:
                             "n_collected": len(c.collected),
                         }
                     )
-        return alerts, self._metrics(day, found) if found else None
-
-    def _metrics(self, day: date, found: list[tuple[Chunk, list[Collection], Array, Array]]) -> dict[str, Any]:
-        rounds = sum(len(chunk.ts) for chunk, *_ in found)
-        up, down = sum(int(sent.sum()) for _, _, sent, _ in found), sum(int(sent.sum()) for *_, sent in found)
-        return {
-            "model": self.config.name,
-            "group_id": "",
-            "day": day,
-            "rounds": rounds,
-            "rounds_skipped": US_PER_DAY // self.config.round_us - rounds,
-            "reports_up": up,
-            "polls_down": down,
-            "normalized_up": up / (self.k * rounds),
-            "normalized_all": (up + down) / (self.k * rounds),
-            "bytes": 8 * (up + down),
-            "carried_share": float(sum(int(chunk.carried.sum()) for chunk, *_ in found)) / (self.k * rounds),
-        }
+        return alerts, self.metrics(day, chunks, (up, down), bytes=8 * (up + down)) if chunks else None

@@ -14,6 +14,7 @@ from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us
 from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.store.port import DayFile, DayFiles
 from chainlake.schemas.table import TIMESTAMP
+from chainlake.storage.parquet import parquet_dataset
 
 #: Events of files that are read for one piece: some 100 MB if all of them are wanted.
 ROWS_PER_PIECE = 500_000
@@ -114,7 +115,7 @@ def read_events(piece: Piece, wanted: Wanted, stored: pa.Schema) -> pa.Table:
         dictionary_columns={wanted.key} if pa.types.is_string(schema.field(wanted.key).type) else None,
         coerce_int96_timestamp_unit="us",
     )
-    files = ds.dataset(list(piece.paths), format=ds.ParquetFileFormat(read_options=read), schema=schema)
+    files = parquet_dataset(piece.paths, schema, ds.ParquetFileFormat(read_options=read))
     lo, hi = (pa.scalar(tick, TIMESTAMP).cast(schema.field("ts").type) for tick in (piece.lo, piece.hi))
     inside = (pc.field("ts") >= lo) & (pc.field("ts") < hi)
     mine = pc.field(wanted.key).cast(pa.string()).isin(pa.array(wanted.keys, pa.string()))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from chainlake.schemas.table import Table
+from chainlake.storage.door import storage_of
+from chainlake.storage.parquet import parquet_rows, parquet_writer
 
 
 @dataclass(frozen=True)
@@ -18,21 +18,20 @@ class Folder:
     """A folder of Parquet files.
 
     Args:
-        path: on the file system.
+        path: where it lies.
     """
 
     path: str
 
     def write(self, table: Table, rows: pa.Table) -> str:
         """Write rows of a table; every call makes a file of its own, whose name it returns."""
-        root = Path(self.path)
-        root.mkdir(parents=True, exist_ok=True)
+        storage_of(self.path).make_folder(self.path)
         name = f"{table.name}-{uuid.uuid4().hex}.parquet"
-        pq.write_table(rows, root / name, write_page_checksum=True)
+        with parquet_writer(f"{self.path}/{name}", rows.schema, write_page_checksum=True) as file:
+            file.write_table(rows)
         return name
 
     def read(self, schema: pa.Schema, names: Iterable[str]) -> pa.Table:
         """All rows of some of the files, which have the columns of ``schema``."""
-        root = Path(self.path)
-        found = [pq.read_table(root / name, partitioning=None, page_checksum_verification=True) for name in names]
+        found = [parquet_rows(f"{self.path}/{name}", page_checksum_verification=True) for name in names]
         return pa.concat_tables([schema.empty_table(), *(rows.cast(schema) for rows in found)])

@@ -1,4 +1,4 @@
-"""Gate of ``models.changes`` and ``models.metrics``: keys, owned days, counts and the guarantee.
+"""Gates of what models publish: keys, owned days, counts and the guarantee.
 
 Both are small, a row per change and a row per group and day, and are held as Arrow tables.
 """
@@ -31,10 +31,9 @@ _COUNTS = (
 _UNDATED = ("owned_day", "ts", "day")
 
 
-def _bounds(groups: pa.ChunkedArray, eps: float | Mapping[str, float]) -> list[float | None]:
-    """eps of each row's group, ``None`` where it is not known."""
-    names = groups.to_pylist()
-    return [eps.get(name) for name in names] if isinstance(eps, Mapping) else [float(eps)] * len(names)
+def bounds(groups: Sequence[str], eps: float | Mapping[str, float]) -> list[float | None]:
+    """The bound of each of some groups, ``None`` where it is not known."""
+    return [eps.get(name) for name in groups] if isinstance(eps, Mapping) else [float(eps)] * len(groups)
 
 
 def _exceeded_fits(exceeded: bool | None, error: float | None, bound: float | None) -> bool | None:
@@ -88,7 +87,8 @@ def changes_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.T
     """``staged`` rows of models.changes with what the suite tests; as they are if a column is missing."""
     if not set(CHANGES.column_names) <= set(staged.column_names):
         return staged
-    columns = (staged["exceeded"].to_pylist(), staged["error_before"].to_pylist(), _bounds(staged["group_id"], eps))
+    held = bounds(staged["group_id"].to_pylist(), eps)
+    columns = (staged["exceeded"].to_pylist(), staged["error_before"].to_pylist(), held)
     fits = [_exceeded_fits(*row) for row in zip(*columns, strict=True)]
     day = pc.cast(staged["ts"], pa.date32())
     return (
@@ -103,7 +103,7 @@ def metrics_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.T
     if not set(METRICS.column_names) <= set(staged.column_names):
         return staged
     counts = pc.min_element_wise(*(pc.cast(staged[name], pa.float64()) for name in _COUNTS))
-    columns = (staged["max_error"].to_pylist(), _bounds(staged["group_id"], eps))
+    columns = (staged["max_error"].to_pylist(), bounds(staged["group_id"].to_pylist(), eps))
     holds = [_guarantee_holds(*row) for row in zip(*columns, strict=True)]
     return (
         staged.append_column("owned_day", day_text(staged["day"]))
@@ -116,46 +116,38 @@ CHANGES_GATE = Gate("models_changes", CHANGES, changes_measures, ("owned_day", "
 METRICS_GATE = Gate("models_metrics", METRICS, metrics_measures, ("owned_day", "least_count", "guarantee_holds"))
 
 
-def audit_models(
-    audit: Audit,
-    model: str,
-    changes: pa.Table,
-    metrics: pa.Table,
-    days: Iterable[date],
-    eps: float | Mapping[str, float],
-) -> Verdict:
-    """Which days of a model's staged output may be published: those that pass both suites.
-
-    State carries from day to day, so whoever publishes must stop at the first day that failed.
-
-    Args:
-        audit: the application's audit.
-        model: name of the model; every row must be its.
-        changes: staged rows of ``models.changes``.
-        metrics: staged rows of ``models.metrics``.
-        days: the UTC days that the run owns.
-        eps: bound on the error after resolution, in the unit of ``max_error``; one number, or one per group.
-    """
-    owned = sorted(days)
-    found = audit_table(audit, CHANGES_GATE, changes_measures(changes, eps), model, owned)
-    return found & audit_table(audit, METRICS_GATE, metrics_measures(metrics, eps), model, owned)
-
-
 @dataclass(frozen=True)
 class Gated:
-    """What a model or threshold monitor staged.
+    """What a model or monitor staged.
 
     Args:
         name: the model; every row must be its.
-        found: rows of ``models.changes``, or of ``alerts.threshold``.
+        found: rows of its kind's table.
         metrics: rows of ``models.metrics``.
-        bound: eps, one or per group; of a threshold monitor its threshold.
+        bound: what they are held against, such as eps; one number, or one per group.
     """
 
     name: str
     found: pa.Table
     metrics: pa.Table
     bound: Any
+
+
+def audit_models(audit: Audit, gate: Gate, staged: Gated, days: Iterable[date]) -> Verdict:
+    """Which days of a model's staged output may be published: those that pass both suites.
+
+    State carries from day to day, so whoever publishes must stop at the first day that failed.
+
+    Args:
+        audit: the application's audit.
+        gate: of the table of the model's kind.
+        staged: what it staged.
+        days: the UTC days that the run owns.
+    """
+    owned = sorted(days)
+    found = audit_table(audit, gate, gate.measures(staged.found, staged.bound), staged.name, owned)
+    measured = metrics_measures(staged.metrics, staged.bound)
+    return found & audit_table(audit, METRICS_GATE, measured, staged.name, owned)
 
 
 def audit_together(audit: Audit, gate: Gate, staged: Sequence[Gated], days: Iterable[date]) -> bool:

@@ -1,6 +1,7 @@
 """Gate of ``ranked.<pattern>``: keys, owned days, ranks, scores, and that no better match is left out.
 
-What is looked at is the rows alone and the matches that they are made of, by SQL, and not as they were merged.
+What is looked at is the rows alone and the matches that they are made of, by SQL, and not as they were merged. Criteria
+are computed anew from the bound events that the matches carry.
 """
 
 from __future__ import annotations
@@ -14,18 +15,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.matches.best import rule_of
+from chainlake.cep.matches.criteria import criteria_of
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import Rule
 from chainlake.cep.ranking.score import scores
 from chainlake.lake.sql.duck import connected
+from chainlake.lake.sql.scan import quoted
 from chainlake.quality.audit import Audit
 from chainlake.quality.gates.models import Gate, audit_table, day_text
 from chainlake.quality.verdict import Verdict
 from chainlake.schemas.ranked import ranked_table
 from chainlake.schemas.table import Table
 
-_ADDED = ("owned_day", "rank_gap", "rank_fits", "score_falls", "score_fits", "match_fits", "in_period", "whole_list")
+#: What SQL measures of each row.
+_BY_SQL = (
+    "rank_gap", "rank_fits", "score_falls", "match_fits", "events_fit", "in_period", "apart", "whole_list",
+)  # fmt: skip
+_ADDED = ("owned_day", "score_fits", *_BY_SQL)
+#: Numbers that are sums of others may differ by this share, since their order may.
+_ROUNDING = 1e-9
 
 
 def audit_rankings(
@@ -43,15 +52,16 @@ def audit_rankings(
     rule, table = rule_of(pattern), ranked_table(pattern.name, pattern.source or "")
     with connected(audit.home, len(os.sched_getaffinity(0))) as con:
         con.register("staged", staged)
-        con.register("matches", matches)
+        con.register("bound", _with_events(pattern, staged, matches))
         con.register("entered", _entered(rule, matches))
+        con.execute(f"CREATE TEMP TABLE matches AS {_matches(pattern, rule)}")
         con.execute(f"CREATE TEMP TABLE made AS {_made(rule)}")
         owned = ", ".join(f"'{day}'" for day in days)
         con.execute(f"CREATE TEMP TABLE lists AS {_lists(rule, owned)}")
         measured = con.sql(_measured(rule)).to_arrow_table()
         lacking = con.sql(_LACKING).to_arrow_table()
     rows = staged
-    for name in ("rank_gap", "rank_fits", "score_falls", "match_fits", "in_period", "whole_list"):
+    for name in _BY_SQL:
         rows = rows.append_column(name, measured[name])
     rows = rows.append_column("score_fits", pa.array(_score_fits(rule, staged), pa.bool_()))
     rows = rows.append_column("owned_day", day_text(pc.cast(staged["scope_start"], pa.date32(), safe=False)))
@@ -85,56 +95,111 @@ def _keys(rule: Rule, numbers: Sequence[str]) -> str:
     return f"[{', '.join(_key(rule, number) for number in numbers)}]"
 
 
+def _with_events(pattern: Pattern, staged: pa.Table, matches: pa.Table) -> pa.Table:
+    """The matches, and whether their bound events give their criteria; null where no staged row is about a match."""
+    fits = np.zeros(len(matches), bool)
+    asked = np.asarray(pc.is_in(matches["match_id"], value_set=staged["match_id"].combine_chunks()))
+    places = np.flatnonzero(asked)
+    some = matches.take(pa.array(places, pa.int64()))
+    for found in criteria_of(pattern, some):
+        given = [some[f"criterion_{n + 1}"].to_numpy() for n in range(found.criteria.shape[1])]
+        given = np.stack(given, axis=1).astype(np.float64)[found.rows]
+        same = np.isclose(found.criteria, given, rtol=_ROUNDING, atol=0.0, equal_nan=True) | ~found.known
+        fits[places[found.rows]] |= same.all(axis=1)
+    return matches.append_column("events_fit", pa.array(fits, mask=~asked))
+
+
+def _matches(pattern: Pattern, rule: Rule) -> str:
+    """SQL of the matches, numbered, with what they are compared by and the events that they bind, name by name."""
+    ids, order = [], []
+    for name in pattern.names:
+        column = quoted(name.name)
+        events = column if name.kleene else f"CASE WHEN {column} IS NULL THEN [] ELSE [{column}] END"
+        ids.append(f"list_transform(coalesce({events}, []), lambda e: '{name.name} ' || e.event_id)")
+        place = "{'ts': e.ts, 'seq': coalesce(e.seq, 0), 'id': e.event_id}"
+        places = f"list_sort(list_transform(coalesce({events}, []), lambda e: {place}))"
+        # A set that is part of a longer one comes first, and no event last.
+        order.append(f"CASE WHEN len({places}) = 0 THEN NULL ELSE {places} END NULLS LAST")
+    numbers = [f"score_{n + 1}" for n in range(rule.scores[0].width)]
+    criteria = ", ".join(f"criterion_{n + 1}" for n in range(rule.criteria))
+    return (
+        "SELECT row_number() OVER () - 1 AS match, match_id, epoch_us(decision_ts) AS decided, "
+        "epoch_us(start_ts) AS start, epoch_us(end_ts) AS last, per, distinct_on, "
+        f"[{', '.join(numbers)}] AS scores, [{criteria}] AS criteria, {_keys(rule, numbers)} AS key, "
+        f"row_number() OVER (ORDER BY {', '.join(order)}) AS turn, flatten([{', '.join(ids)}]) AS events, events_fit "
+        "FROM bound"
+    )
+
+
 def _made(rule: Rule) -> str:
-    """SQL of the staged rows, numbered, with what they are compared by."""
+    """SQL of the staged rows, numbered, with what they are compared by and what the matches say of them."""
     numbers = [f"scores[{n + 1}]" for n in range(rule.scores[0].width)]
     return (
-        "SELECT row_number() OVER () AS row, epoch_us(scope_start) AS begins, epoch_us(scope_end) AS ends, per, rank, "
+        "SELECT s.*, m.match, m.turn, m.distinct_on, m.events_fit, coalesce(m.per = s.per AND m.scores = s.scores "
+        "AND m.criteria IS NOT DISTINCT FROM s.criteria AND m.start = s.start AND m.last = s.last "
+        "AND m.events = s.events, false) AS match_fits FROM "
+        "(SELECT row_number() OVER () AS row, epoch_us(scope_start) AS begins, epoch_us(scope_end) AS ends, per, rank, "
         "match_id, epoch_us(decision_ts) AS decided, epoch_us(start_ts) AS start, epoch_us(end_ts) AS last, "
-        f"scores, criteria, {_keys(rule, numbers)} AS key FROM staged"
+        f"scores, criteria, list_transform(events, lambda e: e.name || ' ' || e.event_id) AS events, "
+        f"{_keys(rule, numbers)} AS key FROM staged) AS s "
+        "LEFT JOIN matches AS m ON m.match_id = s.match_id AND m.decided = s.decided"
     )
 
 
 def _lists(rule: Rule, owned: str) -> str:
-    """SQL of the lists that begin on some days and lack a match: too few are kept, or a better one is left out."""
-    width = rule.scores[0].width
-    least = "" if rule.least is None else f" AND NOT score_1 < {rule.least!r}"
-    columns = _keys(rule, [f"score_{n + 1}" for n in range(width)])
+    """SQL of the lists that begin on some days and lack a match: nothing that is kept there excludes it.
+
+    A match is left out where enough kept ones come before it (under ``WITH TIES``: have better scores), or where kept
+    ones that come before it have the same values of ``DISTINCT ON``, or one of its events.
+    """
+    least = "" if rule.least is None else f" AND NOT scores[1] < {rule.least!r}"
     every = (
-        f"SELECT e.begins, m.per, m.match_id, epoch_us(m.decision_ts) AS decided, {columns} AS key "
-        "FROM (SELECT *, row_number() OVER () - 1 AS match FROM matches) AS m JOIN entered AS e USING (match) "
-        f"WHERE score_1 IS NOT NULL{least} AND CAST(make_timestamp(e.begins) AS DATE) IN ({owned})"
+        "SELECT e.begins, m.* FROM matches AS m JOIN entered AS e USING (match) "
+        f"WHERE scores[1] IS NOT NULL{least} AND CAST(make_timestamp(e.begins) AS DATE) IN ({owned})"
     )
-    kept = "SELECT begins, per, count(*) AS kept, min(key) AS worst FROM made GROUP BY begins, per"
-    beaten = "" if rule.distinct or rule.non_overlapping else (
-        f"OR coalesce(kept, 0) < least({rule.count}, count(*)) OR count(*) FILTER (WHERE key > worst) > "
-        "(SELECT count(*) FROM made d WHERE d.begins = c.begins AND d.per = c.per AND d.key > k.worst)"
-    )  # fmt: skip
+    before = "(d.key > c.key OR d.key = c.key AND d.turn < c.turn)"
+    excluded = [f"count(*) FILTER (WHERE {'d.key > c.key' if rule.with_ties else before}) >= {rule.count}"]
+    if rule.distinct:
+        excluded.append(f"count(*) FILTER (WHERE {before} AND d.distinct_on = c.distinct_on) >= {rule.most}")
+    if rule.non_overlapping:
+        excluded.append(f"coalesce(bool_or({before} AND list_has_any(d.ids, c.ids)), false)")
+    ids = "list_transform(events, lambda e: substr(e, instr(e, ' ') + 1)) AS ids"
     return (
-        f"SELECT c.begins, c.per FROM ({every}) AS c LEFT JOIN ({kept}) AS k ON k.begins = c.begins AND k.per = c.per "
-        f"GROUP BY c.begins, c.per, kept, worst HAVING coalesce(kept, 0) = 0 {beaten}"
+        f"SELECT DISTINCT begins, per FROM (SELECT c.begins, c.per, c.match FROM (SELECT *, {ids} FROM ({every})) AS c "
+        f"ANTI JOIN made AS k ON k.begins = c.begins AND k.per = c.per AND k.match = c.match "
+        f"LEFT JOIN (SELECT *, {ids} FROM made) AS d ON d.begins = c.begins AND d.per = c.per "
+        f"GROUP BY c.begins, c.per, c.match HAVING NOT ({' OR '.join(excluded)}))"
     )
 
 
 def _measured(rule: Rule) -> str:
     """SQL of what the suite tests, row by row."""
-    width, criteria = rule.scores[0].width, rule.criteria
-    numbers = ", ".join(f"m.score_{n + 1}" for n in range(width))
-    raw = ", ".join(f"m.criterion_{n + 1}" for n in range(criteria))
     of_list = "PARTITION BY begins, per ORDER BY rank"
     kth = f"max(CASE WHEN rank = {rule.count} THEN key END) OVER (PARTITION BY begins, per) AS kth"
     ties = " OR d.key = d.kth" if rule.with_ties else ""
     at = "d.start" if rule.period.by_first else "d.last"
     inside = {"all": "d.ends IS NULL", "hop": "d.start >= d.begins AND d.last < d.ends"}
+    apart = ["true"]
+    if rule.distinct:
+        apart.append(f"coalesce(d.alike <= {rule.most}, true)")
+    if rule.non_overlapping:
+        apart.append("d.taken = 0")
+    ids = "list_transform(events, lambda e: substr(e, instr(e, ' ') + 1))"
+    taken = (
+        "(SELECT count(*) FROM made o WHERE o.begins = made.begins AND o.per = made.per AND o.rank < made.rank "
+        f"AND list_has_any({ids.replace('events', 'o.events', 1)}, {ids.replace('events', 'made.events', 1)})) AS taken"
+    )
     return (
         "SELECT d.rank - d.place AS rank_gap, "
-        f"(d.rank <= {rule.count}{ties}) AS rank_fits, coalesce(d.key <= d.before, true) AS score_falls, "
-        f"coalesce(m.per = d.per AND [{numbers}] = d.scores AND [{raw}] IS NOT DISTINCT FROM d.criteria "
-        "AND epoch_us(m.start_ts) = d.start AND epoch_us(m.end_ts) = d.last, false) AS match_fits, "
+        f"(d.rank <= {rule.count}{ties}) AS rank_fits, "
+        "coalesce(d.key < d.before OR d.key = d.before AND d.turn > d.earlier, d.place = 1) AS score_falls, "
+        "d.match_fits, coalesce(d.events_fit, false) AS events_fit, "
         f"coalesce({inside.get(rule.period.kind, f'{at} >= d.begins AND {at} < d.ends')}, false) AS in_period, "
-        "l.begins IS NULL AS whole_list FROM (SELECT *, "
-        f"row_number() OVER ({of_list}) AS place, lag(key) OVER ({of_list}) AS before, {kth} FROM made) AS d "
-        "LEFT JOIN matches AS m ON m.match_id = d.match_id AND epoch_us(m.decision_ts) = d.decided "
+        f"({' AND '.join(apart)}) AS apart, "
+        f"l.begins IS NULL AS whole_list FROM (SELECT *, row_number() OVER ({of_list}) AS place, "
+        "row_number() OVER (PARTITION BY begins, per, distinct_on ORDER BY rank) AS alike, "
+        f"{taken if rule.non_overlapping else '0 AS taken'}, "
+        f"lag(key) OVER ({of_list}) AS before, lag(turn) OVER ({of_list}) AS earlier, {kth} FROM made) AS d "
         "LEFT JOIN lists AS l ON l.begins = d.begins AND l.per = d.per ORDER BY d.row"
     )
 
@@ -159,8 +224,8 @@ def _as_rows(lacking: pa.Table, schema: pa.Schema, rule: Rule) -> pa.Table:
     rows = [
         {
             "scope_kind": rule.period.kind, "per": row["per"], "rank": 1, "match_id": "none", "rank_gap": 0,
-            "rank_fits": True, "score_falls": True, "score_fits": True, "match_fits": True, "in_period": True,
-            "whole_list": False,
+            "rank_fits": True, "score_falls": True, "score_fits": True, "match_fits": True, "events_fit": True,
+            "in_period": True, "apart": True, "whole_list": False,
         }
         for row in lacking.to_pylist()
     ]  # fmt: skip

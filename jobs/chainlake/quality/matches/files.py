@@ -13,6 +13,8 @@ from chainlake.lake.sql.matches import bound_select, consumed_select, ordered_se
 from chainlake.lake.sql.scan import parquet_path, quoted
 from chainlake.quality.matches.measures import all_ids, column_of, measures
 from chainlake.quality.matches.rules import MatchRules
+from chainlake.storage.door import storage_of
+from chainlake.storage.parquet import parquet_dataset
 
 if TYPE_CHECKING:
     import duckdb
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 #: Tables of a connection: keys that several matches have, ids that no event has; and of patterns that use events up,
 #: the ids of those that were used up before, the order of the matches, and those that bind what was used up.
 _COPIED, _UNKNOWN, _BEFORE, _ORDER, _USED_UP = "copied", "unknown", "used_before", "published_order", "used_up"
+#: Names under which files are registered that DuckDB does not read itself; and the events where there are none.
+_MATCHES, _EVENTS, _NO_EVENT = "staged_matches", "read_events", "SELECT '' AS event_id WHERE false"
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,8 @@ class MatchFiles:
 
     def read_by(self, con: duckdb.DuckDBPyConnection, rules: MatchRules) -> Matches:
         """The rows of the files, as ``con`` reads them."""
-        events = f"SELECT event_id FROM {_read(self.events)}" if self.events else "SELECT '' AS event_id WHERE false"
-        rows = f"SELECT * FROM {_read(self.matches)}" if self.matches else _nothing(rules)
+        events = f"SELECT event_id FROM {_read(con, _EVENTS, self.events)}" if self.events else _NO_EVENT
+        rows = f"SELECT * FROM {_read(con, _MATCHES, self.matches)}" if self.matches else _nothing(rules)
         if self.consumed is not None:
             con.register(_BEFORE, pa.table({"event_id": self.consumed}))
         return Matches(con, rules, rows, events, None if self.consumed is None else f"SELECT event_id FROM {_BEFORE}")
@@ -179,7 +183,11 @@ def _same(other: str) -> str:
     return " AND ".join(f"m.{key} IS NOT DISTINCT FROM {other}.{key}" for key in ("match_id", "decision_ts"))
 
 
-def _read(paths: Sequence[str]) -> str:
+def _read(con: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str]) -> str:
+    """What a query selects from to have the rows of files: DuckDB reads those on a disk, Arrow those in a store."""
+    if not storage_of(paths[0]).on_disk:
+        con.register(name, parquet_dataset(paths))
+        return name
     return f"read_parquet([{', '.join(map(parquet_path, paths))}], hive_partitioning = false)"
 
 

@@ -6,8 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from chainlake.cep.language.source_text import NOWHERE, At
+
+if TYPE_CHECKING:
+    from chainlake.cep.language.functions import Function
 
 #: Where a node stands; it does not count when nodes are compared.
 AT = field(default=NOWHERE, compare=False, repr=False)
@@ -42,6 +46,11 @@ class Node(Placed):
     def names(self) -> frozenset[str]:
         """All names mentioned."""
         return self.plain | self.aggregated
+
+    @cached_property
+    def heavy(self) -> tuple[Call, ...]:
+        """The calls in it of functions that are called with many pairs at a time."""
+        return tuple(part for part in self.walk() if isinstance(part, Call) and part.own is not None)
 
     @cached_property
     def written(self) -> str:
@@ -161,11 +170,18 @@ class ListAggregate(Node):
 
 @dataclass(frozen=True)
 class Call(Node):
-    """A function of the registry applied to values."""
+    """A function applied to values.
+
+    Args:
+        function: its name in small letters.
+        args: the values.
+        own: what it is, if the pattern declares it, or if it is called with many pairs at a time.
+    """
 
     function: str
     args: tuple[Node, ...]
     at: At = AT
+    own: Function | None = field(default=None, compare=False, repr=False)
 
     def parts(self) -> tuple[Node, ...]:
         return self.args

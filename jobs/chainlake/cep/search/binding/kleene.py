@@ -265,9 +265,7 @@ def _subsets(
         flat = usable.positions[np.repeat(first, np.diff(offsets)) + sets.members]
         at = usable.rows[first]
         view = View(data, len(rows), {}, {step.name: (of, offsets, flat)}, base, at)
-        good = np.ones(len(rows), bool)
-        for clause in step.clauses:
-            good &= view.holds(clause, kleene)
+        good = view.all_hold(step.clauses, kleene)
         found = bindings.at(at)
         found.groups[step.name] = (offsets, flat)
         found.start = np.minimum(found.start, found.earliest(step.name, candidates))

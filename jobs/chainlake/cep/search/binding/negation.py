@@ -85,10 +85,8 @@ def _free(
             apart = bindings.apart(scope, candidates, of, some, positions)
             if apart is not None:
                 some, positions = some[apart], positions[apart]
-            hits = np.ones(len(some), bool)
             view = View(data, len(some), {forbidden.name: (of, positions)}, {}, base, some)
-            for clause in forbidden.clauses:
-                hits = hits & view.holds(clause, kleene)
+            hits = view.all_hold(forbidden.clauses, kleene)
             count(_tested(some, hits, rejected))
             rejected[some[hits]] = True
         lo[live] += counts

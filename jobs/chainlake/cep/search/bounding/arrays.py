@@ -58,6 +58,11 @@ class Columns:
             self._extremes[key] = Extremes(self.values(name, node), upper, longest)
         return self._extremes[key]
 
+    def lacking(self, criteria: Sequence[ast.Node]) -> frozenset[str]:
+        """The names with events that give no number for some part of these criteria."""
+        parts = [(next(iter(leaf.names)), leaf) for one in criteria for leaf in leaves(one) if leaf.names]
+        return frozenset(name for name, leaf in parts if np.isnan(self.values(name, leaf)).any())
+
     def unit(self, node: ast.Node) -> float:
         """What a criterion's value is divided by: durations are ranked in seconds."""
         return _SECOND if self.strict and self._kind(node) == "duration" else 1.0

@@ -25,7 +25,7 @@ def watched(pattern: Pattern, scans: Sequence[Scan], watch: Watch) -> tuple[Watc
     Returns:
         the branches, or why there are no bounds of these events.
     """
-    every = [bounds_of(pattern, number) for number in range(len(scans))]
+    every = [bounds_of(pattern, number, watch.daily) for number in range(len(scans))]
     seen = Values()
     per = [_per(pattern, number, scan, seen) for number, scan in enumerate(scans)]
     found = tuple(Watched(watch, bounds, codes) for bounds, codes in zip(every, per, strict=True))
@@ -35,6 +35,9 @@ def watched(pattern: Pattern, scans: Sequence[Scan], watch: Watch) -> tuple[Watc
         if why is not None:
             return why
     why = watch.begin(scans[0].data, seen.texts)
+    watch.counts.lacking = frozenset().union(
+        *(one.columns(scan).lacking(one.bounds.nodes) for one, scan in zip(found, scans, strict=True))
+    )
     return found if why is None else why
 
 

@@ -9,6 +9,9 @@ import numpy as np
 from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import Period
 
+#: A window that is longer than this reaches all events.
+_FAR = 1 << 60
+
 
 @dataclass(frozen=True)
 class Stretch:
@@ -23,6 +26,17 @@ class Stretch:
     high: np.ndarray
 
 
+@dataclass(frozen=True)
+class Daily:
+    """That only matches which are decided on one UTC day compete: each period is one for each day of the decision.
+
+    Args:
+        wait: ticks from the first event to the decision; None if a match is decided with its last event.
+    """
+
+    wait: int | None
+
+
 class Periods:
     """The periods of some events, numbered in the order of time.
 
@@ -30,31 +44,59 @@ class Periods:
         period: what kind of.
         window: ticks that the events of a match are apart at most.
         ts: the times of all events, in any order.
+        daily: whether and how matches compete by the day of the decision.
 
     Raises:
         InputError: a time of which there is no calendar date.
     """
 
-    def __init__(self, period: Period, window: int, ts: np.ndarray) -> None:
-        self._period, self._window = period, window
-        self.starts = np.zeros(1, np.int64)
+    def __init__(self, period: Period, window: int, ts: np.ndarray, daily: Daily | None = None) -> None:
+        self._period, self._window, self._daily = period, min(window, _FAR), daily
+        self.starts, ends = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._first, self._many = 0, 1
         if period.kind == "hop" and len(ts):
             self._first = int(self._windows(np.array([ts.min()]))[0][0])
             last = int(self._windows(np.array([ts.max()]))[1][0])
             self._many = last - self._first + 1
         elif period.kind != "all":
-            self.starts = np.unique(periods(period, ts, ts)[1])
+            _, starts, stops = periods(period, ts, ts)
+            self.starts, first = np.unique(starts, return_index=True)
+            ends = stops[first]
+            self._many = max(len(self.starts), 1)
+        self._begin, self._days = np.arange(self._many + 1), np.zeros(self._many, np.int64)
+        if daily is not None and len(ts):
+            self._divide(daily, ts, ends)
 
     def __len__(self) -> int:
-        return self._many if self._period.kind == "hop" else max(len(self.starts), 1)
+        return int(self._begin[-1])
 
-    def numbers(self, starts: np.ndarray) -> np.ndarray:
-        """The numbers of periods that matches are in, by their begins."""
+    def _divide(self, daily: Daily, ts: np.ndarray, ends: np.ndarray) -> None:
+        """Number each day on which matches of each period can be decided."""
+        period, earliest, latest = self._period, int(ts.min()), int(ts.max())
+        wait, late = min(daily.wait or 0, _FAR), 0
+        if daily.wait is not None:
+            late = wait
+        elif period.by_first:
+            late = self._window
+        starts = self.starts
+        if period.kind == "hop":
+            starts = period.offset + (np.arange(self._many) + self._first) * period.step
+            ends = starts + period.size
+        elif period.kind == "all":
+            starts, ends = np.array([earliest]), np.array([latest + 1])
+        day = period.day
+        begin = np.maximum(starts, earliest) // day
+        end = np.minimum(np.minimum(ends - 1, latest) + late, latest + wait) // day
+        self._days = begin
+        self._begin = np.concatenate([[0], np.cumsum(np.maximum(end - begin, 0) + 1)])
+
+    def numbers(self, starts: np.ndarray, days: np.ndarray) -> np.ndarray:
+        """The numbers of periods that matches are in, by their begins and the days of their decisions."""
         if self._period.kind == "hop":
-            found: np.ndarray = (starts - self._period.offset) // self._period.step - self._first
-            return found
-        return np.searchsorted(self.starts, starts)
+            at = (starts - self._period.offset) // self._period.step - self._first
+        else:
+            at = np.searchsorted(self.starts, starts)
+        return self._numbered(at, days)
 
     def of(self, ts: np.ndarray) -> Stretch:
         """The periods that matches with an event can be in.
@@ -62,16 +104,39 @@ class Periods:
         Args:
             ts: the times of the events.
         """
+        low, high = self._of(ts)
+        if self._daily is None:
+            return Stretch(low, high)
+        # Decided with the last event, or so long after the first one.
+        reach = self._window if self._daily.wait is None else min(self._daily.wait, _FAR)
+        day, inside = self._period.day, low <= high
+        first, last = np.where(inside, low, 0), np.where(inside, high, 0)
+        # Between two windows no list is possible.
+        return Stretch(
+            np.where(inside, self._numbered(first, ts // day), len(self)),
+            np.where(inside, self._numbered(last, (ts + reach) // day), -1),
+        )
+
+    def _numbered(self, at: np.ndarray, days: np.ndarray) -> np.ndarray:
+        """The number of each period and day; of a day before or after all of the period, that of the first or last."""
+        if self._daily is None:
+            return at
+        begin, end = self._begin[at], self._begin[at + 1]
+        found: np.ndarray = np.clip(begin + days - self._days[at], begin, end - 1)
+        return found
+
+    def _of(self, ts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The periods alone."""
         if self._period.kind == "all":
             nothing = np.zeros(len(ts), np.int64)
-            return Stretch(nothing, nothing)
+            return nothing, nothing
         if self._period.kind == "hop":
             low, high = self._windows(ts)
-            return Stretch(low - self._first, high - self._first)
-        mine, reach = self._at(ts), min(self._window, 1 << 60)
+            return low - self._first, high - self._first
+        mine = self._at(ts)
         if self._period.by_first:
-            return Stretch(np.maximum(self._at(ts - reach), 0), mine)
-        return Stretch(mine, self._at(ts + reach))
+            return np.maximum(self._at(ts - self._window), 0), mine
+        return mine, self._at(ts + self._window)
 
     def _at(self, ts: np.ndarray) -> np.ndarray:
         """The last period that begins no later."""

@@ -25,6 +25,8 @@ MOST_PRODUCTS = 4
 def unbounded(node: ast.Node) -> str | None:
     """What in a value of several events has no bound, in words; None if it has one."""
     products = 0
+    if node.heavy:
+        return f"{node.heavy[0].function} is called for whole matches alone"
     for part in _joins(node):
         match part:
             case ast.Negative() | ast.Arithmetic():

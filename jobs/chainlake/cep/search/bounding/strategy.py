@@ -19,6 +19,7 @@ from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.partition import linked_by, same_in_match
 from chainlake.cep.plan.pause import neighbours
 from chainlake.cep.ranking.rule import Rule
+from chainlake.cep.search.bounding.lists import Daily
 from chainlake.cep.search.bounding.score import unbounded
 from chainlake.cep.search.bounding.terms import terms_of
 from chainlake.cep.search.bounding.watch import Bounds
@@ -67,14 +68,28 @@ def said(why_not: Mapping[str, str]) -> str:
     return "; ".join(f"no {name}: {why}" for name, why in sorted(why_not.items()))
 
 
-def bounds_of(pattern: Pattern, number: int) -> Bounds:
-    """What the bounds of a branch look at."""
+def daily_of(pattern: Pattern) -> Daily:
+    """How the matches of a pattern compete by the day of the decision."""
+    return Daily(None if pattern.decision == "end" else pattern.window_us)
+
+
+def bounds_of(pattern: Pattern, number: int, daily: Daily | None = None) -> Bounds:
+    """What the bounds of a branch look at.
+
+    Args:
+        pattern: with a ranking.
+        number: of the branch.
+        daily: whether and how matches compete by the day of the decision.
+    """
     ranking = pattern.extras.ranking
     assert ranking is not None, "only ranked patterns get here"
     rule, branch = ranking.rule, pattern.branches[number]
     period = rule.period.kind
     if period not in ("all", "hop"):
         period = "first" if rule.period.by_first else "last"
+    if daily is not None:
+        # One event says both the period and the day, or none does.
+        period = "last" if daily.wait is None and period in ("all", "last") else "hop"
     pairs = neighbours(branch)
     ends = (
         (pairs[0][0], pairs[-1][1]) if pairs else (branch.positive[0],) * 2 if len(branch.positive) == 1 else ("", "")

@@ -12,7 +12,7 @@ from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.language import ast
 from chainlake.cep.ranking.rule import Rule, Score
 from chainlake.cep.search.bounding.arrays import Columns
-from chainlake.cep.search.bounding.lists import Periods
+from chainlake.cep.search.bounding.lists import Daily, Periods
 from chainlake.cep.search.statistics import BestSearch
 from chainlake.errors import InputError
 
@@ -35,7 +35,8 @@ class Bounds:
     Args:
         score: how criteria become a score.
         nodes: the criteria of the branch.
-        period: ``all``, ``last`` or ``first`` for periods by the last or the first event, or ``hop``.
+        period: ``all``, ``last`` or ``first`` for periods that the last or the first event alone says, or ``hop`` where
+            no single event does, or a match is in several.
         end: the name whose event says which period it is, or empty if only a whole match does.
         per: the names of which each says the values of ``FOR EACH``; None if there are none.
         strict: whether times are in µs.
@@ -57,12 +58,14 @@ class Watch:
         rule: the ranking.
         window: ticks that the events of a match are apart at most.
         counts: what the bounds did.
+        daily: whether and how matches compete by the day of the decision.
         on: whether bounds are looked at; they are switched off where they do not pay.
     """
 
     rule: Rule
     window: int
     counts: BestSearch
+    daily: Daily | None = None
     on: bool = True
     theta: np.ndarray = field(default_factory=lambda: np.zeros(0))
     per: dict[str, int] = field(default_factory=dict)
@@ -80,7 +83,7 @@ class Watch:
             why there are no thresholds of these events, or None.
         """
         try:
-            self.periods = Periods(self.rule.period, self.window, data.real(data.ts))
+            self.periods = Periods(self.rule.period, self.window, data.real(data.ts), self.daily)
         except InputError:
             return "an event has no calendar date"
         self.per = {text: number for number, text in enumerate(dict.fromkeys(per or ["[]"]))}
@@ -108,9 +111,9 @@ class Watch:
         """
         known = len(self._where)
         if len(lists.starts) > known:
-            starts = np.array(lists.starts[known:], np.int64)
+            starts, days = (np.array(one[known:], np.int64) for one in (lists.starts, lists.days))
             codes = np.array([self.per[lists.text(number)] for number in range(known, len(lists.starts))], np.int64)
-            where = self.periods.numbers(starts) * len(self.per) + codes
+            where = self.periods.numbers(starts, days) * len(self.per) + codes
             self._where = np.concatenate([self._where, where])
         full = np.flatnonzero(np.isfinite(worst))
         score = -worst[full]
@@ -135,11 +138,12 @@ class Lists:
     Args:
         starts: the begins of their periods.
         per: the numbers of their values of ``FOR EACH``.
-        texts: these values.
+        days: of the decisions.
+        texts: the values of ``FOR EACH``.
     """
 
-    def __init__(self, starts: Sequence[int], per: Sequence[int], texts: Sequence[str]) -> None:
-        self.starts, self._per, self._texts = starts, per, texts
+    def __init__(self, starts: Sequence[int], per: Sequence[int], days: Sequence[int], texts: Sequence[str]) -> None:
+        self.starts, self.days, self._per, self._texts = starts, days, per, texts
 
     def text(self, number: int) -> str:
         """The values of a list as a JSON array."""

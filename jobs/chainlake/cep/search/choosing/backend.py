@@ -66,6 +66,10 @@ def decide(wanted: str, compiled: Compiled, estimate: Estimate) -> Decision:
     """
     if wanted == "numpy":
         return Decision("numpy", "as asked for")
+    called = compiled.plan.branch.called
+    if called:
+        why = f"{' and '.join(called)} {'is' if len(called) == 1 else 'are'} called between the steps, with many pairs"
+        return Decision("numpy", f"{why} at a time")
     start = READ if machine.loaded() else IMPORT + READ
     if wanted == "auto" and estimate.by_numpy <= start + estimate.by_machine:
         return Decision("numpy", f"{_about(estimate)} are done before machine code is ready")

@@ -37,7 +37,7 @@ def numpy_seconds(model: Model, order: Sequence[str]) -> float:
         bound = frozenset(singles[:number])
         visits = _visits(model, bound)
         found += visits * NUMPY_VISIT + model.step(bound, name) * NUMPY_TEST
-        found += _visits(model, bound | {name}) * NUMPY_FOUND
+        found += _visits(model, bound | {name}) * NUMPY_FOUND + model.calls(bound, name)
     return found
 
 
@@ -86,7 +86,10 @@ def best_order(model: Model, backend: str, first: str | None = None) -> tuple[st
 
     def seconds(order: tuple[str, ...]) -> float:
         by_numpy = numpy_seconds(model, order) if backend != "compiled" else inf
-        compiled = compiled_seconds(model, order) if backend != "numpy" else inf
+        machine = backend != "numpy" and not model.branch.called
+        if not machine and backend == "compiled":
+            by_numpy = numpy_seconds(model, order)
+        compiled = compiled_seconds(model, order) if machine else inf
         return min(by_numpy, compiled + (READY if backend == "auto" else 0.0))
 
     return min((order for order in _orders(model) if first is None or order[0] == first), key=seconds)

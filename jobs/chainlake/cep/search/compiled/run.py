@@ -219,9 +219,8 @@ class Compiled:
 
     def _make_room(self, given: Arguments, output: Output, room: int, flat: int) -> None:
         """New arrays for the output of a call."""
-        start, end = np.empty((2, room), np.int64)
-        given.put(output.start, start)
-        given.put(output.end, end)
+        given.put(output.start, np.empty(room, np.int64))
+        given.put(output.end, np.empty(room, np.int64))
         for name, where in output.rows.items():
             given.put(where, np.empty(flat if name in output.offsets else room, np.int32))
         for where in output.offsets.values():
@@ -254,5 +253,6 @@ def _nested_loops(source: str) -> int:
 
 
 def _cut(values: np.ndarray, n: int) -> np.ndarray:
-    """The first ``n`` values, without keeping much more than these in memory."""
-    return values[:n] if 2 * n > len(values) else values[:n].copy()
+    """An array made shorter, to its first ``n`` values; the memory behind them is free again, without a copy."""
+    values.resize(n, refcheck=False)
+    return values

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from chainlake.cep.conditions.blocks import FAR
 from chainlake.cep.conditions.evaluate import spread
 from chainlake.cep.values.arrow import int64_array
 
@@ -25,6 +26,7 @@ class MatchBatch:
         single: name to row of its event in the events table.
         kleene: name to (offsets, rows) of its events, each match's in (ts, id) order.
         measures: name to the values of a computed column.
+        within: no decision time is less than the first or larger than the second.
     """
 
     branch: int
@@ -35,6 +37,7 @@ class MatchBatch:
     single: dict[str, np.ndarray]
     kleene: dict[str, tuple[np.ndarray, np.ndarray]]
     measures: dict[str, pa.Array] = field(default_factory=dict)
+    within: tuple[int, int] = (-FAR, FAR)
 
     def at(self, rows: np.ndarray) -> MatchBatch:
         """The matches ``rows``."""
@@ -47,6 +50,7 @@ class MatchBatch:
             {name: places[rows] for name, places in self.single.items()},
             {name: spread(*group, rows) for name, group in self.kleene.items()},
             {name: values.take(int64_array(rows)) for name, values in self.measures.items()},
+            self.within,
         )
 
     def of_rows(self, rows: np.ndarray) -> MatchBatch:

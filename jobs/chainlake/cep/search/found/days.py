@@ -25,8 +25,13 @@ def count_days(pattern: Pattern, batch: MatchBatch, per_day: dict[int, int]) -> 
     """
     limit = pattern.limits["matches_per_day"]
     ticks_per_day = 86_400 * (1_000_000 if pattern.strict else 1)
-    first, last = int(batch.decision_us.min()) // ticks_per_day, int(batch.decision_us.max()) // ticks_per_day
-    if last - first < _DAYS_ONE_BY_ONE:
+    first, last = _days(batch.within, ticks_per_day)
+    if first != last:
+        # Their own times are passed over only where the days of the events, or of what is asked for, leave it open.
+        first, last = _days((batch.decision_us.min(), batch.decision_us.max()), ticks_per_day)
+    if first == last:
+        counted = [(first, batch.n)]
+    elif last - first < _DAYS_ONE_BY_ONE:
         # A comparison per day is quicker than to divide every time, let alone to sort them.
         before = [0, *(np.count_nonzero(batch.decision_us < d * ticks_per_day) for d in range(first + 1, last + 1))]
         counted = [(first + i, n) for i, n in enumerate(np.diff([*before, batch.n]).tolist()) if n]
@@ -41,3 +46,8 @@ def count_days(pattern: Pattern, batch: MatchBatch, per_day: dict[int, int]) -> 
                 key="matches_per_day",
                 hint="Add conditions or shorten the window, or raise matches_per_day under limits:.",
             )
+
+
+def _days(within: tuple[int, int], ticks_per_day: int) -> tuple[int, int]:
+    """The days of the two ends of a span of time."""
+    return int(within[0]) // ticks_per_day, int(within[1]) // ticks_per_day

@@ -14,7 +14,7 @@ from chainlake.cep.events.previous import places
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.pause import neighbours
 from chainlake.cep.ranking.rule import Rule
-from chainlake.cep.search.bounding.lists import Periods
+from chainlake.cep.search.bounding.lists import Daily, Periods
 from chainlake.cep.search.bounding.strategy import criteria_of
 from chainlake.cep.search.bounding.terms import terms_of
 from chainlake.cep.search.branches import Run
@@ -56,7 +56,9 @@ class Line:
     lists: np.ndarray
 
 
-def paths(pattern: Pattern, run: Run, events: pa.Table, backend: str, search: BestSearch) -> Iterator[MatchBatch] | str:
+def paths(
+    pattern: Pattern, run: Run, events: pa.Table, backend: str, search: BestSearch, daily: Daily | None = None
+) -> Iterator[MatchBatch] | str:
     """Matches of a pattern that allows it, the best of each list among them.
 
     Args:
@@ -65,6 +67,7 @@ def paths(pattern: Pattern, run: Run, events: pa.Table, backend: str, search: Be
         events: the events table.
         backend: ``numpy`` has the pass interpreted, ``compiled`` has it compiled.
         search: what is counted.
+        daily: whether and how matches compete by the day of the decision.
 
     Returns:
         the matches, or why they cannot be found so in these events.
@@ -85,7 +88,8 @@ def paths(pattern: Pattern, run: Run, events: pa.Table, backend: str, search: Be
     steps = steps_of(rule.score(branch.written), terms, names, scan, strict=pattern.strict)
     if steps is None:
         return "numbers are too large to be added"
-    line = _line(pattern, run, names, events)
+    search.lacking = frozenset(name for name in names if np.isnan(steps.gains[name]).any())
+    line = _line(pattern, run, names, events, daily)
     if isinstance(line, str):
         return line
     one = _Pass(pattern, run, names, line, steps)
@@ -172,7 +176,7 @@ class _Pass:
         return Bindings(len(every), singles, {}, line.ts[every[:, 0]], line.ts[every[:, -1]])
 
 
-def _line(pattern: Pattern, run: Run, names: tuple[str, ...], events: pa.Table) -> Line | str:
+def _line(pattern: Pattern, run: Run, names: tuple[str, ...], events: pa.Table, daily: Daily | None) -> Line | str:
     """The events of a pattern in the order in which they are passed over, or why they cannot be."""
     scan, ranking = run.scans[0], pattern.extras.ranking
     assert ranking is not None, "only ranked patterns get here"
@@ -192,11 +196,12 @@ def _line(pattern: Pattern, run: Run, names: tuple[str, ...], events: pa.Table) 
     begins = np.flatnonzero(np.diff(key, prepend=-1))
     ends = np.append(begins[1:], len(rows))[: len(begins)]
     if period.kind == "hop":
-        return _windows(pattern, Line(rows, ts, begins, ends, np.zeros(len(rows), np.int64)))
+        lists = np.zeros(len(rows), np.int64) if daily is None else ts // period.day
+        return _windows(pattern, Line(rows, ts, begins, ends, lists))
     if len(begins) and int((ts[ends - 1] - ts[begins]).max()) > pattern.window_us:
         return "the window is shorter than the events reach"
     try:
-        lists = Periods(period, pattern.window_us, ts).of(ts).low
+        lists = Periods(period, pattern.window_us, ts, daily).of(ts).low
     except InputError:
         return "an event has no calendar date"
     return Line(rows, ts, begins, ends, np.ascontiguousarray(lists, np.int64))

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.bounding.begin import watched
-from chainlake.cep.search.bounding.strategy import Strategies, said
+from chainlake.cep.search.bounding.strategy import Strategies, daily_of, said
 from chainlake.cep.search.bounding.watch import Watch
 from chainlake.cep.search.branches import Run
 from chainlake.cep.search.found.batch import MatchBatch
@@ -34,23 +34,36 @@ class Way:
     run: Run | None = None
 
 
-def way(
-    pattern: Pattern, events: pa.Table, able: Strategies, wanted: str, backend: str, begin: Callable[[], Run]
-) -> Way:
+@dataclass(frozen=True)
+class Asked:
+    """What is asked for.
+
+    Args:
+        strategy: a strategy, or ``auto``.
+        backend: what a pass runs on.
+        by_day: whether only matches that are decided on one UTC day compete.
+    """
+
+    strategy: str
+    backend: str
+    by_day: bool
+
+
+def way(pattern: Pattern, events: pa.Table, able: Strategies, asked: Asked, begin: Callable[[], Run]) -> Way:
     """The way to take.
 
     Args:
         pattern: with a ranking.
         events: the events table.
         able: what the pattern allows.
-        wanted: a strategy, or ``auto``.
-        backend: what a pass runs on.
+        asked: what is asked for.
         begin: gives a search with the scans of all branches.
 
     Raises:
         UsageError: the strategy that is asked for is not allowed.
     """
     assert pattern.extras.ranking is not None, "only ranked patterns get here"
+    daily, wanted = daily_of(pattern) if asked.by_day else None, asked.strategy
     why_not, run = dict(able.why_not), None
     for strategy in able.allowed if wanted == "auto" else (wanted,):
         if strategy == "A" or strategy in why_not:
@@ -58,12 +71,12 @@ def way(
         run = begin() if run is None else run
         search = BestSearch(strategy, "as asked for" if wanted == strategy else said(why_not))
         if strategy == "B":
-            found = paths(pattern, run, events, backend, search)
+            found = paths(pattern, run, events, asked.backend, search, daily)
             if not isinstance(found, str):
                 return Way(search, batches=found)
             why_not["B"] = found
         else:
-            watch = Watch(pattern.extras.ranking.rule, pattern.window_us, search)
+            watch = Watch(pattern.extras.ranking.rule, pattern.window_us, search, daily)
             branches = watched(pattern, run.scans, watch)
             if not isinstance(branches, str):
                 run.watched = branches

@@ -38,6 +38,8 @@ def kernel_choice(pattern: Pattern, branch: Branch) -> Ability | None:
     policy = pattern.extras.policy
     if policy is None or policy == Policy():
         return None
+    if branch.called:
+        return Ability(None, f"{branch.called[0]} is called with many pairs at a time")
     pairs = neighbours(branch)
     if not pairs:
         return Ability(None, "no sequence of two or more names says which event is the last one")

@@ -66,7 +66,7 @@ class Form:
     @cached_property
     def others(self) -> tuple[Clause, ...]:
         """The conditions on ordinary names that say more than what is true of one event, or how many there are."""
-        alone = {clause for clauses in self.branch.alone.values() for clause in clauses}
+        alone = {clause for clauses in self.branch.own.values() for clause in clauses}
         return tuple(c for c in self.branch.positive_clauses if c.names and c not in alone and _size(c) is None)
 
     @cached_property

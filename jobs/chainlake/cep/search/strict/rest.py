@@ -48,7 +48,7 @@ class Rest:
         every: dict[str, Candidates] = dict.fromkeys(branch.positive, stream.candidates)
         tests = []
         for name in (name for name in branch.types if name not in branch.positive):
-            alone = branch.alone[name]
+            alone = branch.own[name]
             every[name] = stream.others(branch, name, alone)
             if name in branch.negated:
                 clauses = tuple(clause for clause in branch.clauses_of(name) if clause not in alone)

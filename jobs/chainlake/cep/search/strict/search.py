@@ -68,7 +68,7 @@ class Search:
         name = self.form.names[number]
         if name not in self._accepted:
             branch = self.form.branch
-            accepted = self.stream.holds(branch, name, branch.alone[name])
+            accepted = self.stream.holds(branch, name, branch.own[name])
             self._accepted[name] = accepted if self.allowed is None else accepted & self.allowed
             self.statistics.evaluations += len(accepted)
         return self._accepted[name]

@@ -186,6 +186,13 @@ class Stream:
             found = self.data.have_types([kind])
             found = found if self.rows is self.data.every else found[self.rows]
         for clause in clauses:
+            if clause.heavy:
+                here = np.flatnonzero(found)
+                at = here if self.listed is None else self.listed[here]
+                some = View(self.data, len(here), {name: (self.candidates, at)}, {})
+                found = found.copy()
+                found[here] = some.holds(clause, frozenset())
+                continue
             truth = View.of_all(self.data, name, self.candidates).holds(clause, frozenset())
             found = found & (truth if self.listed is None else truth[self.listed])
         return found
@@ -201,9 +208,7 @@ class Stream:
         else:
             times = self.data.ts[rows]
         found = Placed(self.data, rows, times)
-        keep = np.ones(len(rows), bool)
-        for clause in clauses:
-            keep &= View.of_all(self.data, name, found).holds(clause, frozenset())
+        keep = View.of_all(self.data, name, found).all_hold(clauses, frozenset())
         return found if keep.all() else Placed(self.data, rows[keep], times[keep])
 
 

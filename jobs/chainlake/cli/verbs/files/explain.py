@@ -11,6 +11,7 @@ from chainlake.cli.event_files import add_column_arguments, compiled, pattern_te
 from chainlake.cli.source_events import ingested, of_source
 from chainlake.days import Days
 from chainlake.lake.engine import VARIABLE, asked_engine, engine_of
+from chainlake.operations.searched import last_search
 from chainlake.paths import Home
 
 HELP = (
@@ -35,7 +36,9 @@ WORTH_SAYING = 10.0
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The pattern, the order, and files of events."""
-    parser.add_argument("pattern", metavar="PATTERN", help="a pattern file, or a query that begins with PATTERN")
+    parser.add_argument(
+        "pattern", metavar="PATTERN", help="a pattern: its name, its file, or a query that begins with PATTERN"
+    )
     parser.add_argument("--order", metavar="NAMES", help="binding order to show, such as c,a,b (default: the run's)")
     parser.add_argument("--simulate", metavar="FILE", nargs="+", type=Path, help="files of events, as match reads them")
     parser.add_argument(
@@ -83,7 +86,10 @@ def run(args: argparse.Namespace) -> int:
     print("\n".join(explain(pattern, choices)))
     if pattern.front.source is not None:
         home = Home.from_env()
-        print(f"matches are published by the back end {engine_of(home)} ({VARIABLE} is {asked_engine()})")
+        print(f"matches are published by the back end {engine_of()} ({VARIABLE} is {asked_engine()})")
+        searched = None if pattern.extras.ranking is None else last_search(home, pattern.name)
+        if searched is not None:
+            print(searched)
     print("\n```mermaid", *mermaid(choices), "```", sep="\n", flush=True)
     if args.simulate is not None:
         print()

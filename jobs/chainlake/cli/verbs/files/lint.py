@@ -1,46 +1,79 @@
-"""``python -m jobs lint``: look definitions through, and lay patterns out."""
+"""``python -m jobs lint``: look definitions through, run their tests, and lay patterns out."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from chainlake.cli.errors import BadTarget, Doubtful, NoFile
-from chainlake.errors import ChainlakeError, DefinitionError
+from chainlake.cli.errors import BadTarget, NoFile
+from chainlake.cli.named import FOLDERS, definition_file, definition_files
+from chainlake.errors import ChainlakeError, DefinitionError, UsageError
 from chainlake.paths import Home
+from chainlake.terminal import json_visible
 from chainlake.words import counted
 
 if TYPE_CHECKING:
-    from chainlake.cep.lint.report import Report, Schema
-    from chainlake.ingest.source_lint import SourceReport
+    from chainlake.cep.lint.report import Schema
 
 HELP = (
-    "Check definitions: errors with their places, and warnings about what is legal but probably not intended. "
+    "Check definitions of all kinds before they are live: errors with their places, and warnings about what is legal "
+    "but probably not intended; without names, all of them. "
     "Of a pattern all errors are shown, and attributes are checked against the source that the front matter names; "
-    "--fix also writes the standard layout: comments, front matter and meaning stay. "
+    "--fix also writes the standard layout: comments, front matter and meaning stay; --test runs the tests that its "
+    "front matter lists. "
     "A source is tested on its landed files, or on those that --on names: whether a format fits them, which "
-    "rows would go to quarantine, which attributes have no value. Keys that a pattern names are looked up in the "
-    "events of those files, or of the lake. "
-    "Exits with 3 if there are errors, with 2 if the only errors are missing files; warnings do not fail."
+    "rows would go to quarantine, which attributes have no value. Keys that a pattern or a model names are looked up "
+    "in the events of those files, or of the lake. "
+    "Exits with 3 if there are errors, with 2 if the only errors are missing files, with 1 if a test fails, or if "
+    "there are warnings and --strict; else with 0."
 )
 EXAMPLE = (
-    "  python -m jobs lint dags/config/patterns/*.sase\n"
+    "  python -m jobs lint\n"
+    "  python -m jobs lint shakeout i5n_speed_profile --test\n"
     "  python -m jobs lint --fix dags/config/patterns/NAME.sase\n"
-    "  python -m jobs lint dags/config/sources/stock.yaml --on data/stock/us_equity_minute_trade_20131007.csv.gz"
+    "  python -m jobs lint stock --on data/stock/us_equity_minute_trade_20131007.csv.gz --json"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The files, and whether to lay them out."""
-    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="patterns, sources and models")
+    """The definitions, and what to do with them."""
+    parser.add_argument(
+        "files", metavar="FILE|NAME", nargs="*", help="patterns, sources and models (default: all of them)"
+    )
     parser.add_argument(
         "--on", metavar="FILE", action="append", type=Path, default=[], help="a file as it will land; may be repeated"
     )
     parser.add_argument(
         "--fix", action="store_true", help="write the standard layout into pattern files without errors"
     )
+    parser.add_argument("--test", action="store_true", help="run the tests of patterns without errors")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if there are warnings")
+    parser.add_argument("--json", action="store_true", help="print one JSON object: findings with their places")
+
+
+@dataclass
+class _Found:
+    """What was found in one file, or in all."""
+
+    errors: list[ChainlakeError] = field(default_factory=list)
+    warnings: list[ChainlakeError] = field(default_factory=list)
+    fixed: int = 0
+    tests: int = 0
+
+
+class UnknownKind(UsageError):
+    """A file that is to be checked is of no kind of definition."""
+
+    @classmethod
+    def of(cls, file: Path) -> UnknownKind:
+        """For a file."""
+        return cls("a definition's file ends in .sase (a pattern) or .yaml (a source or a model)", file=file)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,73 +81,145 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.cep.plain_files.read import regular_file
 
     home = Home.from_env()
-    known: dict[str, Schema | DefinitionError] = {}
-    errors: list[ChainlakeError] = []
-    warnings = fixed = 0
+    look = _Look(home, args)
     for file in args.on:
         regular_file(file)
-    for file in args.files:
-        found: list[ChainlakeError]
+    every = [str(file) for kind in FOLDERS for file in definition_files(home, kind)]
+    given = args.files or every
+    told: list[dict[str, Any]] = []
+    whole = _Found()
+    for name in given:
         try:
-            report, changed = _looked_through(home, file, args, known)
-            found, also = list(report.errors), list(report.warnings)
+            found = look.through(definition_file(home, name, *FOLDERS))
         except ChainlakeError as error:
             # A file that cannot be read hides nothing of the others.
-            found, also, changed = [error], [], False
-        for kind, those in (("error", found), ("warning", also)):
-            for one in those:
-                print(f"{kind}: {one}", flush=True)
-        errors += found
-        warnings += len(also)
-        fixed += changed
-    ending = f", {counted(fixed, 'file')} formatted" if args.fix else ""
-    numbers = f"{counted(len(errors), 'error')}, {counted(warnings, 'warning')}"
-    print(f"{counted(len(args.files), 'file')}: {numbers}{ending}")
-    if any(isinstance(one, DefinitionError) for one in errors):
+            found = _Found([error])
+        for level, those in (("error", found.errors), ("warning", found.warnings)):
+            told += [_as_json(level, one) for one in those]
+            if not args.json:
+                _print(level, those)
+        whole.errors += found.errors
+        whole.warnings += found.warnings
+        whole.fixed += found.fixed
+        whole.tests += found.tests
+    if args.json:
+        numbers = {"files": len(given), "errors": len(whole.errors), "warnings": len(whole.warnings)}
+        print(json_visible(json.dumps({"findings": told, **numbers, "tests": whole.tests}, ensure_ascii=False)))
+    else:
+        print(_summary(args, len(given), whole))
+    if any(isinstance(one, DefinitionError) for one in whole.errors):
         return DefinitionError.exit_code
-    return max((one.exit_code for one in errors), default=0)
+    return max((one.exit_code for one in whole.errors), default=int(args.strict and bool(whole.warnings)))
 
 
-def _looked_through(
-    home: Home, file: Path, args: argparse.Namespace, known: dict[str, Schema | DefinitionError]
-) -> tuple[Report | SourceReport, bool]:
-    """What was found in one file, and whether its layout was written."""
-    from chainlake.cep.lint.report import Report, lint
-    from chainlake.definitions.files import check_name, read_definition
-
-    if not os.path.isfile(file):
-        raise NoFile.of(file)
-    if file.suffix in (".yaml", ".yml"):
-        return _of_yaml(home, file, args.on), False
-    text = read_definition(file)
-    changed = _fixed(text) if args.fix else None
-    written = changed is not None and changed != text
-    if changed is not None and written:
-        _write(file, changed)
-        text = changed
-    report = lint(text, name=file.stem, file=str(file), schema=lambda name: _schema(home, name, args.on, known))
-    try:
-        check_name(file, "pattern")
-    except DefinitionError as error:
-        report = Report((error, *report.errors), report.warnings, None)
-    return report, written
+def _print(level: str, those: Sequence[ChainlakeError]) -> None:
+    for one in those:
+        print(f"{level}: {one}", flush=True)
 
 
-def _of_yaml(home: Home, file: Path, on: list[Path]) -> Report | SourceReport:
-    """A source, or a model: that names its source."""
-    from chainlake.catalog.models import load_one
-    from chainlake.cep.lint.report import Report
-    from chainlake.definitions.files import source_named
-    from chainlake.definitions.source import load_sources
-    from chainlake.ingest.source_lint import lint_source
+def _as_json(level: str, one: ChainlakeError) -> dict[str, Any]:
+    return {"level": level, "what": one.what, **{k: v for k, v in one.details().items() if k != "excerpt"}}
 
-    if source_named(file) is None:
-        return lint_source(home, file, on)
-    try:
-        warnings = load_one(file, load_sources(home)).config.warnings
-    except DefinitionError as error:
-        return Report((error,), (), None)
-    return Report((), tuple(Doubtful.of(one, file) for one in warnings), None)
+
+def _summary(args: argparse.Namespace, files: int, whole: _Found) -> str:
+    tests = f", {counted(whole.tests, 'test')} run" if args.test else ""
+    ending = f", {counted(whole.fixed, 'file')} formatted" if args.fix else ""
+    numbers = f"{counted(len(whole.errors), 'error')}, {counted(len(whole.warnings), 'warning')}"
+    return f"{counted(files, 'file')}: {numbers}{tests}{ending}"
+
+
+class _Look:
+    """Looks definitions through; each source's schema and events are read once.
+
+    Args:
+        home: the installation.
+        args: of the command.
+    """
+
+    def __init__(self, home: Home, args: argparse.Namespace) -> None:
+        self.home = home
+        self.args = args
+        self.known: dict[str, Schema | DefinitionError] = {}
+
+    def through(self, file: Path) -> _Found:
+        """What is found in one file."""
+        if not os.path.isfile(file):
+            raise NoFile.of(file)
+        if file.suffix in (".yaml", ".yml"):
+            return self.yaml(file)
+        if file.suffix != ".sase":
+            raise UnknownKind.of(file)
+        return self.pattern(file)
+
+    def pattern(self, file: Path) -> _Found:
+        """All errors of a pattern, its warnings, and of its tests if it has no errors."""
+        from chainlake.catalog.functions import codes_of
+        from chainlake.cep.lint.report import lint
+        from chainlake.definitions.files import check_name, read_definition
+
+        text = read_definition(file)
+        changed = _fixed(text) if self.args.fix else None
+        written = changed is not None and changed != text
+        if changed is not None and written:
+            _write(file, changed)
+            text = changed
+        report = lint(text, name=file.stem, file=str(file), schema=self.schema)
+        found = _Found(list(report.errors), list(report.warnings), int(written))
+        for check in (partial(codes_of, self.home, text, str(file)), partial(check_name, file, "pattern")):
+            try:
+                check()
+            except DefinitionError as error:
+                if str(error) not in map(str, found.errors):
+                    found.errors.insert(0, error)
+        if self.args.test and not found.errors:
+            self.tests(text, file, found)
+        return found
+
+    def tests(self, text: str, file: Path, found: _Found) -> None:
+        """Run the tests of a pattern, and add to ``found`` what is wrong with them."""
+        from chainlake.cep.examples import failures
+        from chainlake.cep.language.front_matter import read_front_matter
+        from chainlake.cep.language.source_text import SourceText
+        from chainlake.definitions.source import find_source
+
+        given = SourceText(text, str(file))
+        front, _ = read_front_matter(given)
+        source = None if front.source is None else find_source(self.home, front.source)
+        found.tests, wrong = failures(given, file.stem, source)
+        found.errors += wrong
+
+    def yaml(self, file: Path) -> _Found:
+        """A source, or a model."""
+        from chainlake.catalog.model_lint import lint_model
+        from chainlake.definitions.files import yaml_kind
+        from chainlake.definitions.source import load_sources
+        from chainlake.ingest.source_lint import lint_source
+
+        if yaml_kind(file) == "source":
+            source = lint_source(self.home, file, self.args.on)
+            return _Found(list(source.errors), list(source.warnings))
+        model = lint_model(file, load_sources(self.home), lambda source: self.schema(source.name).heard)
+        return _Found(list(model.errors), list(model.warnings))
+
+    def schema(self, name: str) -> Schema:
+        """The schema of a source, with the keys and types of the files of ``--on`` or of the lake."""
+        from chainlake.catalog.heard import heard_in_lake
+        from chainlake.cep.lint.report import Schema
+        from chainlake.definitions.source import find_source
+        from chainlake.ingest.source_lint import heard_in_files
+
+        if name not in self.known:
+            try:
+                source = find_source(self.home, name)
+                on = self.args.on
+                heard = heard_in_files(source, on) if on else heard_in_lake(self.home, name)
+                self.known[name] = Schema(source.pattern_columns(), source.types, source.derived, source.key, heard)
+            except DefinitionError as error:
+                self.known[name] = error
+        found = self.known[name]
+        if isinstance(found, DefinitionError):
+            raise found
+        return found
 
 
 def _fixed(text: str) -> str | None:
@@ -137,23 +242,3 @@ def _write(file: Path, text: str) -> None:
     except OSError as error:
         part.unlink(missing_ok=True)
         raise BadTarget.refused("the file", file, error) from None
-
-
-def _schema(home: Home, name: str, on: list[Path], known: dict[str, Schema | DefinitionError]) -> Schema:
-    """The schema of a source, with the keys and types of the files of ``--on`` or of the lake; each is read once."""
-    from chainlake.catalog.heard import heard_in_lake
-    from chainlake.cep.lint.report import Schema
-    from chainlake.definitions.source import find_source
-    from chainlake.ingest.source_lint import heard_in_files
-
-    if name not in known:
-        try:
-            source = find_source(home, name)
-            heard = heard_in_files(source, on) if on else heard_in_lake(home, name)
-            known[name] = Schema(source.pattern_columns(), source.types, source.derived, source.key, heard)
-        except DefinitionError as error:
-            known[name] = error
-    found = known[name]
-    if isinstance(found, DefinitionError):
-        raise found
-    return found

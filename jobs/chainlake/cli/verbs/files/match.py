@@ -5,35 +5,62 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from chainlake.cli.errors import OptionsClash
 from chainlake.cli.event_files import add_column_arguments, compiled, pattern_text, read, with_type
+from chainlake.cli.tables import FORMATS, flat
+from chainlake.cli.zones import add_zone_argument, shown_zone
+from chainlake.paths import Home
 from chainlake.terminal import json_visible
+from chainlake.words import counted
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from chainlake.cep import Pattern
+    from chainlake.cep.plain_files.read import Events
+    from chainlake.cep.search.found.batch import MatchBatch
+    from chainlake.cep.search.statistics import Statistics
 
 HELP = (
     "Find a pattern in files of events and print each match as one JSON line (name: event id, or a list of ids for a "
-    "repeated name). PATTERN is a file or the query itself; its front matter may be left out. FILEs are JSON lines, "
+    "repeated name); --format table, csv, json or vertical prints times and what the pattern mentions of each event, "
+    "too, with local times beside UTC where a zone is known. PATTERN is a name, a file or the query itself; its front "
+    "matter may be left out. FILEs are JSON lines, "
     "CSV or Parquet, plain or gzipped; with --source NAME they are files as they land for that source, and its rules "
     "for bad rows, duplicates, conflicts and revisions are applied. Events without an id get the id FILE:ROW; with "
     "--source every event gets the id FILE:LINE of the row that it comes from. A CSV column holds numbers if every "
     "cell that is not blank is one, else texts; where that decides a condition of the pattern, a note on stderr names "
     "the cell. --type-of overrides this. With --episodes it prints those of a pattern that says EPISODES, one per "
-    "line: key, start, end, when it is decided, the number of matches, and the first and the top one of them."
+    "line: key, start, end, when it is decided, the number of matches, and the first and the top one of them. With "
+    "--near-misses it prints how many candidates each condition ended, with examples. If nothing matches, a note on "
+    "stderr says how many events fit each name by themselves."
 )
 EXAMPLE = (
     "  python -m jobs match dags/config/patterns/NAME.sase readings.csv --id reading --ts time\n"
+    "  python -m jobs match shakeout data/stock/us_equity_minute_trade_20131007.csv.gz --source stock --format table\n"
     "  python -m jobs match dags/config/patterns/NAME.sase daily.csv --type-of ts=date:%Y%m%d --missing NA\n"
     '  python -m jobs match "PATTERN SEQ(Login a, Alarm b) WHERE a.user = b.user WITHIN 5 min" events.jsonl'
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The pattern, the files and how their columns are called."""
-    parser.add_argument("pattern", metavar="PATTERN", help="a pattern file, or a query that begins with PATTERN")
+    """The pattern, the files, how their columns are called, and what is printed."""
+    parser.add_argument("pattern", metavar="PATTERN", help="a name, a file, or a query that begins with PATTERN")
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="files of events")
-    parser.add_argument("--episodes", action="store_true", help="print the episodes instead of the matches")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--episodes", action="store_true", help="print the episodes instead of the matches")
+    choice.add_argument("--near-misses", action="store_true", help="print what was nearly a match instead, and why")
+    parser.add_argument(
+        "--format", choices=("lines", *FORMATS), default="lines", help="default: lines (of JSON, with ids alone)"
+    )
+    parser.add_argument(
+        "--stats", action="store_true", help="print on stderr, as one JSON line, how it was searched and what that cost"
+    )
+    add_zone_argument(parser)
     add_column_arguments(parser)
 
 
@@ -42,23 +69,92 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.cep.episodes.found import check_episodes, merged_matches
     from chainlake.cep.library import as_dicts, from_table
     from chainlake.cep.search.find import find
+    from chainlake.cep.search.statistics import Statistics
 
+    if args.format != "lines" and (args.episodes or args.near_misses):
+        raise OptionsClash.format_of_matches()
     text = pattern_text(args.pattern)
     events = read(args, args.files, text[0])
     pattern = compiled(*text, events)
+    zone = shown_zone(Home.from_env(), args.zone, args.source or pattern.source)
     if args.episodes:
         check_episodes(pattern)
     if not len(events.table):
+        if args.format != "lines":
+            FORMATS[args.format]([name.name for name in pattern.names], iter(()), sys.stdout)
+        print("note: the files hold no events", file=sys.stderr)
         return 0
     table, ids = from_table(with_type(events.table, pattern))
-    batches = find(pattern, table)
+    if args.near_misses:
+        print("\n".join(_near_misses(pattern, table, _key(events, table))))
+        return 0
+    statistics = Statistics()
+    batches = _Counted(find(pattern, table, statistics=statistics))
     if args.episodes:
         _print(merged_matches(pattern, table, ids, list(batches)))
-    else:
+    elif args.format == "lines":
         for batch in batches:
             _print(as_dicts(pattern, batch, ids))
+    else:
+        from chainlake.cli.match_rows import match_rows
+
+        found = match_rows(pattern, (table, ids), iter(batches), _key(events, table), zone)
+        columns, rows = list(found.columns), iter(found.rows)
+        if args.format != "json":
+            columns, rows = flat(found.columns, found.fields, found.rows)
+        FORMATS[args.format](columns, rows, sys.stdout)
+    if not batches.matches:
+        print(f"note: {_nothing(pattern, table)}", file=sys.stderr)
     sys.stdout.flush()
+    if args.stats:
+        print(json.dumps(_counts(statistics)), file=sys.stderr)
     return 0
+
+
+def _counts(counted: Statistics) -> dict[str, Any]:
+    """What a search did, in the words of ``ops.plans``."""
+    names = ("matches", "evaluations", "evaluations_neg", "evaluations_pre", "pair_evals", "pair_memo_hits")
+    told: dict[str, Any] = {name: getattr(counted, name) for name in names}
+    orders = [" ".join(order) for order in counted.order]
+    backends = [f"{backend}: {why}" for backend, why in counted.backends]
+    return {"join_order": orders, "how": counted.how, "backend": backends, **told}
+
+
+class _Counted:
+    """Batches, and how many matches they held."""
+
+    def __init__(self, batches: Iterable[MatchBatch]) -> None:
+        self._batches = batches
+        self.matches = 0
+
+    def __iter__(self) -> Iterator[MatchBatch]:
+        for batch in self._batches:
+            self.matches += batch.n
+            yield batch
+
+
+def _key(events: Events, table: pa.Table) -> str | None:
+    """The column that tells events apart for a reader."""
+    return events.key if events.key in table.column_names else None
+
+
+def _nothing(pattern: Pattern, events: pa.Table) -> str:
+    """Why there is no match: how many events each name could be bound to."""
+    from chainlake.cep.explain.near_misses import alone
+    from chainlake.cep.explain.report import choose
+
+    stages = [stage for branch in alone(pattern, events, [one.plan for one in choose(pattern)]) for stage in branch]
+    parts = dict.fromkeys(f"{stage.left:,} of {stage.entered:,} {stage.what}" for stage in stages)
+    return f"0 matches in {len(events):,} events; by itself fit {'; '.join(parts)}. --near-misses says what ended them."
+
+
+def _near_misses(pattern: Pattern, events: pa.Table, key: str | None) -> Sequence[str]:
+    from chainlake.cep.explain.near_misses import describe, everything, near_misses
+    from chainlake.cep.explain.report import choose
+
+    plans = [choice.plan for choice in choose(pattern, None, events)]
+    reports = near_misses(pattern, events, plans, everything(pattern, events))
+    return [f"near misses in {counted(len(events), 'event')}", *describe(pattern, events, reports, key)]
 
 
 def _print(found: Iterable[dict[str, Any]]) -> None:

@@ -1,49 +1,91 @@
-"""``python -m jobs changes``: what was added, withdrawn and changed in a table since a version or a time."""
+"""``python -m jobs changes``: what was added, withdrawn and changed in a table since a version or a commit."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
-from chainlake.cli.tables import FORMATS
-from chainlake.lake.commits.changes import changes, parse_since
+from chainlake.cli.tables import FORMATS, flat, local_text
+from chainlake.cli.zones import add_zone_argument, shown_zone, source_of_table
+from chainlake.lake.commits.changes import changes, parse_moment
 from chainlake.paths import Home
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 HELP = (
     "Print the changes of a table: each added, withdrawn and changed row, oldest first, a changed one with its new "
-    "values. Rows that a recomputation found again are not changes. No JVM. The last line on stderr says which version "
-    "to ask from next time."
+    "values. Rows that a recomputation found again are not changes. What counts is when a row was published, whatever "
+    "the times of its events are. No JVM. The last line on stderr says which version to ask from next time."
 )
 EXAMPLE = (
-    "  python -m jobs changes matches.NAME --since 12\n"
-    "  python -m jobs changes matches.NAME --since 2025-10-02T06:00:00Z --format json"
+    "  python -m jobs changes matches.NAME --since-version 12\n"
+    "  python -m jobs changes matches.NAME --since-commit 2025-10-02T06:00:00Z --format json"
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """TABLE, --since and the output format."""
+    """TABLE, where to begin and the output format."""
     parser.add_argument("table", metavar="TABLE", help="schema.name, such as matches.NAME or models.changes")
-    parser.add_argument(
-        "--since",
-        required=True,
-        metavar="VERSION|TIME",
-        help="a version of the table, whose own changes are not shown again, or a time (ISO, UTC by default)",
+    since = parser.add_mutually_exclusive_group(required=True)
+    since.add_argument(
+        "--since-version", type=int, metavar="N", help="a version of the table, whose own changes are not shown again"
+    )
+    since.add_argument(
+        "--since-commit",
+        metavar="TIME",
+        help="what was published after this moment (ISO, UTC by default); no time of an event",
     )
     parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
+    parser.add_argument("--flat", action="store_true", help="structs as columns of their own, such as down.ts")
+    add_zone_argument(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the changes."""
-    feed = changes(Home.from_env(), args.table, parse_since(args.since))
-    names = feed.rows.column_names
-    FORMATS[args.format](names, _rows(feed.rows), sys.stdout)
+    since = args.since_version if args.since_commit is None else parse_moment(args.since_commit)
+    home = Home.from_env()
+    zone = shown_zone(home, args.zone, source_of_table(home, args.table))
+    feed = changes(home, args.table, since)
+    columns, fields = list(feed.rows.column_names), [_fields(field.type, zone) for field in feed.rows.schema]
+    rows = _rows(feed.rows, zone)
+    if args.flat:
+        columns, rows = flat(columns, fields, rows)
+    FORMATS[args.format](columns, rows, sys.stdout)
     print(f"{args.table} is at version {feed.version}", file=sys.stderr)
     return 0
 
 
-def _rows(table: Any) -> Iterator[Sequence[Any]]:
+def _fields(kind: pa.DataType, zone: ZoneInfo | None) -> list[str] | None:
+    """The fields of an event as it is shown; ``None`` of what is no struct."""
+    import pyarrow as pa
+
+    if not pa.types.is_struct(kind):
+        return None
+    names = [kind.field(at).name for at in range(kind.num_fields)]
+    return [part for name in names for part in ((name, "local") if zone is not None and name == "ts" else (name,))]
+
+
+def _rows(table: pa.Table, zone: ZoneInfo | None) -> Iterator[Sequence[Any]]:
     for batch in table.to_batches():
         for row in batch.to_pylist():
-            yield list(row.values())
+            yield [_with_local(value, zone) for value in row.values()]
+
+
+def _with_local(value: Any, zone: ZoneInfo | None) -> Any:
+    """An event, or a set of them, with its local time beside ``ts``."""
+    if zone is None:
+        return value
+    if isinstance(value, list):
+        return [_with_local(item, zone) for item in value]
+    if not isinstance(value, dict) or "ts" not in value:
+        return value
+    found: dict[str, Any] = {}
+    for name, item in value.items():
+        found[name] = item
+        if name == "ts":
+            found["local"] = local_text(item, zone)
+    return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from chainlake.cli.errors import BadOption, NoRounds, OptionsClash
+from chainlake.cli.named import name_of
 from chainlake.days import Days, us_of
 from chainlake.paths import Home
 
@@ -24,7 +25,8 @@ HELP = (
     "Draw a model over days as one PNG: its coefficients, its error against eps with the marks of syncs and changes, "
     "and messages and changes per day; for a model that is a curve along one column (a road's speeds) also the curve "
     "and the readings of the window at chosen times. Changes and messages are the published ones where all days are "
-    "up to date; what the tables do not hold is recomputed from the events, from the last good state on."
+    "up to date; what the tables do not hold is recomputed from the events, from the last good state on. A model of "
+    "another kind is drawn by its rows: who reported, losses, or scores, and what was sent."
 )
 EXAMPLE = (
     "  python -m jobs picture i5n_speed_profile 2025-10-01 2025-10-05\n"
@@ -34,7 +36,9 @@ EXAMPLE = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """MODEL FROM TO, the group, the times, the file."""
-    parser.add_argument("model", metavar="MODEL", help="name of the model: a file of dags/config/models/")
+    parser.add_argument(
+        "model", metavar="MODEL", type=name_of("model"), help="name of the model: a file of dags/config/models/"
+    )
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
     parser.add_argument("--group", metavar="NAME", help="which group, if the model has several")
@@ -48,12 +52,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Draw, and say where the picture is."""
     from chainlake.model_change.days.traces import trace_group
-    from chainlake.monitoring.model_days import beginning, find_model, published, read_rounds
+    from chainlake.monitoring.model_days import beginning, find_model, linear, published, read_rounds
     from chainlake.pictures.model import draw_model, largest_changes, profile_feature, shown_by_trace
 
     home, days = Home.from_env(), Days.parse(args.start, args.end)
-    model = find_model(home, args.model)
-    group = _group(model, args.group)
+    any_kind = find_model(home, args.model)
+    model = linear(any_kind)
+    group = _group(any_kind, args.group)
+    out = args.out or Path(f"{args.model}{f'_{group}' if group else ''}_{days.start}_{days.end}.png")
+    if model is None:
+        _draw_rows(home, any_kind, group, days, (args.at, out))
+        return 0
     if args.at and profile_feature(model.config) is None:
         raise OptionsClash.moments_without_curve(args.model)
     moments = [_moment(text, days) for text in args.at]
@@ -68,13 +77,46 @@ def run(args: argparse.Namespace) -> int:
     rows = published(home, model, days)
     shown = shown_by_trace(trace, first_us) if rows is None else _shown(rows, group)
     chosen = [_row(trace, moment) for moment in moments] or largest_changes(trace, first_us)
-    out = args.out or Path(f"{args.model}{f'_{group}' if group else ''}_{days.start}_{days.end}.png")
     draw_model(trace, shown, first_us, end_us, chosen, out)
     print(f"{out}: {args.model} {days}, {len(shown.marks)} marks {shown.origin}, coefficients and errors recomputed")
     return 0
 
 
-def _group(model: Model, asked: str | None) -> str:
+def _draw_rows(home: Home, model: Model[Any], group: str, days: Days, asked: tuple[list[str], Path]) -> None:
+    """Draw a model of another kind, by its rows: those published, or as they come out now."""
+    from chainlake.model_change.days.definitions import result_table
+    from chainlake.model_change.days.replay import GroupRun, run_days
+    from chainlake.monitoring.model_days import beginning, published, read_rounds
+    from chainlake.pictures.companions import draw_rows
+
+    (moments, out), config = asked, model.config
+    if moments:
+        raise OptionsClash.moments_without_curve(config.name)
+    first, states = beginning(home, model, days.start)
+    if first >= days.end:
+        raise NoRounds.none_yet(config.name, days, first)
+    rows, table = published(home, model, days), result_table(config)
+    if rows is not None:
+        found, metrics, origin = rows.found.to_pylist(), rows.metrics.to_pylist(), "as published"
+    else:
+        reduced = read_rounds(home, model, Days(first, days.end))
+        gave = run_days(GroupRun(config, group, first, days.end, states.get(group)), reduced, every_state=False)
+        found, metrics, origin = gave.found, gave.metrics, "recomputed"
+    mine = [row for row in found if row.get("group_id", "") == group and _day(row, table.day_column) in days]
+    told = [row for row in metrics if row["group_id"] == group and row["day"] in days]
+    if not told:
+        raise NoRounds.none_complete(config.name, days)
+    name = config.name + (f", group {group}" if group else "")
+    draw_rows(table.path_name, f"{name}, {days}; {origin}; UTC", mine, told, out)
+    print(f"{out}: {config.name} {days}, {len(mine)} rows of {table.path_name} {origin}")
+
+
+def _day(row: dict[str, Any], column: str) -> date:
+    found = row[column]
+    return found.date() if isinstance(found, datetime) else found  # type: ignore[no-any-return]
+
+
+def _group(model: Model[Any], asked: str | None) -> str:
     groups = list(model.config.groups)
     if asked is None and len(groups) == 1:
         return groups[0]
@@ -111,6 +153,6 @@ def _shown(rows: Published, group: str) -> Shown:
     def mine(table: pa.Table) -> list[dict[str, Any]]:
         return [row for row in table.to_pylist() if row["group_id"] == group]
 
-    marks = [Mark(us_of(row["ts"]), row["kind"], bool(row["exceeded"])) for row in mine(rows.changes)]
+    marks = [Mark(us_of(row["ts"]), row["kind"], bool(row["exceeded"])) for row in mine(rows.found)]
     messages = [(row["day"], row["normalized_up"], row["changes"]) for row in mine(rows.metrics)]
     return Shown(sorted(marks, key=lambda mark: mark.us), sorted(messages, key=lambda row: row[0]), "as published")

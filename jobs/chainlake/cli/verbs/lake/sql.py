@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from chainlake.cli.errors import NothingGiven
-from chainlake.cli.tables import FORMATS
+from chainlake.cli.tables import FORMATS, flat
 from chainlake.lake.sql.query import Lake
 from chainlake.lake.sql.safe import MEMORY, SECONDS, confine, confined, run_confined
 from chainlake.operations.open_episodes import open_views
@@ -20,7 +20,8 @@ HELP = (
     "Run one SQL statement (DuckDB's dialect) on the published tables. Schemas: raw, events, quarantine, matches, "
     "models, ops. matches.<pattern> is the pattern's current table, matches.all the matches of all patterns, "
     "ops.current_<table> the current rows of an operations table, ops.status what 'status' shows, and "
-    "matches.<pattern>_origin each match with the definition that its day came from; of a pattern that uses events up "
+    "matches.<pattern>_origin each match with the definition that its day came from, matches.<pattern>_flat the same "
+    "matches without structs and arrays; of a pattern that uses events up "
     "also matches.<pattern>_ordered and matches.<pattern>_consumed. All times are UTC. Without a "
     "statement, the tables are listed. A statement has all your rights: it can read any file that you can read "
     "(read_csv, FROM 'file') and write files (COPY … TO). What others may have written goes through --safe: tables of "
@@ -42,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--safe", action="store_true", help="read the lake's tables and nothing else, in bounded time and memory"
     )
-    parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
+    parser.add_argument(
+        "--format", choices=tuple(FORMATS), default="table", help="default: table; vertical has a line per value"
+    )
+    parser.add_argument("--flat", action="store_true", help="structs as columns of their own, such as down.ts")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -51,20 +55,29 @@ def run(args: argparse.Namespace) -> int:
         raise NothingGiven.statement()
     if args.safe and not confined():
         statement = [] if args.statement is None else ["--", args.statement]
-        return run_confined(["sql", "--safe", "--format", args.format, *statement])
+        return run_confined(["sql", "--safe", "--format", args.format, *["--flat"] * args.flat, *statement])
     home = Home.from_env()
     views = {("ops", "status"): lambda: status_table(home), **open_views(home), **scope_views(home)}
     lake = Lake(home, views, safe=args.safe)
     if args.safe:
         confine()
+    columns: Sequence[str]
     rows: Iterator[Sequence[Any]]
     if args.statement is None:
         columns, rows = ["table"], iter([(name,) for name in lake.tables()])
     else:
         found = lake.query(args.statement)
         columns, rows = [column[0] for column in found.description or ()], _blocks(lake, found, args.statement)
+        if args.flat:
+            columns, rows = flat(columns, _fields(found.description), rows)
     FORMATS[args.format](columns, rows, sys.stdout)
     return 0
+
+
+def _fields(description: Any) -> list[list[str] | None]:
+    """Per column the fields of its struct."""
+    kinds = [column[1] for column in description or ()]
+    return [[name for name, _ in kind.children] if kind.id == "struct" else None for kind in kinds]
 
 
 def _blocks(lake: Lake, found: Any, sql: str) -> Iterator[Sequence[Any]]:

@@ -18,6 +18,7 @@ from chainlake.lake.records.staleness import Judged
 from chainlake.monitoring.states import KeptStates
 from chainlake.operations.status import judge_all, left_files, united
 from chainlake.paths import Home
+from chainlake.report.kept import notes_of
 from chainlake.terminal import json_visible, one_line, table_lines
 from chainlake.words import counted
 
@@ -74,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
     days = Days.parse(args.start, args.end) if args.start else None
     judged, models, notes = judge_all(home, days, args.definition)
     states = tuple(args.state or STATES)
-    notes += left_files(home) + _unheard(home, judged, models)
+    notes += left_files(home) + _unheard(home, judged, models) + notes_of(home)
     if args.json:
         _print_json(judged, states, notes)
     else:
@@ -121,8 +122,8 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
     counts: Counter[str] = Counter()
     for item in judged:
         counts.update(item.state.tolist())
-    summary = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "no days yet"
-    print(f"{counted(len(judged), 'definition')}: {summary}")
+    days = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    print(f"{counted(len(judged), 'definition')}, {f'days: {days}' if days else 'no days yet'}")
     for note in notes:
         print(one_line(note))
 

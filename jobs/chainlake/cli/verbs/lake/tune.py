@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chainlake.cli.errors import BadOption, BadTarget
+from chainlake.cli.named import name_of
+from chainlake.cli.trials import try_values
 from chainlake.days import Days, instant
 from chainlake.paths import Home
 from chainlake.terminal import table_line
@@ -27,24 +29,32 @@ HELP = (
 )
 EXAMPLE = (
     "  python -m jobs tune i5n_speed_profile 2025-10-01 2025-10-05 --eps 3,4,5,6,8,10 --plot road.png\n"
-    "  python -m jobs tune i5n_speed_profile 2025-10-01 2025-10-05 --window 3,6,12,24"
+    "  python -m jobs tune i5n_speed_profile 2025-10-01 2025-10-05 --window 3,6,12,24\n"
+    "  python -m jobs tune next_speed 2025-10-01 2025-10-05 --try radius=0.02,0.05,0.1"
 )
 _T = TypeVar("_T")
-#: Columns of the table, whose rows are printed as they are computed, and their widths.
+#: Columns of the table, whose rows are printed as they are computed, and their widths. What a threshold is chosen by
+#: comes first, and fits a terminal of 80 columns.
 _COLUMNS = {
-    "W": 6, "phi": 5, "eps": 9, "syncs": 7, "false alarms": 12, "messages": 8, "(of rows' bytes)": 16, "max error": 9,
-    "PER(T*)": 8, "its messages": 12, "its error": 9, "T_mono": 6, "changes": 8,
+    "W": 5, "phi": 5, "eps": 7, "changes": 7, "syncs": 6, "false alarms": 12, "messages": 8, "max error": 9,
+    "(of rows' bytes)": 16, "PER(T*)": 8, "its messages": 12, "its error": 9, "T_mono": 6,
 }  # fmt: skip
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """MODEL FROM TO, the settings and the outputs."""
-    parser.add_argument("model", metavar="MODEL", help="name of the model: a file of dags/config/models/")
+    parser.add_argument(
+        "model", metavar="MODEL", type=name_of("model"), help="name of the model: a file of dags/config/models/"
+    )
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
     parser.add_argument("--eps", metavar="LIST", help="thresholds (default: a quarter to four times the model's)")
     parser.add_argument("--window", metavar="LIST", help="window lengths in rounds (default: the model's)")
     parser.add_argument("--phi", metavar="LIST", help="AR(1) coefficients, none for OLS, fit (default: the model's)")
+    parser.add_argument(
+        "--try", dest="trial", metavar="NAME=LIST",
+        help="values of a setting, such as radius=0.5,1,2, of a model of another kind (see docs/model-change.md)",
+    )  # fmt: skip
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as a PNG")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers, and the times of the changes")
 
@@ -52,13 +62,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print one line per setting as it comes, then what they mean."""
     from chainlake.model_change.days.tuning import sweep
-    from chainlake.monitoring.model_days import find_model, read_rounds
+    from chainlake.monitoring.model_days import find_model, linear, read_rounds
 
     home, days = Home.from_env(), Days.parse(args.start, args.end)
+    found = find_model(home, args.model)
+    model = linear(found)
+    if model is None or args.trial is not None:
+        given = (args.eps, args.window, args.phi, args.plot, args.json)
+        try_values(home, found, days, args.trial if given == (None,) * len(given) else None)
+        return 0
     eps = _listed("--eps", args.eps, _above_zero)
     windows = _listed("--window", args.window, _rounds)
     phis = _listed("--phi", args.phi, _phi)
-    model = find_model(home, args.model)
     reduced = read_rounds(home, model, days)
     print(f"{args.model}, {days}: constraint {model.config.constraint}, its own eps {model.config.eps:g}")
     print(_row(list(_COLUMNS)))
@@ -130,9 +145,9 @@ def _line(outcome: Outcome) -> str:
     phi = "OLS" if outcome.phi is None else f"{outcome.phi}"
     mono = "" if outcome.period_mono is None else str(outcome.period_mono)
     alarms = outcome.syncs - outcome.exceeded
-    sent = (f"{outcome.up:.4f}", f"{outcome.up_bytes:.4f}", f"{outcome.max_error:.4g}")
-    cells = (outcome.window, phi, f"{outcome.eps:.4g}", outcome.syncs, alarms, *sent)
-    return _row([str(cell) for cell in (*cells, period, per, error, mono, outcome.exact)])
+    cells = (outcome.window, phi, f"{outcome.eps:.4g}", outcome.exact, outcome.syncs, alarms, f"{outcome.up:.4f}")
+    more = (f"{outcome.max_error:.4g}", f"{outcome.up_bytes:.4f}", period, per, error, mono)
+    return _row([str(cell) for cell in (*cells, *more)])
 
 
 def _row(cells: Sequence[str]) -> str:

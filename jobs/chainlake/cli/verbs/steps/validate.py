@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 HELP = (
     "Compare the tables of a source with what was written to them ('check' does so for all), and run the quality "
-    "suites on what is published: accounting of the source, its matches, episodes, changes and metrics of its models. "
-    "Prints each result, builds Data Docs, and exits with 1 if anything is broken."
+    "suites on what is published: accounting of the source, its matches, episodes and rankings, changes and metrics of "
+    "its models. Prints each result, builds Data Docs, and exits with 1 if anything is broken."
 )
 EXAMPLE = "  python -m jobs validate stock 2013-10-07 2013-10-10"
 
@@ -103,6 +103,7 @@ def _outcomes(audit: Audit, source_name: str, days: Days, unread: list[tuple[str
     from chainlake.catalog.models import load_models
     from chainlake.catalog.patterns import load_patterns
     from chainlake.detect.episodes.validated import validate_episodes
+    from chainlake.detect.rankings.validated import validate_rankings
     from chainlake.quality import published
     from chainlake.run.common import the_source
 
@@ -117,4 +118,5 @@ def _outcomes(audit: Audit, source_name: str, days: Days, unread: list[tuple[str
     yield published.accounting(audit, source_name, days)
     yield from published.matches(audit, patterns, days)
     yield from validate_episodes(audit, patterns, days)
+    yield from validate_rankings(audit, patterns, days)
     yield from published.models(audit, models, days)

@@ -137,15 +137,15 @@ def checksums_of_files(
     """The same for Parquet files; from their footers if they tell, and all rows are one writer's.
 
     Args:
-        paths: on a file system.
+        paths: where they lie.
         columns: of the table; a file may hold others.
         day_column, volatile, owner_column: see :class:`Sums`.
     """
-    import pyarrow.parquet as pq
+    from chainlake.storage.parquet import parquet_file
 
     sums = Sums(day_column, owner_column, volatile)
     for path in paths:
-        with pq.ParquetFile(path) as file:
+        with parquet_file(path) as file:
             told = (file.metadata.metadata or {}).get(_FOOTER)
             if told is not None and owner_column is None:
                 for day, text in json.loads(told).items():

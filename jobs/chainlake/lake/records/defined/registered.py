@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from datetime import date
 
 from chainlake.lake.delta import tables as delta_tables
-from chainlake.paths import Home, folders
+from chainlake.paths import Home
 from chainlake.schemas.ops_rows import PublishedDay
+from chainlake.storage.door import storage_of
 
 _VERSION = re.compile(r"v([2-9]|[1-9]\d+)")
 _NAME = re.compile(r"matches\..*/v(\d+)")
@@ -53,7 +54,7 @@ def choose(pattern: str, versions: Iterable[int], rows: Iterable[PublishedDay]) 
 def later_versions(home: Home, pattern: str) -> list[int]:
     """Numbers of the versions of a match table that lie beside it, ascending; no JVM."""
     places = (f"{home.next_tables('matches')}/{pattern}", home.nested_table("matches", pattern))
-    names = {name for place in places for name in folders(place) if _VERSION.fullmatch(name)}
+    names = {name for place in places for name in storage_of(place).folders(place) if _VERSION.fullmatch(name)}
     numbers = sorted(int(name[1:]) for name in names)
     return [number for number in numbers if delta_tables.exists(home, "matches", f"{pattern}/v{number}")]
 

@@ -1,7 +1,8 @@
 """What a kernel reads of its names' candidates - rows, times, columns - gathered in one call of machine code.
 
 NumPy would make a pass over all events for the rows of each name, and one over these for its times and for each column.
-Here all names and columns are gathered block by block of the events, while the caches hold the block.
+Here all names and columns are gathered block by block of the events, while the caches hold the block, and two columns
+in one pass over the rows.
 """
 
 from __future__ import annotations
@@ -44,9 +45,21 @@ _GATHER = f"""def kernel(F, I, B, J, kf, ki, st):
                 for row in range(begin, end):
                     rows[n] = row
                     n += marks[row]
-            for column in range(ki[3 * job + 3]):
-                values = I[ki[3 * job + 2] + 2 * column + 2]
-                found = I[ki[3 * job + 2] + 2 * column + 3]
+            column = ki[3 * job + 2] + 2
+            after = column + 2 * ki[3 * job + 3]
+            while column + 2 < after:
+                values = I[column]
+                found = I[column + 1]
+                more = I[column + 2]
+                also = I[column + 3]
+                for i in range(first, n):
+                    row = rows[i]
+                    found[i] = values[row]
+                    also[i] = more[row]
+                column += 4
+            if column < after:
+                values = I[column]
+                found = I[column + 1]
                 for i in range(first, n):
                     found[i] = values[rows[i]]
             st[job] = n

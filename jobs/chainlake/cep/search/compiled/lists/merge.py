@@ -12,8 +12,10 @@ from chainlake.cep.search.compiled import machine
 FEW = 256
 #: So many stretches of the wanted times are gone through side by side: while one waits for its times, others compare.
 _LANES = 4
-#: Times that are passed over at a stroke at most, and where the wanted ones are few, before these.
-_LONGEST, _FAR = 8, 64
+#: With more times per wanted one than the first number, so many are passed over at a stroke.
+_STRIDES = ((16, 8), (2, 6), (0.5, 4), (0, 2))
+#: Where the wanted ones are few: times that are passed over at a stroke before those of the longest one.
+_FAR = 64
 
 
 @cache
@@ -52,7 +54,7 @@ def _source(stride: int) -> str:
 
 def _far(j: str, stride: int) -> list[str]:
     """Passing over many times at a stroke, where the wanted ones are few."""
-    if stride < _LONGEST:
+    if stride < _STRIDES[0][1]:
         return []
     return [f"        while {j} + {_FAR} <= size and ts[{j} + {_FAR - 1}] < x:", f"            {j} += {_FAR}"]
 
@@ -63,7 +65,7 @@ def first_positions(wanted: np.ndarray, shift: int, ts: np.ndarray) -> np.ndarra
         return np.searchsorted(ts, wanted + shift, "left").astype(np.int32)
     wanted, ts = np.ascontiguousarray(wanted, np.int64), np.ascontiguousarray(ts, np.int64)
     found = np.empty(len(wanted), np.int32)
-    kernel = machine.load(_source(_LONGEST if len(ts) > 6 * len(wanted) else 4 if 2 * len(ts) > len(wanted) else 2))
+    kernel = machine.load(_source(next(stride for share, stride in _STRIDES if len(ts) >= share * len(wanted))))
     sizes = np.array([len(wanted), len(ts), shift, len(wanted) // _LANES], np.int64)
     kernel([], [wanted, ts], [], [found], machine.NOTHING, sizes, machine.NOTHING)
     return found

@@ -13,7 +13,7 @@ from chainlake.schemas import ops
 from chainlake.schemas.episodes import episodes_table
 from chainlake.schemas.events import events_table
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
-from chainlake.schemas.models import ALERTS, CHANGES, METRICS, STATE
+from chainlake.schemas.models import SHARED
 from chainlake.schemas.quarantine import quarantine_table
 from chainlake.schemas.ranked import ranked_table
 from chainlake.schemas.raw import raw_table
@@ -49,9 +49,12 @@ _VIEWS = """\
 - `ranked.<pattern>_matches`: the best matches with the events that they bind and their measures, list by list.
 - `matches.<pattern>_ordered`, `matches.<pattern>_consumed`: of a pattern that uses events up, its matches in the order
   in which they are published, and the events that they use up.
+- `matches.<pattern>_flat`: a row per match without structs and arrays, for programs that know columns only: `a_ts`,
+  `a_close`; of several events `b_count`, `b_first_ts`, `b_last_ts` ([readers.md](readers.md)).
 - `matches.<pattern>_origin`, `episodes.<pattern>_origin`, `ranked.<pattern>_origin`, `models.changes_origin`,
-  `models.metrics_origin`: the rows with the definition, engine, input, version and run they came from
-  ([replay.md](replay.md)).
+  `models.metrics_origin` and those of the other tables of models: the rows with the definition, engine, input,
+  version and run they came from ([replay.md](replay.md)).
+- `models.zones`: the safe zones of every node, from when until when each was in force.
 - `ops.current_<name>`: of `ops.<name>`, the row with the highest `seq` of each key.
 - `ops.status`: the [state](semantics.md#staleness) of every day of every definition.
 """
@@ -69,7 +72,7 @@ _FAMILIES = (
         "table keeps the matches that can be among the best, with the columns `per`, `distinct_on`, `score_<n>` and "
         "`criterion_<n>`, by which they are compared.",
     ),
-    ("Models and monitors", "Shared by all models and threshold monitors ([monitors.md](monitors.md))."),
+    ("Models and monitors", "Shared by all models and monitors ([monitors.md](monitors.md))."),
     (
         "Operations",
         "Append-only logs: what was read, computed from what, and published as which version "
@@ -114,7 +117,7 @@ def families() -> list[tuple[str, str, tuple[Table, ...]]]:
         (matches,),
         (episodes_table("<pattern>", "<source>"),),
         (ranked_table("<pattern>", "<source>"),),
-        (CHANGES, METRICS, ALERTS, STATE),
+        SHARED,
         tuple(ops.ALL.values()),
     )
     return [(*family, found) for family, found in zip(_FAMILIES, tables, strict=True)]

@@ -1,0 +1,25 @@
+"""DAG ``ingest_history``: the landing files of any stretch of days to events, in one Spark application; run it by hand.
+
+Dates are half-open as everywhere in Chainlake: ``end`` is not included.
+"""
+
+# Airflow reads only files in which it sees the words dag and airflow.
+from airflow.sdk import Param
+
+from chainlake.airflow.dag import ranged
+from chainlake.airflow.names import source_names
+from chainlake.airflow.ranges import ingest_lines
+from chainlake.paths import Home
+
+_DAY = {"type": "string", "format": "date"}
+
+ingest_history = ranged(
+    "ingest_history",
+    "Landing files of a stretch of days to events",
+    {
+        "source": Param(type="string", enum=source_names(Home.from_env()), description="which files"),
+        "start": Param(description="first day (UTC)", **_DAY),
+        "end": Param(description="day after the last", **_DAY),
+    },
+    ingest_lines,
+)

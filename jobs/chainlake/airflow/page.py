@@ -1,0 +1,62 @@
+"""What Airflow's page says of a DAG: what it does, of which definitions, how its runs are named, where the rows are.
+
+Made from the files' first lines when DAGs are parsed, so that it costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from chainlake.airflow.names import Defined
+
+_RUNS = (
+    "**Runs** are named by the UTC day that they compute, `scheduled__2025-10-01` or `backfill__2025-10-01`. "
+    "Days that have passed come from a backfill (*Trigger*, then *Backfill*); a day that is run again publishes the "
+    "same rows. A new DAG is paused: the switch beside its name starts its schedule, and its backfills wait until then."
+)
+_BY_HAND = "**By hand**: *Trigger* asks for what is needed. Nothing runs by itself. It is not paused when it is new."
+
+
+def ingest_page(source: str) -> str:
+    """Of a DAG that ingests a source."""
+    return _page(
+        f"Reads the landing files of a day of `{source}` and makes events of them. What cannot be read is in "
+        f"`quarantine.{source}`, with the reason, the file and the line.",
+        _RUNS,
+        f"**Tables**: `events.{source}`, `raw.{source}`, `quarantine.{source}`.",
+        f"**A stretch of days**: the DAG `ingest_history`, or `python -m jobs ingest {source} FROM TO`.",
+    )
+
+
+def gated_page(step: str, source: str, defined: list[Defined]) -> str:
+    """Of a DAG that waits for events and computes from them."""
+    what = {"detect": "patterns", "monitor": "models"}[step]
+    tables = {"detect": "`matches.NAME`", "monitor": "`models.changes` and `models.metrics`"}[step]
+    rows = [f"| `{one.name}` | {_cell(one.description)} |" for one in defined]
+    return _page(
+        f"Waits until the events of a day of `{source}` are complete, runs its {what} on them, checks the rows "
+        "by their suites and publishes the differences.",
+        _RUNS,
+        f"**Tables**: {tables}; `…_origin` has the file and the line of every event.",
+        "\n".join([f"| {what} | what they tell |", "|---|---|", *rows]),
+        f"**Older days**: the DAGs `backfill_history` and `restate_stale`. "
+        f"**The state of every day**: `python -m jobs status {source}`.",
+    )
+
+
+def by_hand_page(what: str) -> str:
+    """Of a DAG that is run by hand."""
+    return _page(f"{what}.", _BY_HAND)
+
+
+def maintenance_page(what: str) -> str:
+    """Of the DAG that maintains the tables."""
+    runs = "Once a day at 04:30 UTC, also by hand; its runs are named by the moment of their start."
+    return _page(f"{what}.", f"**Runs**: {runs} It is not paused when it is new.")
+
+
+def _page(*parts: str) -> str:
+    return "\n\n".join(parts)
+
+
+def _cell(text: str) -> str:
+    """Text in a table: neither a bar nor HTML of its own."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")

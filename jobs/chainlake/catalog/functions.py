@@ -1,0 +1,181 @@
+"""The code of functions that patterns declare: files in ``functions/`` of the configuration, and nothing else.
+
+A pattern is looked through without running any of it. What is run is the text that was read then: it travels with the
+pattern to whoever searches, so all of them run what the pattern's hash was made of, whatever is saved meanwhile.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from chainlake.cep.language.declared.function import MOST_VALUES, Code, Declared
+from chainlake.cep.language.front_matter import read_front_matter
+from chainlake.cep.language.source_text import SourceText
+from chainlake.digests import text_digest
+from chainlake.paths import Home
+from chainlake.words import nearest
+
+#: Functions that were made in this process, by the digest of their code and their name.
+_MADE: dict[tuple[str, str, str], Callable[..., Any]] = {}
+_MAKING = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Module:
+    """A file of functions.
+
+    Args:
+        name: its name without ``.py``.
+        path: where it was read, for tracebacks.
+        text: what it says.
+    """
+
+    name: str
+    path: str = field(compare=False)
+    text: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class FileFunction:
+    """A function of a file, and all files that it imports; it is made where it is first called.
+
+    Args:
+        function: its name.
+        modules: each behind those that it imports; the function's own is the last.
+    """
+
+    function: str
+    modules: tuple[Module, ...]
+
+    @property
+    def digest(self) -> str:
+        """Changes with the text of any of the files."""
+        return text_digest("\n".join(f"{one.name} {len(one.text)}\n{one.text}" for one in self.modules))
+
+    def __call__(self, *columns: Any) -> Any:
+        key = self.digest, self.modules[-1].name, self.function
+        with _MAKING:
+            made = _MADE.get(key)
+            if made is None:
+                made = _MADE[key] = self._made(key[0])
+        return made(*columns)
+
+    def _made(self, digest: str) -> Callable[..., Any]:
+        """The function, in a package of its own: another version of a file may be in use beside it."""
+        package = ModuleType(f"chainlake_functions_{digest[:16]}")
+        package.__path__ = []
+        sys.modules[package.__name__] = package
+        for one in self.modules:
+            module = ModuleType(f"{package.__name__}.{one.name}")
+            module.__file__, module.__package__ = one.path, package.__name__
+            sys.modules[module.__name__] = module
+            exec(compile(one.text, one.path, "exec"), module.__dict__)  # noqa: S102 - what the folder is for
+            setattr(package, one.name, module)
+        found: Callable[..., Any] = getattr(sys.modules[f"{package.__name__}.{self.modules[-1].name}"], self.function)
+        return found
+
+
+def codes_of(home: Home, text: str, file: str | None = None) -> dict[str, Code]:
+    """The code of the functions that a pattern's front matter declares, by name; none of it is run.
+
+    Args:
+        home: where the configuration lies.
+        text: of the pattern.
+        file: the pattern's, for errors.
+
+    Raises:
+        DefinitionError: the front matter is broken, or what it calls is not there, with its place.
+    """
+    source = SourceText(text, file)
+    front, _ = read_front_matter(source)
+    folder = home.config / "functions"
+    found = {}
+    for entry in front.functions.values():
+        try:
+            found[entry.name] = _code(folder, entry)
+        except _Unfit as unfit:
+            raise source.error(unfit.what, entry.at, key="functions", hint=unfit.hint) from None
+    return found
+
+
+class _Unfit(Exception):
+    """Why there is no code for a declaration."""
+
+    def __init__(self, what: str, hint: str | None = None) -> None:
+        super().__init__(what)
+        self.what, self.hint = what, hint
+
+
+def _code(folder: Path, entry: Declared) -> Code:
+    modules: dict[str, Module] = {}
+    tree = _gathered(folder, entry.module, modules, ())
+    defined = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+    if entry.function not in defined:
+        raise _Unfit(
+            f"{modules[entry.module].path} defines no function {entry.function}",
+            nearest(entry.function, [name for name in defined if not name.startswith("_")])
+            or "A function is called that stands there as 'def'; what a file imports cannot be called from a pattern.",
+        )
+    function = FileFunction(entry.function, tuple(modules.values()))
+    return Code(function, function.digest, _takes(defined[entry.function]))
+
+
+def _gathered(folder: Path, name: str, modules: dict[str, Module], on_the_way: tuple[str, ...]) -> ast.Module:
+    """Read a file and those that it imports, these first."""
+    if name in on_the_way:
+        raise _Unfit(f"{' and '.join(on_the_way)} import each other", "Put what both need into a third file.")
+    module = _read(folder, name)
+    try:
+        tree = ast.parse(module.text, module.path)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", None)
+        raise _Unfit(f"{module.path} is no Python{f' (line {line})' if line else ''}: {error}") from None
+    for other in _imported(tree, module):
+        if other not in modules:
+            _gathered(folder, other, modules, (*on_the_way, name))
+    modules[name] = module
+    return tree
+
+
+def _read(folder: Path, name: str) -> Module:
+    path = folder / f"{name}.py"
+    if not path.is_file():
+        there = [one.stem for one in sorted(folder.glob("*.py"))] if folder.is_dir() else []
+        raise _Unfit(f"there is no file {path}", nearest(name, there) or "A function's code lies in this folder.")
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise _Unfit(f"{path} is a link to {path.resolve()}, outside of the folder", "Copy the file into the folder.")
+    try:
+        return Module(name, str(path), path.read_bytes().decode("utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise _Unfit(f"{path} cannot be read: {error}") from None
+
+
+def _imported(tree: ast.Module, module: Module) -> Iterator[str]:
+    """The other files of the folder that a file imports."""
+    hint = "Files of the folder import each other as 'from .other import name'."
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            if node.level > 1 or "." in (node.module or ""):
+                raise _Unfit(f"{module.path}, line {node.lineno}, imports from outside of its folder", hint)
+            yield from [node.module] if node.module else [alias.name for alias in node.names]
+            continue
+        named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        named += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if any(one.partition(".")[0] == "chainlake_functions" for one in named):
+            raise _Unfit(f"{module.path} imports chainlake_functions, which is no package", hint)
+
+
+def _takes(function: ast.FunctionDef) -> tuple[int, int]:
+    """How many values a function takes at least and at most."""
+    given = function.args
+    if any(default is None for default in given.kw_defaults):
+        raise _Unfit(f"{function.name} has arguments that are given by name alone", "A pattern gives values by place.")
+    most = len(given.posonlyargs) + len(given.args)
+    return max(1, most - len(given.defaults)), MOST_VALUES if given.vararg else most

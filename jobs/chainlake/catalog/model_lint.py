@@ -1,0 +1,63 @@
+"""A model's file looked through: what is wrong, what is doubtful, and keys that no event has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from chainlake.catalog.models import load_one
+from chainlake.cep.lint.report import Report
+from chainlake.cep.lint.unheard import Heard, key_hint
+from chainlake.definitions.source import Source, Sources
+from chainlake.definitions.yaml_lines import Section, load_section
+from chainlake.errors import DefinitionError
+
+
+def lint_model(file: Path, sources: Sources, heard_of: Callable[[Source], Heard | None]) -> Report:
+    """Look a model's or threshold monitor's file through.
+
+    Args:
+        file: the file.
+        sources: all sources.
+        heard_of: the keys that the events of a source at hand have, if there are any events.
+    """
+    try:
+        model = load_one(file, sources)
+    except DefinitionError as error:
+        return Report((error,), (), None)
+    warnings = [DefinitionError(one, file=file) for one in model.config.warnings]
+    heard = heard_of(model.source)
+    if heard is not None:
+        warnings += _unheard(load_section(file), model.source.key, model.config.all_keys, heard)
+    return Report((), tuple(warnings), None)
+
+
+def _unheard(top: Section, key: str, named: tuple[str, ...], heard: Heard) -> Iterator[DefinitionError]:
+    """A warning at each place that names a key which no event has."""
+    missing = set(named) - set(heard.keys)
+    parts = {name: top.data[name] for name in ("nodes", "groups", "response", "features", "value") if name in top.data}
+    for place in _places(parts, ()):
+        value = str(top.typed(*place)).strip()
+        # The last word of a place says what a text is: a name of a node is no key, and neither is a column.
+        last = next((part for part in reversed(place) if isinstance(part, str)), "")
+        if value in missing and last in ("nodes", "keys", "key", *_groups(place)):
+            what = f"no event {heard.where} has the {key} '{value}'"
+            yield top.error(what, *place, hint=key_hint(value, heard.keys))
+
+
+def _groups(place: tuple[str | int, ...]) -> tuple[str, ...]:
+    """The name of a group, below which its nodes are listed."""
+    return (str(place[1]),) if place[0] == "groups" else ()
+
+
+def _places(value: Any, place: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    """The places of all scalars."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _places(item, (*place, name))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _places(item, (*place, at))
+    else:
+        yield place

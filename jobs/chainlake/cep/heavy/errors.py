@@ -1,0 +1,79 @@
+"""What stops a search whose conditions call a function of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from chainlake.cep.language.declared.function import Heavy
+from chainlake.errors import DefinitionError
+
+#: Characters of a value in a message.
+_MOST = 60
+
+
+class FunctionFailed(DefinitionError):
+    """A function did not give what it has to; the message has an example of what it was called with."""
+
+    @classmethod
+    def _of(cls, function: Heavy, what: str, hint: str) -> FunctionFailed:
+        place = function.place
+        return cls(
+            f"{place.pattern}: {what}", file=place.file, line=place.line, column=place.column, excerpt=place.excerpt,
+            key=f"functions.{function.name}", hint=hint,
+        )  # fmt: skip
+
+    @classmethod
+    def without_code(cls, function: Heavy) -> FunctionFailed:
+        """It is declared, and nobody gave its code."""
+        hint = (
+            "The library takes it as match(…, functions={'NAME': FUNCTION}); the verbs look in dags/config/functions/."
+        )
+        return cls._of(function, f"{function.name} is declared, but its code is not at hand", hint)
+
+    @classmethod
+    def raised(cls, function: Heavy, values: Sequence[Any], error: BaseException) -> FunctionFailed:
+        """It raised an error."""
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        hint = "Call it in Python with arrays of these values, and mend it."
+        return cls._of(function, f"{called(function, values)} raised {said}", hint)
+
+    @classmethod
+    def no_column(cls, function: Heavy, values: Sequence[Any], gave: str, rows: int) -> FunctionFailed:
+        """It gave no array with one value per pair."""
+        what = f"{function.name} was called with {rows} pairs, such as {called(function, values)}, and gave {gave}"
+        return cls._of(function, what, "It takes columns and has to return one array with a value for each row.")
+
+    @classmethod
+    def wrong_type(cls, function: Heavy, values: Sequence[Any], dtype: str) -> FunctionFailed:
+        """It gave values of another kind."""
+        wanted = "numbers" if function.result == "number" else "true or false"
+        what = f"{called(function, values)} gave values of type {dtype}, and {wanted} are expected"
+        return cls._of(function, what, "The declaration says which: result: number, or result: bool.")
+
+    @classmethod
+    def unknown(cls, function: Heavy, values: Sequence[Any]) -> FunctionFailed:
+        """It gave no value for a pair whose values are all known."""
+        hint = "It is not called for missing values, so it has to give one for every pair; choose what stands for none."
+        return cls._of(function, f"{called(function, values)} gave no value (NaN or null)", hint)
+
+    @classmethod
+    def too_slow(cls, function: Heavy, values: Sequence[Any], rows: int, seconds: float) -> FunctionFailed:
+        """A batch took too long."""
+        what = (
+            f"{function.name} took {seconds:.1f} s for {rows} pairs, such as {called(function, values)}; "
+            f"a batch may take {function.longest:g} s"
+        )
+        hint = "Put cheaper conditions beside it, make it faster, or allow more by 'longest: 5 min'."
+        return cls._of(function, what, hint)
+
+
+def called(function: Heavy, values: Sequence[Any]) -> str:
+    """A call as people would write it."""
+    return f"{function.name}({', '.join(map(_shown, values))})"
+
+
+def _shown(value: Any) -> str:
+    plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+    text = plain.isoformat(sep=" ") if hasattr(plain, "isoformat") else repr(plain)
+    return text if len(text) <= _MOST else f"{text[:_MOST]}…"

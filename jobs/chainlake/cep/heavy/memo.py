@@ -1,0 +1,88 @@
+"""What a function gave for pairs, by the numbers of their events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+#: Pairs that are remembered at a time: about 400 MB.
+MOST_PAIRS = 20_000_000
+
+
+@dataclass
+class Pairs:
+    """Values by key, in sorted runs; a run is merged with the one before it once it is half as long."""
+
+    runs: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return sum(len(keys) for keys, _ in self.runs)
+
+    def find(self, keys: np.ndarray, into: np.ndarray) -> np.ndarray:
+        """Which of the keys are known; their values are put ``into`` an array."""
+        known = np.zeros(len(keys), bool)
+        for mine, values in self.runs:
+            at = np.minimum(np.searchsorted(mine, keys), len(mine) - 1)
+            hit = mine[at] == keys
+            into[hit] = values[at[hit]]
+            known |= hit
+        return known
+
+    def add(self, keys: np.ndarray, values: np.ndarray) -> None:
+        """Remember the values of new keys, which ascend."""
+        if not len(keys):
+            return
+        self.runs.append((keys, values))
+        while len(self.runs) > 1 and 2 * len(self.runs[-1][0]) >= len(self.runs[-2][0]):
+            (one, of_one), (other, of_other) = self.runs.pop(), self.runs.pop()
+            keys, values = np.concatenate([other, one]), np.concatenate([of_other, of_one])
+            order = np.argsort(keys, kind="stable")
+            self.runs.append((keys[order], values[order]))
+
+    def only(self, numbers: np.ndarray) -> None:
+        """Forget pairs one of whose events is not among these (sorted)."""
+        kept = []
+        for keys, values in self.runs:
+            here = _among(keys >> 32, numbers) & _among(keys & 0xFFFFFFFF, numbers)
+            if here.any():
+                kept.append((keys[here], values[here]))
+        self.runs = kept
+
+
+@dataclass
+class Memo:
+    """What functions gave for pairs during the run of a slice.
+
+    Args:
+        most: pairs that are remembered at a time; beyond, the memory begins anew.
+        tables: by what is called.
+    """
+
+    most: int = MOST_PAIRS
+    tables: dict[str, Pairs] = field(default_factory=dict)
+
+    def table(self, called: str) -> Pairs:
+        """The pairs of a call."""
+        return self.tables.setdefault(called, Pairs())
+
+    def bound(self) -> None:
+        """Begin anew if there is too much."""
+        if sum(map(len, self.tables.values())) > self.most:
+            self.tables.clear()
+
+    def only(self, numbers: np.ndarray) -> None:
+        """Forget pairs one of whose events will not come again.
+
+        Args:
+            numbers: of the events that may.
+        """
+        for table in self.tables.values():
+            table.only(numbers)
+
+
+def _among(numbers: np.ndarray, those: np.ndarray) -> np.ndarray:
+    if not len(those):
+        return np.zeros(len(numbers), bool)
+    found: np.ndarray = those[np.minimum(np.searchsorted(those, numbers), len(those) - 1)] == numbers
+    return found

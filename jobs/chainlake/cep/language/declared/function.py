@@ -1,0 +1,105 @@
+"""What is known of a function that is called with columns of pairs: built in, or declared in a front matter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+#: Microseconds of a call for one pair, by the words of ``cost``.
+COSTS = {"cheap": 1.0, "heavy": 1000.0}
+#: Seconds that a batch may take, unless the declaration says otherwise.
+LONGEST = 60.0
+#: Values that a function takes at most.
+MOST_VALUES = 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a function is declared, as errors show it.
+
+    Args:
+        pattern: the pattern's name.
+        file: its file, or None.
+        line, column: of the declaration; None of a function that is built in.
+        excerpt: the line.
+    """
+
+    pattern: str = "pattern"
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    excerpt: str | None = None
+
+
+@dataclass(frozen=True)
+class Declared:
+    """An entry of ``functions`` in a front matter.
+
+    Args:
+        name: as conditions call it.
+        call: ``MODULE:FUNCTION``.
+        us: microseconds that it takes for one pair.
+        symmetric: whether it gives the same when the first half of its values and the second change places.
+        result: ``number`` or ``bool``.
+        longest: seconds that a batch of pairs may take.
+        at: line and column of the entry.
+    """
+
+    name: str
+    call: str
+    us: float = COSTS["heavy"]
+    symmetric: bool = False
+    result: str = "number"
+    longest: float = LONGEST
+    at: tuple[int, int] = (1, 1)
+
+    @property
+    def module(self) -> str:
+        """The module's name."""
+        return self.call.partition(":")[0].rpartition(".")[2]
+
+    @property
+    def function(self) -> str:
+        """The function's name in its module."""
+        return self.call.partition(":")[2]
+
+
+@dataclass(frozen=True)
+class Code:
+    """The code of a declared function, which whoever compiles a pattern looks up: the engine imports nothing.
+
+    Args:
+        call: takes NumPy arrays of one length and gives one; other processes get it pickled.
+        digest: changes whenever the code does.
+        takes: how many values it takes at least and at most.
+    """
+
+    call: Callable[..., Any]
+    digest: str = ""
+    takes: tuple[int, int] = (1, MOST_VALUES)
+
+
+@dataclass(frozen=True)
+class Heavy:
+    """A function that the search calls with many pairs at a time, each pair once, when all else is known to be true.
+
+    Args:
+        name: as conditions call it.
+        code: its code; None where a pattern was compiled without.
+        us: microseconds that it takes for one pair.
+        symmetric: as of ``Declared``.
+        result: ``number`` or ``bool``.
+        longest: seconds that a batch of pairs may take.
+        place: where it is declared.
+        total: whether it has to give a value for every pair; else NaN is a missing value.
+    """
+
+    name: str
+    code: Code | None = field(repr=False)
+    us: float
+    symmetric: bool = False
+    result: str = "number"
+    longest: float = LONGEST
+    place: Place = Place()
+    total: bool = True

@@ -1,0 +1,43 @@
+"""Calls of functions of pairs that cost more than they have to, and functions that nobody calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chainlake.cep.language.normal_form import Branch, Clause
+from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.pattern import Pattern
+from chainlake.errors import DefinitionError
+
+
+def costly_calls(pattern: Pattern, source: SourceText) -> Iterator[DefinitionError]:
+    """What a pattern's author probably does not mean about its calls.
+
+    Args:
+        pattern: the pattern.
+        source: its text.
+    """
+    values = (*pattern.extras.conditions, *pattern.extras.measured)
+    called = {call.function for value in values for call in value.heavy}
+    for name, entry in pattern.front.functions.items():
+        if name not in called:
+            yield source.error(f"{entry.name} is never called", entry.at, key="functions")
+    for branch in pattern.extras.written:
+        for clause in branch.every_clause if branch.stream is None else ():
+            if clause.heavy and len(clause.names) > 1 and not _linked(branch, clause):
+                call = next(call for literal in clause.literals for call in literal.heavy)
+                yield source.error(
+                    f"{call.function} is called for every pair of events that lie within the window, since no cheaper "
+                    f"condition is on {' and '.join(sorted(clause.names))}",
+                    call.at,
+                    hint="Compare an attribute of both beside it, such as the source's key.",
+                )
+
+
+def _linked(branch: Branch, called: Clause) -> bool:
+    """Whether cheaper conditions tie all names of a call to each other."""
+    links = [c.names for c in branch.every_clause if not c.heavy and len(c.names) > 1 and c.names <= called.names]
+    near = {min(called.names)}
+    while more := {name for names in links if names & near for name in names} - near:
+        near |= more
+    return near == called.names

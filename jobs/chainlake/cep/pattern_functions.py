@@ -1,0 +1,64 @@
+"""What the functions that a front matter declares are to the query below it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from chainlake.cep.language import ast
+from chainlake.cep.language.declared.function import Code, Place
+from chainlake.cep.language.front_matter import FrontMatter
+from chainlake.cep.language.functions import Function, declared, lookup
+from chainlake.cep.language.parsing.conditions import AGGREGATES
+from chainlake.cep.language.source_text import SourceText
+from chainlake.words import nearest
+
+_WORDS = frozenset({"prev", "case", "seconds", *(name.lower() for name in AGGREGATES)})
+
+
+def parted(params: Mapping[str, Any]) -> tuple[dict[str, Code], dict[str, Any]]:
+    """What a caller gives by name: the code of functions, and values of parameters; lists and sets as tuples."""
+    codes = {name: value for name, value in params.items() if isinstance(value, Code)}
+    others = {name: value for name, value in params.items() if not isinstance(value, Code)}
+    return codes, {name: tuple(v) if isinstance(v, list | set | tuple) else v for name, v in others.items()}
+
+
+def own_functions(
+    source: SourceText, pattern: str, front: FrontMatter, codes: Mapping[str, Code]
+) -> dict[str, Function]:
+    """The functions that a pattern declares, by name in small letters.
+
+    Args:
+        source: the pattern's text.
+        pattern: its name.
+        front: its front matter.
+        codes: the code of each by its name as declared; none at all if nobody looked for it.
+
+    Raises:
+        DefinitionError: one is called like a function of the language, or has no code although others have.
+    """
+    found = {}
+    for name, entry in front.functions.items():
+        if lookup(name) is not None or name in _WORDS:
+            raise source.error(
+                f"{entry.name} is a function of the language", entry.at, key="functions", hint="Choose another name."
+            )
+        code = codes.get(entry.name)
+        if codes and code is None:
+            raise source.error(
+                f"there is no code for {entry.name}", entry.at, key="functions", hint=nearest(entry.name, codes)
+            )
+        shown = source.error("", entry.at)
+        place = Place(pattern, shown.file, shown.line, shown.column, shown.excerpt)
+        found[name] = declared(entry, code, place)
+    return found
+
+
+def identity_of(front: FrontMatter, codes: Mapping[str, Code], values: Iterable[ast.Node]) -> list[list[object]]:
+    """What of its functions decides what a pattern finds: those that are called, and their code."""
+    called = sorted({call.function for value in values for call in value.heavy} & front.functions.keys())
+    entries = [front.functions[name] for name in called]
+    return [
+        [one.name, one.call, one.symmetric, one.result, codes[one.name].digest if one.name in codes else ""]
+        for one in entries
+    ]

@@ -1,0 +1,42 @@
+"""What the functions of pairs compute: arrays in, an array out (docs/semantics.md#functions)."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+
+import numpy as np
+
+#: The mean radius of the Earth in metres (IUGG).
+RADIUS = 6_371_008.8
+
+
+def distance(lat1: np.ndarray, lon1: np.ndarray, lat2: np.ndarray, lon2: np.ndarray) -> np.ndarray:
+    """Metres between places on a sphere, along a great circle.
+
+    Args:
+        lat1, lon1: of the ones, in degrees.
+        lat2, lon2: of the others.
+    """
+    north, other = np.radians(np.asarray(lat1, np.float64)), np.radians(np.asarray(lat2, np.float64))
+    east = np.radians(np.asarray(lon2, np.float64) - np.asarray(lon1, np.float64))
+    with np.errstate(invalid="ignore"):
+        half = np.sin((other - north) / 2) ** 2 + np.cos(north) * np.cos(other) * np.sin(east / 2) ** 2
+        found: np.ndarray = 2 * RADIUS * np.arcsin(np.sqrt(np.clip(half, 0.0, 1.0)))
+    return found
+
+
+def similar(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """How much texts have in common: 1 of equal ones, 0 of those without a common character.
+
+    It is twice the length of what both have in the same order, as ``difflib`` finds it, over the length of both.
+    """
+    found = np.empty(len(ones))
+    matcher, second = SequenceMatcher(autojunk=False), None
+    for at, (one, other) in enumerate(zip(ones.tolist(), others.tolist(), strict=True)):
+        if other != second:
+            # What is known of the second text is used again for the next pair.
+            matcher.set_seq2(other)
+            second = other
+        matcher.set_seq1(one)
+        found[at] = matcher.ratio()
+    return found

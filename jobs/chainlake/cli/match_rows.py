@@ -1,0 +1,88 @@
+"""Matches in files as rows: of each event its id, its time and what the pattern mentions of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from chainlake.cep import Pattern
+from chainlake.cep.library import as_dicts
+from chainlake.cep.search.found.batch import MatchBatch
+from chainlake.cli.tables import local_text
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows for a printer.
+
+    Args:
+        columns: the names of the pattern, then its measures.
+        fields: per column the fields of an event; ``None`` of a measure or of a set.
+        rows: mappings of fields, lists of them for a set, values of measures.
+    """
+
+    columns: list[str]
+    fields: list[list[str] | None]
+    rows: Iterator[list[Any]]
+
+
+def match_rows(
+    pattern: Pattern,
+    events: tuple[pa.Table, Sequence[Any]],
+    batches: Iterator[MatchBatch],
+    key: str | None,
+    zone: ZoneInfo | None,
+) -> Rows:
+    """The matches of batches as rows.
+
+    Args:
+        pattern: the pattern.
+        events: the events, one row per id, and the ids as they are printed.
+        batches: its matches in them.
+        key: the column that says which events are of one series, if there is one.
+        zone: of the local times beside those in UTC.
+    """
+    table, ids = events
+    shown = {name.name: _attributes(name.attributes, table, key) for name in pattern.names}
+    wanted = {"ts", *(attr for attrs in shown.values() for attr in attrs)}
+    values = {name: table[name].to_pylist() for name in wanted}
+    local = None if zone is None else [local_text(ts, zone) for ts in values["ts"]]
+
+    def event(name: str, row: int) -> dict[str, Any]:
+        own = {attr: values[attr][row] for attr in shown[name]}
+        near = {} if local is None else {"local": local[row]}
+        return {"id": ids[row], "ts": values["ts"][row], **near, **own}
+
+    kleene = {name.name for name in pattern.names if name.kleene}
+    fixed = ["id", "ts", *([] if local is None else ["local"])]
+    names = [name.name for name in pattern.names]
+    ranking = pattern.extras.ranking
+    hidden = frozenset[str]() if ranking is None else ranking.rule.unsaid
+    first = next(batches, None)
+    measures = [] if first is None else [name for name in first.measures if name not in hidden]
+    fields = [None if name in kleene else [*fixed, *shown[name]] for name in names]
+
+    def rows() -> Iterator[list[Any]]:
+        for batch in ([] if first is None else [first], batches):
+            for one in batch:
+                for match in as_dicts(pattern, one, range(len(table))):
+                    bound = [_bound(match.get(name), name, event) for name in names]
+                    yield [*bound, *(match.get(name) for name in measures)]
+
+    return Rows([*names, *measures], [*fields, *[None] * len(measures)], rows())
+
+
+def _bound(found: Any, name: str, event: Any) -> Any:
+    """An event, a set of them, or None: the match is of a branch without this name."""
+    if found is None:
+        return None
+    return [event(name, row) for row in found] if isinstance(found, list) else event(name, found)
+
+
+def _attributes(mentioned: Sequence[str], events: pa.Table, key: str | None) -> list[str]:
+    wanted = dict.fromkeys([*([] if key is None else [key]), *mentioned])
+    return [name for name in wanted if name in events.column_names and name not in ("event_id", "ts", "type")]

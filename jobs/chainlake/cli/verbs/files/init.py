@@ -1,0 +1,43 @@
+"""``python -m jobs init``: a project of one's own."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+HELP = (
+    "Make a project: a folder with a source, a pattern with tests, a model, a sample to try them on, a recipe for CI "
+    "and a page that says how to work with it. With --from FILE.csv the source is guessed from a file of yours: which "
+    "column is the time and which the key, and what the attributes are; each guess is marked in its file. The "
+    "definitions of a project are apart from Chainlake: CHAINLAKE_CONFIG names their folder, CHAINLAKE_HOME where it "
+    "writes."
+)
+EXAMPLE = "  python -m jobs init ../cold-store\n  python -m jobs init ../trades --from trades_20250102.csv"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The folder, and a file to guess from."""
+    parser.add_argument("folder", metavar="DIR", type=Path, help="the folder of the project, new or empty")
+    parser.add_argument("--from", dest="given", metavar="FILE", type=Path, help="a CSV file, whose source is guessed")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make it, and say what to do next."""
+    from chainlake.cep.plain_files.read import regular_file
+    from chainlake.starter.project import new_project
+
+    if args.given is not None:
+        regular_file(args.given)
+    made = new_project(args.folder, args.given)
+    model = "" if made.model is None else f", model {made.model}"
+    print(f"{args.folder}: source {made.source}, pattern {made.pattern}{model}")
+    if made.guess is not None:
+        found = made.guess
+        columns = ", ".join(f"{one.name} ({one.type})" for one in found.attributes)
+        key = "none" if found.key is None else found.key.written
+        print(f"guessed of {args.given}: time {' '.join(found.time)} ({found.form}), key {key}; {columns}")
+    print("next:")
+    print(f"  cd {args.folder} && . ./env.sh")
+    print(f"  chainlake lint --test --on {made.data}")
+    print(f"  chainlake match {made.pattern} {made.data} --source {made.source} --format table")
+    return 0

@@ -1,0 +1,131 @@
+"""``python -m jobs try``: run a model over files; no Spark, no lake, nothing is written."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from chainlake.cli.errors import NoRounds
+from chainlake.cli.named import definition_file
+from chainlake.cli.tables import FORMATS, local_text
+from chainlake.cli.zones import add_zone_argument, shown_zone
+from chainlake.paths import Home
+
+if TYPE_CHECKING:
+    from chainlake.catalog.models import LoadedModel
+    from chainlake.model_change import MonitorResult
+
+HELP = (
+    "Run a model, or a threshold monitor, over files as they land for its source, and print its changes (or alerts), "
+    "with the coefficients before and after, and what each day cost: what match is for patterns. Local times of the "
+    "source stand beside UTC. The first window begins with the first day of the files, whatever 'start' says. Keys "
+    "of the model that no event has are told on stderr. No Spark, no lake; nothing is published."
+)
+EXAMPLE = (
+    "  python -m jobs try i5n_speed_profile data/traffic/d12_station_5min_2025_10_0*.csv.gz\n"
+    "  python -m jobs try dags/config/models/NAME.yaml readings.csv --format csv\n"
+    "  python -m jobs try bac_beta data/stock/*.csv.gz --metrics --format json"
+)
+#: What a table shows of ``models.metrics``; the other formats have all of it.
+_METRICS = ("day", "group_id", "rounds", "rounds_skipped", "changes", "syncs", "max_error", "r2")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The model, the files and what is printed."""
+    parser.add_argument("model", metavar="MODEL", help="name of a model, or its file")
+    parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="files as they land for its source")
+    parser.add_argument(
+        "--metrics", action="store_true", help="print one row per day with all that is counted, instead of the changes"
+    )
+    parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
+    add_zone_argument(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what the model finds."""
+    from chainlake.catalog.models import load_one
+    from chainlake.cli.landed_files import read_landed
+    from chainlake.days import day_of_us, us_of
+    from chainlake.definitions.source import load_sources
+    from chainlake.model_change import monitor
+    from chainlake.model_change.config.threshold import ThresholdConfig
+
+    home = Home.from_env()
+    model = load_one(definition_file(home, args.model, "model"), load_sources(home))
+    zone = shown_zone(home, args.zone, model.source.name)
+    events = read_landed(model.source.name, args.files)
+    if not len(events):
+        raise NoRounds.no_events(model.config.name)
+    _say_unheard(model, set(events[model.source.key].to_pylist()))
+    first = day_of_us(us_of(min(events["ts"].to_pylist())))
+    result = monitor(replace(model.config, start=first), events, key=model.source.key)
+    for warning in result.warnings:
+        print(f"note: {warning}", file=sys.stderr)
+    if args.metrics:
+        columns, rows = _metrics(result, result.metrics.column_names)
+        FORMATS[args.format](columns, rows, sys.stdout)
+        return 0
+    threshold = isinstance(model.config, ThresholdConfig)
+    columns, rows = _alerts(result, zone) if threshold else _changes(result, zone)
+    if args.format != "table":
+        FORMATS[args.format](columns, rows, sys.stdout)
+        return 0
+    FORMATS["table"](columns, map(_short, rows), sys.stdout)
+    print()
+    columns, rows = _metrics(result, _METRICS)
+    FORMATS["table"](columns, map(_short, rows), sys.stdout)
+    return 0
+
+
+def _short(row: Sequence[Any]) -> list[Any]:
+    """Numbers as somebody reads them; the other formats have all digits."""
+    return [f"{value:.5g}" if isinstance(value, float) else value for value in row]
+
+
+def _say_unheard(model: LoadedModel, heard: set[str]) -> None:
+    """Say which keys of the model no event has: their nodes have no rounds."""
+    from chainlake.cep.lint.unheard import key_hint
+
+    for key in model.config.all_keys:
+        if key not in heard:
+            hint = key_hint(key, heard)
+            print(f"note: no event of these files has the {model.source.key} '{key}'. {hint}", file=sys.stderr)
+
+
+def _local(row: dict[str, Any], zone: ZoneInfo | None) -> list[Any]:
+    return [row["ts"], *([] if zone is None else [local_text(row["ts"], zone)])]
+
+
+def _changes(result: MonitorResult, zone: ZoneInfo | None) -> tuple[list[str], Iterator[Sequence[Any]]]:
+    """Changes, each coefficient before and after."""
+    found = result.changes.to_pylist()
+    features = list(dict.fromkeys(one["feature"] for row in found for one in row["beta_after"] or ()))
+    names = [name for feature in features for name in (f"{feature} before", feature)]
+    head = ["ts", *([] if zone is None else ["local"]), "group", "kind", "error", *names]
+
+    def rows() -> Iterator[Sequence[Any]]:
+        for row in found:
+            before, after = (
+                {one["feature"]: one["value"] for one in row[side] or ()} for side in ("beta_before", "beta_after")
+            )
+            values = [side.get(feature) for feature in features for side in (before, after)]
+            yield [*_local(row, zone), row["group_id"], row["kind"], row["error_before"], *values]
+
+    return head, rows()
+
+
+def _alerts(result: MonitorResult, zone: ZoneInfo | None) -> tuple[list[str], Iterator[Sequence[Any]]]:
+    """Alerts of a threshold monitor."""
+    head = ["ts", *([] if zone is None else ["local"]), "kind", "mean", "sensors heard"]
+    return head, (
+        [*_local(row, zone), row["kind"], row["mean"], row["n_collected"]] for row in result.alerts.to_pylist()
+    )
+
+
+def _metrics(result: MonitorResult, names: Sequence[str]) -> tuple[list[str], Iterator[Sequence[Any]]]:
+    return list(names), (list(row.values()) for row in result.metrics.select(list(names)).to_pylist())

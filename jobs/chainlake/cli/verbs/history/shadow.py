@@ -1,0 +1,92 @@
+"""``python -m jobs shadow``: what an edit of a pattern or a model would do to its rows, before it goes live."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chainlake.cli.tables import print_table
+from chainlake.days import Days
+from chainlake.paths import Home
+from chainlake.words import counted
+
+if TYPE_CHECKING:
+    from chainlake.operations.shadow.compare import Compared
+
+HELP = (
+    "Compute a pattern or a model, as FILE has it, on the events of some days in a lake beside the real one, and say "
+    "which rows of the published table it would keep, add, withdraw or change. Nothing of the installation changes. "
+    "The file's name is the definition's: copy a live one, edit the copy, try it, and move it to its place. Exits with "
+    "1 if there is a difference."
+)
+EXAMPLE = (
+    "  cp dags/config/patterns/shakeout.sase /tmp/ && edit /tmp/shakeout.sase\n"
+    "  python -m jobs shadow /tmp/shakeout.sase 2013-10-07 2013-10-10"
+)
+#: Rows of each kind that are shown.
+SHOWN = 5
+#: Columns that tell a row to a person, where a table has them.
+_TELLING = ("match_id", "decision_ts", "start_ts", "end_ts", "ts", "group_id", "kind", "violators", "error_before")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The file, the days, and how many rows are shown."""
+    parser.add_argument("file", metavar="FILE", type=Path, help="the definition as it would be: NAME.sase or NAME.yaml")
+    parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
+    parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
+    parser.add_argument("--samples", type=int, default=SHOWN, metavar="N", help=f"rows of each kind, default {SHOWN}")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what would become of the rows."""
+    from chainlake.cli.errors import NoFile
+    from chainlake.lake.records.runs import new_run_id
+    from chainlake.operations.shadow.run import try_edit
+
+    if not args.file.is_file():
+        raise NoFile.of(args.file)
+    days = Days.parse(args.start, args.end)
+    say = functools.partial(print, flush=True)
+    tried = try_edit(Home.from_env(), args.file, days, run_id=new_run_id("shadow"), say=say)
+    print(f"\n{tried.definition}: {counted(len(tried.compared), 'published day')} compared")
+    if tried.unpublished:
+        more = counted(len(tried.unpublished), "day")
+        print(f"{more} computed that are not published yet, from {tried.unpublished[0]} on; of these nothing is said")
+    header = ("table", "kept", "added", "withdrawn", "changed")
+    print_table(
+        header,
+        iter([(t.table, t.kept, *map(len, (t.added, t.withdrawn, t.changed))) for t in tried.tables]),
+        sys.stdout,
+    )
+    for table in tried.tables:
+        _print_samples(table, args.samples)
+    return int(any(t.added or t.withdrawn or t.changed for t in tried.tables))
+
+
+def _print_samples(table: Compared, most: int) -> None:
+    if table.columns:
+        print(f"\n{table.table}: only one of the two has the columns {', '.join(table.columns)}")
+    for what, rows in (("added", table.added), ("withdrawn", table.withdrawn)):
+        if rows and most > 0:
+            print(f"\n{table.table}: {what}, {min(most, len(rows))} of {len(rows)}")
+            columns = [name for name in rows[0] if name in _TELLING]
+            print_table(columns, iter([[row[name] for name in columns] for row in rows[:most]]), sys.stdout)
+    if table.changed and most > 0:
+        print(f"\n{table.table}: changed, {min(most, len(table.changed))} of {len(table.changed)}")
+        cells = [
+            (was[_key(was)], name, was[name], would[name])
+            for was, would in table.changed[:most]
+            for name in _differ(was, would)
+        ]
+        print_table(("row", "column", "is", "would be"), iter(cells), sys.stdout)
+
+
+def _key(row: dict[str, Any]) -> str:
+    return next(iter(row))
+
+
+def _differ(was: dict[str, Any], would: dict[str, Any]) -> list[str]:
+    return [name for name in was if name in would and was[name] != would[name]]

@@ -1,0 +1,38 @@
+"""``python -m jobs contract``: what readers of the tables can rely on, as YAML."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from chainlake.catalog.tables import published_tables
+from chainlake.lake.sql.errors import NotInTheLake
+from chainlake.paths import Home
+from chainlake.terminal import for_programs
+
+HELP = (
+    "Print a data contract in the Open Data Contract Standard: the tables of an installation with their columns, "
+    "types, meanings, units, keys and rules, and where they lie. Without names, all tables that its definitions "
+    "publish. It is made from definitions alone; no table is opened."
+)
+EXAMPLE = "  python -m jobs contract matches.NAME events.stock > contract.yaml"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The names of tables."""
+    parser.add_argument("tables", metavar="TABLE", nargs="*", help="as SQL names it, such as matches.NAME; none: all")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the contract."""
+    from chainlake.lake.records.runs import code_version
+    from chainlake.schemas.documents.contract import as_yaml, contract
+
+    home = Home.from_env()
+    known = {f"{table.schema}.{table.name}": table for table in published_tables(home)}
+    for name in args.tables:
+        if name not in known:
+            raise NotInTheLake.listed("table", name, sorted(known))
+    chosen = [known[name] for name in args.tables or sorted(known)]
+    for_programs(sys.stdout).write(as_yaml(contract(chosen, home.lake, code_version())))
+    return 0

@@ -1,0 +1,33 @@
+"""``python -m jobs report``: static pages of the lake; without a JVM."""
+
+from __future__ import annotations
+
+import argparse
+import webbrowser
+
+from chainlake.errors import InfrastructureError
+from chainlake.paths import Home
+
+HELP = (
+    "Make pages that show the lake: every definition and day, each pattern with its best or latest matches drawn, each "
+    "model with its changes. They need no server and no Internet: open index.html. Steps keep them up to date as they "
+    "publish; this makes at once whatever has changed since, and prints the address of the first page."
+)
+EXAMPLE = "  python -m jobs report\n  python -m jobs report --all --open"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is made, and whether a browser shows it."""
+    parser.add_argument("--all", action="store_true", help="make all pages anew, also those that are up to date")
+    parser.add_argument("--open", action="store_true", help="show the first page in the browser of this machine")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the report; a page that cannot be made is named, and the exit code is 5."""
+    from chainlake.report.make import make_report
+
+    outcome = make_report(Home.from_env(), everything=args.all)
+    print(f"{len(outcome.made)} definitions made, {len(outcome.failed)} failed: {outcome.index}")
+    if args.open:
+        webbrowser.open(outcome.index.as_uri())
+    return InfrastructureError.exit_code if outcome.failed else 0

@@ -1,0 +1,68 @@
+"""The zone in which local times are shown beside UTC: the one that is asked for, else that of the source."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from zoneinfo import ZoneInfo, available_timezones
+
+from chainlake.definitions.files import source_named
+from chainlake.definitions.source import find_source
+from chainlake.errors import ChainlakeError, UsageError
+from chainlake.paths import Home
+from chainlake.words import closest
+
+#: Zones in which nothing is shown twice.
+_UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu")
+
+
+class UnknownZone(UsageError):
+    """There is no time zone of a name."""
+
+    zone: str
+
+    @classmethod
+    def of(cls, zone: str) -> UnknownZone:
+        """For the name."""
+        meant = closest(zone, sorted(available_timezones()))
+        hint = "Zones are called as America/New_York is." if meant is None else f"Did you mean {meant}?"
+        return cls(f"there is no time zone '{zone}'", key="--zone", hint=hint).holding(zone=zone)
+
+
+def add_zone_argument(parser: argparse.ArgumentParser) -> None:
+    """--zone."""
+    parser.add_argument("--zone", metavar="ZONE", help="show local times of this zone, too (default: the source's)")
+
+
+def shown_zone(home: Home, asked: str | None, source: str | None) -> ZoneInfo | None:
+    """The zone of local times; ``None`` if that is UTC, or nobody says which.
+
+    Args:
+        home: where sources lie.
+        asked: by ``--zone``.
+        source: of the events, if they are of one.
+
+    Raises:
+        UsageError: there is no such zone.
+    """
+    zone = asked
+    if zone is None and source is not None:
+        try:
+            zone = find_source(home, source).zone
+        except ChainlakeError:
+            # The source of a pattern that runs over files need not exist; who needs it says so.
+            return None
+    if zone is None or zone in _UTC:
+        return None
+    if zone not in available_timezones():
+        raise UnknownZone.of(zone)
+    return ZoneInfo(zone)
+
+
+def source_of_table(home: Home, table: str) -> str | None:
+    """The source whose events a table is made of; ``None`` of a table of several, or if nobody knows."""
+    schema, _, name = table.partition(".")
+    if schema in ("raw", "events", "quarantine"):
+        return name
+    file: Path = home.config / "patterns" / f"{name.partition('/')[0]}.sase"
+    return source_named(file) if schema in ("matches", "episodes", "ranked") else None

@@ -1,0 +1,196 @@
+"""What the YAML parser stumbles over, in words that say what to write: it tells of tokens, and people see lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import yaml
+
+At = tuple[int, int]
+_QUOTES = "Put the text in single quotes."
+_COLON = re.compile(r":(\s|$)")
+
+
+class Told(NamedTuple):
+    """What is wrong, at which 1-based line and column, and what to do."""
+
+    what: str
+    at: At
+    hint: str | None = None
+
+
+@dataclass(frozen=True)
+class _Stumble:
+    """Where the parser stopped: lines of the text, the place, and where what it was reading began."""
+
+    lines: Sequence[str]
+    at: At
+    begun: At
+
+    @property
+    def row(self) -> str:
+        return self.lines[self.at[0] - 1]
+
+    @property
+    def before(self) -> str:
+        """The line up to the place."""
+        return self.row[: self.at[1] - 1]
+
+    def letter(self, at: At) -> str:
+        return self.lines[at[0] - 1][at[1] - 1 : at[1]]
+
+    def line_above(self) -> int:
+        """The last line above that is neither blank nor a comment; 0 if there is none."""
+        for number in range(self.at[0] - 1, 0, -1):
+            if self.lines[number - 1].strip() and not self.lines[number - 1].lstrip().startswith("#"):
+                return number
+        return 0
+
+
+def in_words(error: yaml.MarkedYAMLError, text: str) -> Told:
+    """The parser's problem in words; its own where they are not known here.
+
+    Args:
+        error: the problem.
+        text: what was read.
+    """
+    lines = text.split("\n")
+    # The end of the text can lie behind its last line.
+    at, begun = (
+        None if mark is None else (min(mark.line + 1, len(lines)), mark.column + 1)
+        for mark in (error.problem_mark or error.context_mark, error.context_mark)
+    )
+    said = f"{error.context}: {error.problem}"
+    stumble = _Stumble(lines, at or (1, 1), begun or at or (1, 1))
+    for sign, handler in _HANDLERS:
+        if sign.search(said):
+            return handler(stumble)
+    return Told(str(error.problem or error.context), stumble.at)
+
+
+def _indent(row: str) -> int:
+    return len(row) - len(row.lstrip(" "))
+
+
+def _no_start(found: _Stumble) -> Told:
+    letter = found.letter(found.at)
+    if letter == "\t":
+        return Told("a tab is among the blanks that indent this line", found.at, "Indent with blanks only.")
+    return Told(f"a text must not begin with {letter} unless it is in quotes", found.at, _QUOTES)
+
+
+def _sign(found: _Stumble) -> Told:
+    letter = found.letter(found.begun)
+    return Told(f"a text must not begin with {letter} unless it is in quotes", found.begun, _QUOTES)
+
+
+def _value_here(found: _Stumble) -> Told:
+    if _COLON.search(found.before):
+        return Told("a text in which a colon and a blank follow one another needs quotes", found.at, _QUOTES)
+    return _deeper(found) or _no_colon(found, found.line_above() or found.at[0])
+
+
+def _deeper(found: _Stumble) -> Told | None:
+    above = found.line_above()
+    row = found.lines[above - 1] if above else ""
+    if not above or _indent(found.row) <= _indent(row):
+        return None
+    what = f"this line is indented deeper than line {above}, whose key has a value already"
+    return Told(what, (found.at[0], _indent(found.row) + 1), f"Begin it in column {_indent(row) + 1}.")
+
+
+def _no_colon(found: _Stumble, line: int | None = None) -> Told:
+    number = found.begun[0] if line is None else line
+    row = found.lines[number - 1]
+    after = ":" in row
+    hint = "Write a blank after the colon." if after else "Write 'key: value'; a list's items begin with '- '."
+    return Told("this line is no 'key: value'", (number, _indent(row) + 1), hint)
+
+
+def _no_key(found: _Stumble) -> Told:
+    rest = found.row[found.at[1] - 1 :]
+    if rest.startswith(":"):
+        return Told("there is no key before the colon", found.at)
+    if found.before.strip():
+        hint = "Inside single quotes a quote is written twice."
+        return Told("something follows the text in quotes", found.at, hint)
+    deeper = _deeper(found)
+    if deeper is not None:
+        return deeper
+    columns = sorted({_indent(row) + 1 for row in found.lines[: found.at[0] - 1] if _COLON.search(row)})
+    listed = " or ".join(map(str, columns))
+    what = f"this line begins in column {found.at[1]}, where no key above it begins"
+    return Told(what, found.at, f"The keys of one map begin in the same column, here {listed}.")
+
+
+def _no_item(found: _Stumble) -> Told:
+    line, column = found.begun
+    what = f"this line is no item of the list that begins in line {line}"
+    hint = f"Its items begin with '- ' in column {column}, and their keys two columns further; a key ends the list."
+    return Told(what, found.at, hint)
+
+
+def _unclosed(found: _Stumble) -> Told:
+    opening = found.letter(found.begun)
+    closing = {"[": "]", "{": "}"}.get(opening, "]")
+    if found.at[0] > found.begun[0]:
+        return Told(f"the {opening} has no {closing}", found.begun, f"Close it before line {found.at[0]}.")
+    if found.at < found.begun:  # behind the last line
+        return Told(f"the {opening} has no {closing}", found.begun, "Close it.")
+    return Told(f"here a comma or {closing} is missing", found.at, f"The {opening} is in column {found.begun[1]}.")
+
+
+def _no_content(found: _Stumble) -> Told:
+    return Told(f"there is no value before {found.letter(found.at)}", found.at, "Quote it if it is a text.")
+
+
+def _open_quote(found: _Stumble) -> Told:
+    return Told("the quote that begins here has no end", found.begun, "Inside single quotes a quote is written twice.")
+
+
+def _escape(found: _Stumble) -> Told:
+    hint = "Write the text in single quotes, where a backslash is a backslash."
+    return Told("a backslash in double quotes begins a character of YAML, and this is none", found.at, hint)
+
+
+def _item_here(found: _Stumble) -> Told:
+    hint = "Write it as [a, b], or begin each item in a line of its own."
+    return Told("a list with '- ' cannot begin behind its key", found.at, hint)
+
+
+def _block(found: _Stumble) -> Told:
+    sign = found.letter(found.begun)
+    return Told(f"the text that {sign} announces begins in the next line", found.at, _QUOTES)
+
+
+def _ended(found: _Stumble) -> Told:
+    return Told("the definition has ended before this line", found.at, "Is there a closing sign too many above?")
+
+
+def _directive(found: _Stumble) -> Told:
+    return Told("a line must not begin with %", found.begun, _QUOTES)
+
+
+#: Words of the parser (of the one in C, and of the one in Python where they differ), and what they mean to people.
+_HANDLERS: tuple[tuple[re.Pattern[str], Callable[[_Stumble], Told]], ...] = tuple(
+    (re.compile(words), handler)
+    for words, handler in (
+        ("cannot start any token|tab character", _no_start),
+        ("scanning an (alias|anchor)", _sign),
+        ("mapping values are not allowed", _value_here),
+        ("could not find expected ':'", _no_colon),
+        ("block mapping: (did not find expected key|expected <block end>)", _no_key),
+        ("block collection: (did not find|expected)", _no_item),
+        ("expected ',' or '[]}]'", _unclosed),
+        ("node content", _no_content),
+        ("quoted scalar: found unexpected end", _open_quote),
+        ("unknown escape", _escape),
+        ("sequence entries are not allowed", _item_here),
+        ("scanning a block scalar", _block),
+        ("<document start>", _ended),
+        ("scanning a directive", _directive),
+    )
+)

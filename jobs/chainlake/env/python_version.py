@@ -1,0 +1,22 @@
+"""Whether this Python can run Chainlake; every Python from 2.7 on can read it, so that a wrong one is told."""
+
+import sys
+
+NEEDED = (3, 11)
+
+
+def check(hint):  # type: (str) -> None
+    """End the process with code 5 and a sentence on stderr unless this is Python 3.11, for which the lock was resolved.
+
+    Args:
+        hint: what to do, a sentence.
+    """
+    if sys.version_info[:2] != NEEDED:
+        found = ".".join(map(str, sys.version_info[:2]))
+        message = "chainlake: Python {}.{} is needed and this is {} ({}). {}\n"
+        sys.stderr.write(message.format(NEEDED[0], NEEDED[1], found, sys.executable, hint))
+        sys.exit(5)
+
+
+if __name__ == "__main__":
+    check("Install Python 3.11, or name it: make PYTHON=/path/to/python3.11 setup")

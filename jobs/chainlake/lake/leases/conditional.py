@@ -1,0 +1,120 @@
+"""Files in a store that only one of several writers can make, and whether a store keeps to that.
+
+They are made as delta-rs makes a table's first log entry, by a write that the store is to refuse if the file is there
+(If-None-Match): the same way as every commit goes, with the same settings, for every kind of store.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from typing import Any
+
+from chainlake.paths import Home
+from chainlake.storage.door import storage_of
+from chainlake.storage.errors import StoreFailed, store_error
+
+#: The first log entry of a table.
+ENTRY = "_delta_log/00000000000000000000.json"
+#: Folder of the lake for what is here.
+FOLDER = "chainlake-locks"
+#: Writers that make one file at a time, and how often that is tried until two of them meet.
+_WRITERS, _ROUNDS = 3, 20
+
+_kept_to: set[str] = set()
+_guard = threading.Lock()
+
+
+def make(path: str, what: dict[str, Any]) -> bool | None:
+    """Make a file that only one writer can make.
+
+    Args:
+        path: of the folder that holds it.
+        what: its content.
+
+    Returns:
+        whether it was made here; ``None`` if another writer's was there before the store was asked to write.
+    """
+    import pyarrow as pa
+    from deltalake import CommitProperties, DeltaTable
+    from deltalake.exceptions import CommitFailedError, DeltaError
+
+    try:
+        DeltaTable.create(
+            path,
+            pa.schema([("none", pa.int64())]),
+            mode="error",
+            description=json.dumps(what),
+            commit_properties=CommitProperties(max_commit_retries=0),
+        )
+    except CommitFailedError:
+        return False
+    except DeltaError as error:
+        if "already exists" not in str(error):
+            raise
+        return None
+    except OSError as error:
+        raise (store_error(error, path) or error) from error
+    return True
+
+
+def read(path: str) -> dict[str, Any] | None:
+    """The content of such a file; ``None`` if there is none."""
+    data = storage_of(path).read(f"{path}/{ENTRY}")
+    if data is None:
+        return None
+    actions = [json.loads(line) for line in data.decode().splitlines() if line.strip()]
+    found: dict[str, Any] = json.loads(next(one["metaData"]["description"] for one in actions if "metaData" in one))
+    return found
+
+
+def remove(path: str) -> None:
+    """Remove such a file."""
+    storage_of(path).remove(f"{path}/{ENTRY}")
+
+
+def require_conditional_writes(home: Home) -> None:
+    """See to it that the lake's store refuses the second writer of a file; asked once in a process.
+
+    Raises:
+        StoreFailed: it does not, or cannot be used at all.
+    """
+    with _guard:
+        if home.lake in _kept_to:
+            return
+        for _ in range(_ROUNDS):
+            path = f"{home.lake}/{FOLDER}/probe/{uuid.uuid4().hex}"
+            try:
+                told = _race(path)
+            finally:
+                remove(path)
+            if told.count(True) > 1:
+                raise StoreFailed.unconditional(home.lake)
+            if False in told:
+                _kept_to.add(home.lake)
+                return
+        raise StoreFailed.undecided(home.lake)
+
+
+def _race(path: str) -> list[bool | None]:
+    """What several writers of one file are told."""
+    told: list[bool | None] = []
+    failed: list[BaseException] = []
+    start = threading.Barrier(_WRITERS)
+
+    def one() -> None:
+        start.wait()
+        try:
+            told.append(make(path, {}))
+        except BaseException as error:  # raised below, in the thread that asked
+            failed.append(error)
+
+    writers = [threading.Thread(target=one, daemon=True) for _ in range(_WRITERS)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    if failed:
+        raise failed[0]
+    return told

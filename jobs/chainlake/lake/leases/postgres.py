@@ -1,0 +1,100 @@
+"""Locks of a PostgreSQL database: held by a connection, and free the moment it ends."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+from chainlake.errors import InfrastructureError
+from chainlake.lake.errors import LockLost
+from chainlake.paths import Home
+
+#: A connection whose other end has vanished is ended by either side within half a minute.
+_ALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+_SERVER = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c idle_session_timeout=0"
+_CONNECT_S = 10
+
+
+class NoDatabase(InfrastructureError):
+    """The database of the locks cannot be used."""
+
+    @classmethod
+    def of(cls, error: Exception) -> NoDatabase:
+        """For what the driver says, which holds no password."""
+        text = " ".join(str(error).split())
+        return cls(f"the database that CHAINLAKE_LOCKS names cannot be used: {text}", hint="Start it, or mend the URL.")
+
+
+class Session:
+    """A connection that holds one lock, or looks at it.
+
+    Args:
+        url: ``postgresql://…``.
+        home: the installation: locks of different lakes are different.
+        purpose: of the lock.
+
+    Raises:
+        NoDatabase: it cannot be reached.
+    """
+
+    def __init__(self, url: str, home: Home, purpose: str) -> None:
+        import psycopg2
+
+        self.purpose = purpose
+        digest = hashlib.sha256(f"{home.lake}\0{purpose}".encode()).digest()
+        self._keys = int.from_bytes(digest[:4], "big", signed=True), int.from_bytes(digest[4:8], "big", signed=True)
+        name = f"chainlake {os.getpid()}@{os.uname().nodename}"
+        try:
+            self._connection = psycopg2.connect(
+                url, connect_timeout=_CONNECT_S, application_name=name[:63], options=_SERVER, **_ALIVE
+            )
+        except psycopg2.Error as error:
+            raise NoDatabase.of(error) from None
+        self._connection.autocommit = True
+
+    def take(self) -> bool:
+        """Take the lock if it is free; whether it was."""
+        return bool(self._ask("SELECT pg_try_advisory_lock(%s, %s)", self._keys))
+
+    def holder(self) -> str:
+        """Who holds the lock, in words."""
+        found = self._ask(
+            "SELECT a.application_name || ' since ' || a.backend_start FROM pg_locks l "
+            "JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted "
+            "AND l.classid::bigint = %s AND l.objid::bigint = %s AND l.objsubid = 2",
+            tuple(key % (1 << 32) for key in self._keys),
+        )
+        return f"{found} for {self.purpose}" if found else "an unknown process"
+
+    def held(self) -> bool:
+        """Whether anybody holds the lock."""
+        return self.holder() != "an unknown process"
+
+    def require(self) -> None:
+        """See to it that the connection, and with it the lock, is still there.
+
+        Raises:
+            LockLost: it is not.
+        """
+        import psycopg2
+
+        try:
+            self._ask("SELECT 1", ())
+        except (NoDatabase, psycopg2.Error):
+            raise LockLost.of(self.purpose, "nobody that can be told from here") from None
+
+    def close(self) -> None:
+        """End the connection, and let go."""
+        self._connection.close()
+
+    def _ask(self, sql: str, values: tuple[Any, ...]) -> Any:
+        import psycopg2
+
+        try:
+            with self._connection.cursor() as cursor:
+                cursor.execute(sql, values)
+                row = cursor.fetchone()
+        except psycopg2.Error as error:
+            raise NoDatabase.of(error) from None
+        return None if row is None else row[0]

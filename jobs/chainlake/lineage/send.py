@@ -1,0 +1,72 @@
+"""Sends the events of a run, if somebody wants them; a server that does not answer never fails a run."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from chainlake.lake.records import ops
+from chainlake.lineage.flows import Flow, of_ingest, of_model, of_pattern
+from chainlake.paths import Home
+
+LOG = logging.getLogger("chainlake.steps")
+#: OpenLineage's own variables, any of which sets a transport up; its files in other places are not looked for.
+_SETS_UP = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT__TYPE", "OPENLINEAGE__TRANSPORT")
+
+
+def wanted() -> bool:
+    """Whether the environment names a transport of OpenLineage, and does not turn it off."""
+    off = os.environ.get("OPENLINEAGE_DISABLED", "").strip().lower() == "true"
+    return not off and any(os.environ.get(name) for name in _SETS_UP)
+
+
+def tell(home: Home, source: str, step: str, run_id: str) -> None:
+    """Send what a run that has ended, also by an error, read and wrote. What goes wrong is a warning in its log.
+
+    Args:
+        home: the installation.
+        source: name of the source.
+        step: ``ingest``, ``detect`` or ``monitor``.
+        run_id: of the run in ``ops``.
+    """
+    # Any error: of the client's settings, of the network, of definitions that changed since; the rows are published.
+    try:
+        _tell(home, source, step, run_id)
+    except Exception as error:
+        LOG.warning("warning: no lineage of this run was sent: %s: %s", type(error).__name__, error)
+
+
+def _tell(home: Home, source: str, step: str, run_id: str) -> None:
+    from openlineage.client import OpenLineageClient
+
+    from chainlake.lineage.events import run_events
+
+    rows = [row for row in ops.current(home, "runs", run_id=run_id) if row["step"] == step]
+    events = run_events(home, run_id, rows, _flows(home, source, step))
+    client = OpenLineageClient()
+    for event in events:
+        client.emit(event)
+    client.close()
+    LOG.info("lineage: %d events sent", len(events))
+
+
+def _flows(home: Home, source: str, step: str) -> dict[str, Flow]:
+    """Of what the step can have computed, by the names in ``ops``."""
+    from chainlake.catalog.models import load_models
+    from chainlake.catalog.patterns import load_patterns
+    from chainlake.definitions.source import load_sources
+
+    sources = load_sources(home)
+    here = sources[source]
+    flows: dict[str, Flow] = {}
+    if step == "ingest":
+        flows[""] = of_ingest(here)
+    elif step == "detect":
+        for compiled in load_patterns(home, sources)[0]:
+            if compiled.definition.source == source:
+                flows |= of_pattern(compiled, here)
+    else:
+        for model in load_models(home, sources)[0]:
+            if model.source.name == source:
+                flows |= of_model(model)
+    return flows

@@ -1,0 +1,67 @@
+"""What other values of a setting would have found and sent, for every kind but linear models (see `tuning`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from chainlake.model_change.days.definitions import Config, kind_of
+from chainlake.model_change.days.replay import GroupRun, run_days
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one value gave.
+
+    Args:
+        value: of the setting.
+        rounds: that were used, over all groups.
+        up, down: messages of nodes and to them.
+        normalized_up: messages up per node and round; None where nobody sends less than everything.
+        max_error: the largest error, where the kind has one.
+        told: the figures of the kind.
+    """
+
+    value: Any
+    rounds: int
+    up: int
+    down: int
+    normalized_up: float | None
+    max_error: float | None
+    told: dict[str, float]
+
+
+def trials(
+    config: Config, reduced: pa.Table, days: tuple[date, date], knob: str, values: Sequence[Any]
+) -> Iterator[Trial]:
+    """Run a definition over days from its start, once for each value.
+
+    Args:
+        config: the definition; its first day is the first of ``days``.
+        reduced: the rounds of the days, as `reduce.reduce_rows` gives them.
+        days: the first, and the day after the last.
+        knob: name of the setting, one of the kind's.
+        values: as its knob reads them.
+    """
+    kind = kind_of(config)
+    for value in values:
+        tried = replace(config, start=days[0], **{kind.knobs[knob].attribute: value})
+        gave = [run_days(GroupRun(tried, group, *days), reduced, every_state=False) for group in tried.groups]
+        metrics = [row for one in gave for row in one.metrics]
+        readings = sum(row["rounds"] * len(tried.groups[row["group_id"]]) for row in metrics)
+        up, down = (sum(row.get(name) or 0 for row in metrics) for name in ("reports_up", "polls_down"))
+        errors = [row["max_error"] for row in metrics if row.get("max_error") is not None]
+        sends = any(row.get("reports_up") is not None for row in metrics)
+        yield Trial(
+            value,
+            sum(row["rounds"] for row in metrics),
+            up,
+            down,
+            up / readings if sends and readings else None,
+            max(errors, default=None),
+            kind.told([row for one in gave for row in one.found]),
+        )

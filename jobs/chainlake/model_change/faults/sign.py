@@ -1,0 +1,121 @@
+"""The sign test: which machine's counters point away from those of the others, round after round.
+
+``S(m, t)`` is the mean over the other machines of the unit vector from theirs to that of m, ``v_m`` its mean over the
+rounds of a window. Machines that are alike have small ``v``; the bound p on the chance of as large a one as m's, if m
+were like the others, uses that S is bounded and nothing about distributions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chainlake.model_change.statistics.statistics import Array
+
+#: Two points whose squared distance is below this share of their squared norms are compared coordinate by coordinate.
+_CLOSE = 1e-6
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Of each machine.
+
+    Args:
+        v: (M, C) mean direction away from the others.
+        size: (M,) its length.
+        gamma: (M,) how far that is above the mean length.
+        p: (M,) bound of the chance; it may exceed 1.
+    """
+
+    v: Array
+    size: Array
+    gamma: Array
+    p: Array
+
+    @classmethod
+    def of(cls, v: Array, rounds: int) -> Scores:
+        """Of mean directions over so many rounds."""
+        machines = len(v)
+        size = np.sqrt((v**2).sum(axis=1))
+        gamma = np.maximum(0.0, size - size.mean())
+        return cls(v, size, gamma, bound(gamma, machines, rounds))
+
+
+def bound(gamma: Array, machines: int, rounds: int) -> Array:
+    """The bound p of a machine that is ``gamma`` above the mean length."""
+    found: Array = (machines + 1) * np.exp(-rounds * machines * gamma**2 / (2 * (np.sqrt(machines) + 2) ** 2))
+    return found
+
+
+def standardised(x: Array) -> Array:
+    """Counters (T, M, C) with mean 0 and variance 1 over all rounds and machines; one that never varies is 0."""
+    centred = x - x.mean(axis=(0, 1))
+    spread = centred.std(axis=(0, 1))
+    # What is left of a counter that never varies is the rounding of its mean.
+    still = spread <= 1e-12 * np.abs(x).max(axis=(0, 1), initial=0.0)
+    result: Array = np.where(still, 0.0, centred / np.where(still, 1.0, spread))
+    return result
+
+
+def directions(x: Array) -> Array:
+    """S (T, M, C) of counters (T, M, C); coincident points contribute nothing."""
+    return np.stack([_of_round(points) for points in x]) if len(x) else np.zeros_like(x)
+
+
+def _of_round(points: Array) -> Array:
+    centred = points - points.mean(axis=0)
+    squares = np.einsum("mc,mc->m", centred, centred)
+    apart = centred @ centred.T
+    apart *= -2.0
+    apart += squares[:, None]
+    apart += squares
+    np.fill_diagonal(apart, np.inf)
+    # The difference of large squares says little of a small distance.
+    some = apart.min(initial=np.inf) <= 2 * _CLOSE * squares.max()
+    close = apart <= _CLOSE * (squares[:, None] + squares) if some else np.zeros((0, 0), dtype=bool)
+    if some:
+        apart[close] = np.inf
+    weight = np.sqrt(apart, out=apart)
+    np.reciprocal(weight, out=weight)
+    total = weight.sum(axis=1)[:, None] * centred - weight @ centred
+    for m in np.flatnonzero(close.any(axis=1)):
+        off = points[m] - points[close[m]]
+        length = np.sqrt((off**2).sum(axis=1))
+        total[m] += (off[length > 0] / length[length > 0, None]).sum(axis=0)
+    return total / (len(points) - 1)
+
+
+def rolled(s: Array, rounds: int) -> Array:
+    """Mean directions (n - rounds + 1, M, C) of all windows of so many rounds, by what enters and what leaves.
+
+    A window ends with round t when that of t - ``rounds`` has left it.
+    """
+    means = np.empty((len(s) - rounds + 1, *s.shape[1:]))
+    means[0] = s[:rounds].mean(axis=0)
+    for i in range(1, len(means)):
+        means[i] = means[i - 1] + s[i + rounds - 1] / rounds - s[i - 1] / rounds
+    return means
+
+
+def sketch(counters: int, dimensions: int, seed: int) -> Array:
+    """A matrix (k, C) that puts C counters into k dimensions: entries of one size and random signs.
+
+    The signs are a function of the seed, on every machine and with every version of NumPy.
+    """
+    bits = np.empty(dimensions * counters, dtype=np.int64)
+    state = (seed * 2 + 1) & _MASK
+    for i in range(len(bits)):
+        state = (state * 6364136223846793005 + 1442695040888963407) & _MASK
+        bits[i] = state >> 63
+    return (2.0 * bits.reshape(dimensions, counters) - 1.0) / np.sqrt(dimensions)
+
+
+_MASK = 2**64 - 1
+
+
+def r_squared(wanted: Array, found: Array) -> float:
+    """How much of the spread of the scores others explain, fitted by a line."""
+    a, b = wanted - wanted.mean(), found - found.mean()
+    spread = float((a * a).sum() * (b * b).sum())
+    return float((a * b).sum() ** 2 / spread) if spread > 0 else 0.0

@@ -1,0 +1,128 @@
+"""One group of learners, day by day: rows of ``models.learners`` and ``models.metrics``, and their state."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.days import instant
+from chainlake.model_change.errors import Diverged
+from chainlake.model_change.learning.config import LearningConfig
+from chainlake.model_change.learning.learners import Shared, Sync
+from chainlake.model_change.rounds.rounds import Chunk
+from chainlake.model_change.rounds.series_run import SeriesRun
+from chainlake.model_change.statistics.statistics import Array
+
+
+class LearningRun(SeriesRun[LearningConfig]):
+    """Args: the learners, their group, and the snapshot to go on from (None: the start).
+
+    Beside the learners two others of each learn from the same examples: one that never shares, and one that shares
+    plainly, at every check: what sharing is worth is told by their losses.
+
+    Raises:
+        ValueError: if the snapshot has another form; `states.loads` tells beforehand.
+    """
+
+    def __init__(self, config: LearningConfig, group: str, snapshot: str | None = None):
+        super().__init__(config, group, snapshot)
+        m = len(config.feature_names)
+        self.shared = Shared.start(self.k, m)
+        #: Those that never share, and those that always do.
+        self.alone, self.plain = np.zeros((self.k, m)), np.zeros((self.k, m))
+        #: Rounds since the last check.
+        self.since = 0
+        self._largest = 0.0
+        if self.values:
+            self.shared = Shared(self.values["weights"], self.values["reference"], self.values["violations"])
+            self.alone, self.plain = self.values["alone"], self.values["plain"]
+            self.since = self.values["since"]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the values showed, one sentence each."""
+        found = list(super().warnings)
+        limit = self.config.rule.largest_rate(self._largest)
+        if self._largest and self.config.learning_rate > limit:
+            found.append(
+                f"learning_rate {self.config.learning_rate:g} is above {limit:.3g}, up to which no step drives weights "
+                f"apart: the largest example has the norm {self._largest**0.5:.3g}"
+            )
+        return found
+
+    def snapshot(self) -> str:
+        """The state after the last day, as JSON."""
+        shared = self.shared
+        return self.kept(
+            weights=shared.weights, reference=shared.reference, violations=shared.violations,
+            alone=self.alone, plain=self.plain, since=self.since,
+        )  # fmt: skip
+
+    def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+        """Learn from one UTC day; arguments and result as `daily.GroupMonitor.day`, with rows of models.learners."""
+        chunks = self.chunks(day, reduced)
+        if not chunks:
+            return [], None
+        rows: list[dict[str, Any]] = []
+        syncs: list[Sync] = []
+        sums = np.zeros((4, self.k))
+        for chunk in chunks:
+            self._largest = max(self._largest, float((chunk.x**2).sum(axis=2).max()))
+            for at in range(len(chunk.ts)):
+                with np.errstate(over="ignore", invalid="ignore"):  # what that leads to is looked at
+                    self._learn(chunk, at, sums)
+                sync = self._checked()
+                if sync is not None:
+                    syncs.append(sync)
+                    rows += self._synced(chunk, at, sync)
+        last = chunks[-1], len(chunks[-1].ts) - 1
+        told = {"rounds": sum(len(chunk.ts) for chunk in chunks)}
+        for j in range(self.k):
+            figures = {n: float(v) for n, v in zip(("loss", "loss_alone", "loss_static"), sums[:, j], strict=False)}
+            row = self._row(*last, "day", j) | told | figures
+            rows.append(row | {"errors": int(sums[3, j]), "weights": self._weights(self.shared.weights[j])})
+        up, down = sum(sync.up for sync in syncs), sum(sync.down for sync in syncs)
+        worst = max((sync.divergence for sync in syncs), default=None)
+        return rows, self.metrics(
+            day, chunks, (up, down), syncs=len(syncs), changes=sum(sync.full for sync in syncs),
+            bytes=8 * len(self.config.feature_names) * (up + down), max_error=worst,
+        )  # fmt: skip
+
+    def _learn(self, chunk: Chunk, at: int, sums: Array) -> None:
+        """One step of all learners by the examples of a round; their losses are added to the day's."""
+        rule, shared = self.config.rule, self.shared
+        x, y = chunk.x[at], chunk.y[at]
+        if self.config.loss == "logistic":
+            y = np.where(y > 0, 1.0, -1.0)
+        sums[3] += rule.wrong((shared.weights * x).sum(axis=-1), y)
+        weights, loss = rule.step(np.stack([shared.weights, self.alone, self.plain]), x, y)
+        shared.weights, self.alone, self.plain = weights
+        sums[:3] += loss
+        if not np.isfinite(weights).all():
+            raise Diverged.at(self.config.name, instant(int(chunk.ts[at])), self.config.file)
+        self.since += 1
+
+    def _checked(self) -> Sync | None:
+        """The check of a round, if it has one."""
+        if self.since < self.config.every:
+            return None
+        self.since = 0
+        self.plain = np.tile(self.plain.mean(axis=0), (self.k, 1))
+        return self.shared.average() if self.config.radius is None else self.shared.check(self.config.radius)
+
+    def _synced(self, chunk: Chunk, at: int, sync: Sync) -> list[dict[str, Any]]:
+        violators = set(sync.violators)
+        shared = {"divergence": sync.divergence, "weights": self._weights(sync.model)}
+        kind = "sync" if sync.full else "balanced"
+        return [self._row(chunk, at, kind, j) | shared | {"violator": j in violators} for j in sorted(sync.balanced)]
+
+    def _row(self, chunk: Chunk, at: int, kind: str, j: int) -> dict[str, Any]:
+        ts = instant(int(chunk.ts[at]))
+        return {"model": self.config.name, "group_id": self.group, "ts": ts, "kind": kind, "learner": self.names[j],
+                "round": int(chunk.number[at]), "event_date": ts.date()}  # fmt: skip
+
+    def _weights(self, weights: Array) -> list[dict[str, Any]]:
+        return [{"feature": n, "value": float(v)} for n, v in zip(self.config.feature_names, weights, strict=True)]

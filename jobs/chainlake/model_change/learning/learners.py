@@ -1,0 +1,144 @@
+"""Linear learners that see one example each per round, and bring their weights together when they have to.
+
+They hold a common reference, the mean at the last full synchronisation. A learner within ``radius`` of it is silent;
+one that is not sends its weights, and further ones are heard until the mean of those heard is within the radius: they
+all go on with that mean, so the mean over all is what it was. If everybody was heard, the mean is the new reference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from chainlake.model_change.statistics.statistics import Array
+
+#: Bound of the second derivative of each loss.
+CURVATURE = {"huber": 1.0, "logistic": 0.25}
+
+
+@dataclass(frozen=True)
+class Sync:
+    """A check at which some learners were not within the radius.
+
+    Args:
+        violators: those, ascending.
+        balanced: all that were heard, in the order of hearing.
+        full: whether that was everybody, so that the reference is a new one.
+        model: what they go on with.
+        divergence: the mean distance of the learners from their mean afterwards.
+    """
+
+    violators: tuple[int, ...]
+    balanced: tuple[int, ...]
+    full: bool
+    model: Array
+    divergence: float
+
+    @property
+    def up(self) -> int:
+        """Vectors sent up."""
+        return len(self.balanced)
+
+    @property
+    def down(self) -> int:
+        """Messages down: a poll to each that did not send by itself, and the mean to all."""
+        return 2 * len(self.balanced) - len(self.violators)
+
+
+@dataclass
+class Shared:
+    """The learners' weights, and what they have in common.
+
+    Args:
+        weights: (k, m).
+        reference: (m,) the mean at the last full synchronisation, 0 at the start.
+        violations: reports since then.
+    """
+
+    weights: Array
+    reference: Array
+    violations: int = 0
+
+    @classmethod
+    def start(cls, k: int, m: int) -> Shared:
+        """Before the first round: all weights are 0."""
+        return cls(np.zeros((k, m)), np.zeros(m))
+
+    def check(self, radius: float) -> Sync | None:
+        """Test every learner, and bring together who has to be; None if all are within the radius."""
+        k = len(self.weights)
+        # NaN is a violation.
+        violators = np.flatnonzero(~(_distance(self.weights, self.reference) <= radius))
+        if not len(violators):
+            return None
+        self.violations += len(violators)
+        order = np.concatenate([violators, np.setdiff1d(np.arange(k), violators)])
+        count = k
+        # The counter can be jumped over, so it is compared and not waited for.
+        if self.violations < k:
+            means = np.cumsum(self.weights[order], axis=0) / np.arange(1, k + 1)[:, None]
+            near = _distance(means[len(violators) - 1 : -1], self.reference) <= radius
+            count = len(violators) + int(np.argmax(near)) if near.any() else k
+        heard = order[:count]
+        model = self.weights[heard].mean(axis=0)
+        self.weights[heard] = model
+        if count == k:
+            self.reference, self.violations = model.copy(), 0
+        return Sync(
+            tuple(violators.tolist()), tuple(heard.tolist()), count == k, model, divergence(self.weights)
+        )  # fmt: skip
+
+    def average(self) -> Sync:
+        """A plain synchronisation: everybody sends, and everybody goes on with the mean."""
+        everybody = tuple(range(len(self.weights)))
+        model = self.weights.mean(axis=0)
+        self.weights[:] = model
+        self.reference, self.violations = model.copy(), 0
+        return Sync(everybody, everybody, True, model, 0.0)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a learner learns: its loss, the learning rate eta, and the weight lambda of the penalty on its norm."""
+
+    loss: str
+    rate: float
+    penalty: float
+
+    def step(self, weights: Array, x: Array, y: Array) -> tuple[Array, Array]:
+        """One step of gradient descent of learners (..., k, m) with an example each.
+
+        Returns:
+            the new weights, and the (..., k) losses before it.
+        """
+        predicted = (weights * x).sum(axis=-1)
+        loss, slope = self.of(predicted, y)
+        return weights - self.rate * (self.penalty * weights + slope[..., None] * x), loss
+
+    def of(self, predicted: Array, y: Array) -> tuple[Array, Array]:
+        """Losses of predictions, and their slopes."""
+        if self.loss == "huber":
+            off = predicted - y
+            return np.where(np.abs(off) <= 1, 0.5 * off**2, np.abs(off) - 0.5), np.clip(off, -1.0, 1.0)
+        margin = y * predicted
+        return np.logaddexp(0.0, -margin), -y * np.exp(-np.logaddexp(0.0, margin))
+
+    def wrong(self, predicted: Array, y: Array) -> Array:
+        """Which predictions count as errors: of the other sign, or more than 1 off."""
+        return (predicted - y) ** 2 > 1 if self.loss == "huber" else y * predicted <= 0
+
+    def largest_rate(self, squared_norm: float) -> float:
+        """The largest rate for which a step cannot drive weights apart, by the largest squared norm of an example."""
+        return 1.0 / (self.penalty + squared_norm * CURVATURE[self.loss])
+
+
+def divergence(weights: Array) -> float:
+    """The mean distance of learners (k, m) from their mean."""
+    return float(_distance(weights, weights.mean(axis=0)).mean())
+
+
+def _distance(weights: Array, reference: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):  # as far away as can be
+        found: Array = np.sqrt(((weights - reference) ** 2).sum(axis=-1))
+    return found

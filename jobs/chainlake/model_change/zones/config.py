@@ -1,0 +1,142 @@
+"""A file of ``kind: safe_zones`` in ``dags/config/models/`` as a checked value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from chainlake.model_change.config.features import parse_columns
+from chainlake.model_change.config.nodes import parse_groups, undated
+from chainlake.model_change.config.reading import Settings
+from chainlake.model_change.config.series import SHARED_KEYS, SeriesConfig, shared_values
+from chainlake.model_change.zones.design import METHODS
+from chainlake.model_change.zones.region import Region, box_region, inside_point, polygon_region
+
+_KEYS = ("nodes", "groups", "values", "region", "design")
+_FORMS = "box: [[low, high], ...], polygon: [[x, y], ...] or half_planes: [{normal: [...], below: NUMBER}, ...]"
+#: Rounds that a silent node's last values stand for it, where ``max_carry`` is not given.
+_CARRY = 60
+
+
+@dataclass(frozen=True)
+class ZonesConfig(SeriesConfig):
+    """A monitor of the mean of the nodes' vectors, whose coordinates are the features.
+
+    Args:
+        region: where the mean has to be.
+        design_rounds: rounds of history that zones are designed from; 0: every node's zone is the region.
+        design_every: days after which they are designed anew.
+        design_method: how; see `design.designed`.
+    """
+
+    COLUMN_KEYS: ClassVar[tuple[str, str]] = ("values", "values")
+
+    region: Region
+    design_rounds: int
+    design_every: int
+    design_method: str
+
+    @property
+    def bound(self) -> float | None:
+        """By how much the mean may be beyond a facet in a round that is not ``outside``."""
+        return 0.0
+
+
+def checked_zones(name: str, top: Settings) -> ZonesConfig:
+    """The monitor that a file describes.
+
+    Raises:
+        DefinitionError: naming file, line, key and the allowed values.
+    """
+    top.only((*SHARED_KEYS, *_KEYS))
+    groups = undated(top, parse_groups(top), "nodes whose mean is watched")
+    values = parse_columns(top, "values")
+    names = [name for value in values for name in value.names]
+    rounds, every, method = _design(top)
+    return ZonesConfig(
+        **shared_values(top, name, groups, _CARRY, None),
+        response=values[0],
+        features=values,
+        window=1,
+        session_gap_us=None,
+        on_gap="continue",
+        region=_region(top, names),
+        design_rounds=rounds,
+        design_every=every,
+        design_method=method,
+    )
+
+
+def _design(top: Settings) -> tuple[int, int, str]:
+    if top.data.get("design") is None:
+        return 0, 7, "auto"
+    section = top.mapping("design", "{rounds: N, every: DAYS, method: auto}")
+    section.only(("rounds", "every", "method"))
+    return section.whole("rounds", least=10), section.whole("every", 7), section.choice("method", METHODS, "auto")
+
+
+def _region(top: Settings, names: list[str]) -> Region:
+    section = top.mapping("region", _FORMS)
+    section.only(("box", "polygon", "half_planes"))
+    if len(section.data) != 1:
+        raise top.error("exactly one form of region is needed", "region", hint=f"Allowed: {_FORMS}.")
+    form = next(iter(section.data))
+    listed = section.data[form]
+    if not isinstance(listed, list) or not listed:
+        raise section.error(f"'{form}' is not a list", form, hint=f"Allowed: {_FORMS}.")
+    read = {"box": _box, "polygon": _polygon, "half_planes": _half_planes}[form]
+    region = read(section, listed, names)
+    if inside_point(region) is None:
+        what = "no point lies inside all of the region's facets"
+        raise section.error(what, form, hint="Check the signs: a facet is normal . values <= below.")
+    return region
+
+
+def _box(section: Settings, listed: list[Any], names: list[str]) -> Region:
+    if len(listed) != len(names):
+        what = f"the box has {len(listed)} intervals, there are {len(names)} values ({', '.join(names)})"
+        raise section.error(what, "box", hint="Give [low, high] for each; null where there is no bound.")
+    for i, pair in enumerate(listed):
+        if not isinstance(pair, list) or len(pair) != 2 or not all(one is None or _is_number(one) for one in pair):
+            raise section.error(f"'{pair}' is not an interval", "box", i, hint="Give [low, high]; null for no bound.")
+        if None not in pair and pair[0] >= pair[1]:
+            raise section.error(f"{pair[0]} is not below {pair[1]}", "box", i, hint="Give [low, high].")
+    if all(one is None for pair in listed for one in pair):
+        raise section.error("the box bounds nothing", "box", hint="Give at least one bound.")
+    return box_region([tuple(None if one is None else float(one) for one in pair) for pair in listed], names)
+
+
+def _polygon(section: Settings, listed: list[Any], names: list[str]) -> Region:
+    if len(names) != 2:
+        what = f"a polygon is a region of two values, there are {len(names)} ({', '.join(names)})"
+        raise section.error(what, "polygon", hint="Give box or half_planes.")
+    for i, corner in enumerate(listed):
+        if not isinstance(corner, list) or len(corner) != 2 or not all(map(_is_number, corner)):
+            raise section.error(f"'{corner}' is not a corner", "polygon", i, hint="Give [x, y].")
+    region = polygon_region([tuple(map(float, corner)) for corner in listed])
+    if region is None:
+        what = "the corners are not those of a convex polygon, once around it"
+        raise section.error(what, "polygon", hint="Give three or more corners in order, none of them on an edge.")
+    return region
+
+
+def _half_planes(section: Settings, listed: list[Any], names: list[str]) -> Region:
+    normals, below, told = [], [], []
+    for i, item in enumerate(listed):
+        if not isinstance(item, dict):
+            raise section.error(f"'{item}' is no half-plane", "half_planes", i, hint="Give {normal: [...], below: N}.")
+        inner = section.at(item, "half_planes", i)
+        inner.only(("normal", "below", "name"))
+        normal = inner.data.get("normal")
+        numbers = isinstance(normal, list) and len(normal) == len(names) and all(map(_is_number, normal))
+        if not numbers or not any(normal):
+            hint = f"Give a number for each of {', '.join(names)}, not all 0."
+            raise inner.error(f"'{normal}' is not a normal", "normal", hint=hint)
+        normals.append(tuple(map(float, normal)))
+        below.append(inner.number("below"))
+        told.append(inner.text("name", f"facet {i + 1}"))
+    return Region(tuple(told), tuple(normals), tuple(below))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")

@@ -1,0 +1,117 @@
+"""One group under safe zones, day by day: rows of ``models.zone_events`` and ``models.metrics``, and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.days import day_number, instant
+from chainlake.model_change.errors import UnsafeZones
+from chainlake.model_change.rounds.rounds import Chunk
+from chainlake.model_change.rounds.series_run import SeriesRun
+from chainlake.model_change.statistics.statistics import Array
+from chainlake.model_change.zones.config import ZonesConfig
+from chainlake.model_change.zones.design import coverage, designed
+from chainlake.model_change.zones.monitor import Hearing, ZoneMonitor
+from chainlake.model_change.zones.region import supports_fit
+
+
+class ZonesRun(SeriesRun[ZonesConfig]):
+    """Args: the monitor, its group, and the snapshot to go on from (None: the monitor's start).
+
+    Zones are designed before the first round of a UTC day: of the first one with enough rounds before it, of every
+    so many days, and of the one after the mean has left the region. Where the mean is outside then, they are when it
+    is back.
+
+    Raises:
+        ValueError: if the snapshot has another form; `states.loads` tells beforehand.
+    """
+
+    def __init__(self, config: ZonesConfig, group: str, snapshot: str | None = None):
+        super().__init__(config, group, snapshot)
+        self.monitor = ZoneMonitor.start(config.region.limits, self.k)
+        self.history = np.zeros((0, self.k, len(config.feature_names)))
+        #: Whether zones have to be designed as soon as there can be.
+        self.due = config.design_rounds > 0
+        if self.values:
+            self.monitor.levels, self.monitor.outside = self.values["levels"], self.values["outside"]
+            self.history, self.due = self.values["history"], self.values["due"]
+
+    def snapshot(self) -> str:
+        """The state after the last day, as JSON."""
+        monitor = self.monitor
+        # Outside, everybody is asked, and the mean's return sets all levels anew.
+        levels = np.tile(monitor.limits, (self.k, 1)) if monitor.outside else monitor.levels
+        return self.kept(levels=levels, outside=monitor.outside, history=self.history, due=self.due)
+
+    def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+        """Monitor one UTC day; arguments and result as `daily.GroupMonitor.day`, with rows of models.zone_events."""
+        config = self.config
+        chunks = self.chunks(day, reduced)
+        if config.design_rounds and day_number(day) % config.design_every == 0:
+            self.due = True
+        rows: list[dict[str, Any]] = []
+        up = down = 0
+        if chunks and not self.monitor.outside and self._designed(chunks[0], 0, rows) is not None:
+            down = self.k
+        reported = crossed = 0
+        for chunk in chunks:
+            returned = partial(self._designed, chunk, rows=rows)
+            hearings, sent, asked = self.monitor.feed(config.region.facets(chunk.x), returned)
+            up, down = up + int(sent.sum()), down + int(asked.sum())
+            reported += sum(hearing.kind == "balanced" for hearing in hearings)
+            crossed += sum(hearing.kind != "balanced" for hearing in hearings)
+            rows += [self._row(chunk, hearing) for hearing in hearings]
+            if config.design_rounds:
+                self.history = np.concatenate([self.history, chunk.x])[-config.design_rounds :]
+        if crossed and config.design_rounds:
+            self.due = True
+        if not chunks:
+            return rows, None
+        size = 8 * (up * len(config.feature_names) + down * len(config.region.below))
+        return rows, self.metrics(day, chunks, (up, down), syncs=reported, changes=crossed, bytes=size)
+
+    def _designed(self, chunk: Chunk, at: int, rows: list[dict[str, Any]]) -> Array | None:
+        """Design zones before a round if it is time to; a row says so."""
+        config, monitor = self.config, self.monitor
+        history = np.concatenate([self.history, chunk.x[:at]])[-config.design_rounds :]
+        if not self.due or len(history) < config.design_rounds:
+            return None
+        facets = config.region.facets(history)
+        levels = designed(facets, monitor.limits, config.design_method)
+        if not supports_fit(config.region, levels):
+            raise UnsafeZones.of(config.name, config.file)
+        monitor.levels, self.due = levels, False
+        shares = [coverage(facets[:, i], levels[i]) for i in range(self.k)]
+        rows.append({**self._place(chunk, at, "design"), "zones": self._zones(range(self.k), levels, shares)})
+        return levels
+
+    def _row(self, chunk: Chunk, hearing: Hearing) -> dict[str, Any]:
+        config = self.config
+        zones = None if hearing.kind == "outside" else self._zones(hearing.heard, hearing.levels)
+        mean = chunk.x[hearing.at].mean(axis=0)
+        return {
+            **self._place(chunk, hearing.at, hearing.kind),
+            "violators": [self.names[j] for j in hearing.violators] or None,
+            "collected": len(hearing.heard),
+            "facets": [config.region.names[f] for f in hearing.facets] or None,
+            "excess": hearing.excess if hearing.violators else None,
+            "mean": [{"feature": n, "value": float(v)} for n, v in zip(config.feature_names, mean, strict=True)],
+            "zones": zones,
+        }
+
+    def _place(self, chunk: Chunk, at: int, kind: str) -> dict[str, Any]:
+        ts = instant(int(chunk.ts[at]))
+        return {"model": self.config.name, "group_id": self.group, "ts": ts, "kind": kind,
+                "round": int(chunk.number[at]), "event_date": ts.date()}  # fmt: skip
+
+    def _zones(self, nodes: Sequence[int], levels: Array, shares: list[float] | None = None) -> list[dict[str, Any]]:
+        return [
+            {"node": self.names[j], "coverage": None if shares is None else shares[j], "levels": levels[j].tolist()}
+            for j in sorted(nodes)
+        ]

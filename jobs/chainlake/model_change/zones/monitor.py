@@ -1,0 +1,160 @@
+"""Is the mean of the nodes' vectors inside the region: nodes are silent as long as they are in their zones.
+
+The mean of the zones' levels is never above the region's, so if every node is in its zone, the mean of the vectors is
+in the region. A node that leaves its zone reports; the coordinator hears further ones until, facet by facet, what some
+have to spare covers what others lack, and shares the rest out anew. No alert is missed, and none is false.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from chainlake.model_change.statistics.statistics import Array
+
+#: Rounds tested together right after a report; doubled while all nodes are silent.
+_SHORT = 16
+
+#: The place of a round to the levels of zones, or None.
+Designer = Callable[[int], "Array | None"]
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """A round in which the coordinator heard nodes and something came of it.
+
+    Args:
+        at: the round's place.
+        kind: ``balanced``, ``outside`` or ``inside``.
+        violators: nodes outside their zone, ascending.
+        heard: all nodes heard, in the order of hearing.
+        facets: those that some violator is beyond.
+        excess: how far, at most.
+        levels: (k, F) in force afterwards.
+    """
+
+    at: int
+    kind: str
+    violators: tuple[int, ...]
+    heard: tuple[int, ...]
+    facets: tuple[int, ...]
+    excess: float
+    levels: Array
+
+
+@dataclass
+class ZoneMonitor:
+    """One monitor over time.
+
+    Args:
+        limits: (F,) the region's levels.
+        levels: (k, F) of the zones; their sum is never above k times the region's.
+        outside: whether the mean was outside in the last round.
+    """
+
+    limits: Array
+    levels: Array
+    outside: bool = False
+
+    @classmethod
+    def start(cls, limits: Array, k: int) -> ZoneMonitor:
+        """Of ``k`` nodes before the first round, all with the region itself as their zone."""
+        return cls(limits, np.tile(limits, (k, 1)))
+
+    def feed(self, facets: Array, returned: Designer | None = None) -> tuple[list[Hearing], Array, Array]:
+        """Take the next rounds.
+
+        Args:
+            facets: (n, k, F) values of the facets, finite.
+            returned: the place of a round in which the mean has come back to levels by history; None, or where it
+                gives none: all nodes have the same room above their values.
+
+        Returns:
+            the rounds with something to tell, and (n,) messages up and down.
+        """
+        n = len(facets)
+        found: list[Hearing] = []
+        up, down = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        at, size = 0, _SHORT
+        while at < n:
+            if not self.outside:
+                loud = np.flatnonzero((facets[at : at + size] > self.levels).any(axis=(1, 2)))
+                if not len(loud):
+                    at, size = at + size, size * 2
+                    continue
+                at += int(loud[0])
+            if self.outside:
+                found += self._polled(at, facets[at], (up, down), returned)
+            else:
+                found += self._heard(at, facets[at], up, down)
+            at, size = at + 1, _SHORT
+        return found, up, down
+
+    def mean_is_outside(self, facets: Array) -> bool:
+        """The direct test: whether the mean of all nodes' vectors is beyond some facet, to the last bit."""
+        return any(over > 0 for over in _excess(facets, np.tile(self.limits, (len(facets), 1))))
+
+    def _polled(self, at: int, facets: Array, sent: tuple[Array, Array], returned: Designer | None) -> list[Hearing]:
+        """A round outside: everybody is asked."""
+        k, (up, down) = len(facets), sent
+        up[at], down[at] = k, k
+        if self.mean_is_outside(facets):
+            return []
+        down[at] += k
+        levels = None if returned is None else returned(at)
+        self.outside = False
+        self.levels = _shared(facets, np.tile(self.limits, (k, 1))) if levels is None else levels
+        return [Hearing(at, "inside", (), tuple(range(k)), (), 0.0, self.levels)]
+
+    def _heard(self, at: int, facets: Array, up: Array, down: Array) -> list[Hearing]:
+        """A round in which somebody reports: hear others in ascending order until it balances."""
+        k = len(facets)
+        beyond = facets > self.levels
+        violators = np.flatnonzero(beyond.any(axis=1))
+        told = (tuple(np.flatnonzero(beyond.any(axis=0)).tolist()), float((facets - self.levels).max()))
+        order = np.concatenate([violators, np.setdiff1d(np.arange(k), violators)])
+        heard = order[: self._enough(facets, order, len(violators))]
+        outside = len(heard) == k and self.mean_is_outside(facets)
+        up[at], down[at] = len(heard), len(heard) - len(violators)
+        self.outside = outside
+        if not outside:
+            down[at] += len(heard)
+            # Of all nodes together the sum is known: what levels had lost to rounding comes back.
+            held = np.tile(self.limits, (k, 1)) if len(heard) == k else self.levels[heard]
+            self.levels = self.levels.copy()
+            self.levels[heard] = _shared(facets[heard], held)
+        kind = "outside" if outside else "balanced"
+        return [Hearing(at, kind, tuple(violators.tolist()), tuple(heard.tolist()), *told, self.levels)]
+
+    def _enough(self, facets: Array, order: Array, least: int) -> int:
+        """How many nodes in order have to be heard until what they have to spare covers what they lack."""
+        spare = self.levels[order] - facets[order]
+        near = 1e-9 * (np.abs(self.levels[order]) + np.abs(facets[order]))
+        likely = (np.cumsum(spare, axis=0) >= -np.cumsum(near, axis=0)).all(axis=1)
+        for count in np.flatnonzero(likely[least - 1 : -1]) + least:
+            # Sums of doubles say what is likely, exact ones what is.
+            mine = order[:count]
+            if all(over <= 0 for over in _excess(facets[mine], self.levels[mine])):
+                return int(count)
+        return len(order)
+
+
+def _excess(facets: Array, levels: Array) -> list[float]:
+    """By how much the sums of the facets' values are above those of levels, facet by facet, rounded once."""
+    return [math.fsum([*facets[:, f].tolist(), *(-levels[:, f]).tolist()]) for f in range(facets.shape[1])]
+
+
+def _shared(facets: Array, held: Array) -> Array:
+    """Levels with the same room above every node's values, and no larger a sum than those held before."""
+    room = -np.array(_excess(facets, held)) / len(facets)
+    levels = facets + room
+    for f, over in enumerate(_excess(levels, held)):
+        # Beside a far value a level's rounding can be more than all else; were the sum to rise, silence would prove
+        # nothing for ever. One that is a little low costs a message, and lasts until all nodes are heard.
+        while over > 0:
+            levels[0, f] = np.nextafter(levels[0, f] - over, -np.inf)
+            over = math.fsum([*levels[:, f].tolist(), *(-held[:, f]).tolist()])
+    return levels

@@ -1,0 +1,111 @@
+"""A convex region as half-planes, and whether the average of zones lies in it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from chainlake.model_change.statistics.statistics import Array
+
+#: An interval per coordinate.
+Box = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Region:
+    """The points v with ``normals @ v <= below``, facet by facet.
+
+    Args:
+        names: how results call the facets.
+        normals: (F, d), row by row.
+        below: (F,) what a facet's value may be at most.
+    """
+
+    names: tuple[str, ...]
+    normals: tuple[tuple[float, ...], ...]
+    below: tuple[float, ...]
+
+    @property
+    def limits(self) -> Array:
+        """(F,) ``below`` as an array."""
+        return np.array(self.below)
+
+    def facets(self, vectors: Array) -> Array:
+        """Values of the facets, (..., F), of vectors (..., d).
+
+        Products are added one after the other, so that how many vectors come together changes no bit.
+        """
+        normals = np.array(self.normals)
+        total = vectors[..., :1] * normals[:, 0]
+        for j in range(1, normals.shape[1]):
+            total = total + vectors[..., j : j + 1] * normals[:, j]
+        return total
+
+
+def box_region(box: Sequence[tuple[float | None, float | None]], names: Sequence[str]) -> Region:
+    """An interval per coordinate; None: no bound on that side."""
+    told, normals, below = [], [], []
+    for j, (low, high) in enumerate(box):
+        for bound, sign, word in ((low, -1.0, ">="), (high, 1.0, "<=")):
+            if bound is not None:
+                told.append(f"{names[j]} {word} {bound:g}")
+                normals.append(tuple(sign if i == j else 0.0 for i in range(len(box))))
+                below.append(sign * bound)
+    return Region(tuple(told), tuple(normals), tuple(below))
+
+
+def polygon_region(corners: Sequence[tuple[float, float]]) -> Region | None:
+    """The inside of a polygon whose corners go around it either way; None if it is not convex or has no inside."""
+    points = np.array(corners, dtype=float)
+    edges = np.roll(points, -1, axis=0) - points
+    turns = edges[:, 0] * np.roll(edges[:, 1], -1) - edges[:, 1] * np.roll(edges[:, 0], -1)
+    winding = np.sum(np.arctan2(turns, np.sum(edges * np.roll(edges, -1, axis=0), axis=1)))
+    if len(points) < 3 or not (np.all(turns > 0) or np.all(turns < 0)) or abs(abs(winding) - 2 * np.pi) > 1e-6:
+        return None
+    outward = np.stack([edges[:, 1], -edges[:, 0]], axis=1) * np.sign(turns[0])
+    names = tuple(f"edge {i + 1}" for i in range(len(points)))
+    below = [float(normal[0] * point[0] + normal[1] * point[1]) for normal, point in zip(outward, points, strict=True)]
+    return Region(names, tuple(tuple(map(float, normal)) for normal in outward), tuple(below))
+
+
+def inside_point(region: Region) -> Array | None:
+    """A point in the middle of a region, None if nothing lies strictly inside; of the largest ball, if there is one."""
+    from scipy.optimize import linprog
+
+    normals, below = np.array(region.normals), region.limits
+    size = np.linalg.norm(normals, axis=1)
+    reach = float(np.max(np.abs(below) / size)) + 1.0
+    d = normals.shape[1]
+    found = linprog(
+        [*[0.0] * d, -1.0], A_ub=np.column_stack([normals, size]), b_ub=below, bounds=[(None, None)] * d + [(0, reach)]
+    )
+    return found.x[:d] if found.status == 0 and found.x[d] > 1e-9 * reach else None
+
+
+def support_of_box(box: Box, normal: Array) -> float:
+    """The largest value of a facet over a box."""
+    return math.fsum(max(g * low, g * high) for g, (low, high) in zip(normal, box, strict=True))
+
+
+def average_of_boxes(boxes: Sequence[Box], weights: Sequence[float] | None = None) -> Array:
+    """The Minkowski average of boxes, (d, 2), weighted by how many nodes each stands for."""
+    return np.average(np.array(boxes, dtype=float), axis=0, weights=weights)
+
+
+def supports_fit(region: Region, supports: Array, weights: Sequence[float] | None = None) -> bool:
+    """Whether the average of zones lies in the region, which their support functions tell facet by facet.
+
+    Args:
+        region: the region.
+        supports: (k, F) the largest value of each facet over each zone; of a zone with the region's own normals its
+            levels, which are no less.
+        weights: how many nodes each zone is that of.
+    """
+    mine = np.ones(len(supports)) if weights is None else np.array(weights, dtype=float)
+    total = float(mine.sum())
+    return all(
+        math.fsum([*(mine * supports[:, f]).tolist(), -total * limit]) <= 0 for f, limit in enumerate(region.below)
+    )

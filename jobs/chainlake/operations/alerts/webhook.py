@@ -1,0 +1,110 @@
+"""One message to a webhook: tried again while there is hope, with longer and longer pauses."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from chainlake.cep.language.alerting import Alerts
+from chainlake.errors import InfrastructureError, UsageError
+
+#: Answers after which the same message may be taken later.
+_LATER = (408, 425, 429)
+
+
+class NotTaken(InfrastructureError):
+    """A webhook does not take a message."""
+
+    @classmethod
+    def refused(cls, pattern: str, status: int) -> NotTaken:
+        """It says that the message is wrong, so that to try again is of no use."""
+        what = f"the webhook of {pattern} answered {status} and did not take the message"
+        return cls(what, hint="Mend the receiver; the next 'alerts send' begins with the same message.")
+
+    @classmethod
+    def given_up(cls, pattern: str, tries: int, why: str) -> NotTaken:
+        """It did not answer as it should, however often it was tried."""
+        what = f"the webhook of {pattern} was tried {tries} times: {why}"
+        return cls(what, hint="The next 'alerts send' begins with the same message.")
+
+
+class NoAddress(UsageError):
+    """The environment has no address of a webhook."""
+
+    @classmethod
+    def of(cls, pattern: str, variable: str) -> NoAddress:
+        """For the variable that a pattern names."""
+        what = f"the environment variable {variable} has no address, which the alerts of {pattern} go to"
+        return cls(what, hint=f"Set {variable} to https://….")
+
+
+@dataclass(frozen=True)
+class Trying:
+    """How often and how long a message is tried.
+
+    Args:
+        tries: at most.
+        first_pause_s: after the first try; each further one is twice as long.
+        timeout_s: how long an answer may take.
+        sleep: waits.
+    """
+
+    tries: int = 5
+    first_pause_s: float = 1.0
+    timeout_s: float = 10.0
+    sleep: Callable[[float], None] = time.sleep
+
+
+def address_of(pattern: str, alerts: Alerts) -> str:
+    """Where the alerts of a pattern go.
+
+    Raises:
+        UsageError: the environment variable that it names has no address.
+    """
+    if not alerts.webhook.startswith("$"):
+        return alerts.webhook
+    variable = alerts.webhook[1:]
+    address = os.environ.get(variable, "")
+    if not address.lower().startswith(("http://", "https://")):
+        raise NoAddress.of(pattern, variable)
+    return address
+
+
+def post(pattern: str, address: str, message: dict[str, Any], trying: Trying) -> None:
+    """Send a message until it is taken.
+
+    Args:
+        pattern: whose it is, for errors.
+        address: of the webhook.
+        message: with its ``id``, which is sent as the header ``Idempotency-Key``, too: a receiver that has seen it
+            knows that it is the same message again.
+        trying: how often.
+
+    Raises:
+        InfrastructureError: it is not taken.
+    """
+    body = json.dumps(message, ensure_ascii=False, default=str).encode()
+    headers = {"Content-Type": "application/json", "Idempotency-Key": str(message["id"])}
+    why = ""
+    for number in range(trying.tries):
+        if number:
+            trying.sleep(trying.first_pause_s * 2 ** (number - 1))
+        request = urllib.request.Request(address, body, headers, method="POST")
+        try:
+            with urllib.request.urlopen(request, timeout=trying.timeout_s):
+                return
+        except urllib.error.HTTPError as error:
+            if error.code < 500 and error.code not in _LATER:
+                raise NotTaken.refused(pattern, error.code) from None
+            why = f"it answered {error.code}"
+        except (OSError, http.client.HTTPException) as error:
+            # Not the address: it may hold a secret.
+            why = f"{type(error).__name__}: {getattr(error, 'reason', error)}"
+    raise NotTaken.given_up(pattern, trying.tries, why)

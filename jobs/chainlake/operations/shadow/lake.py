@@ -1,0 +1,68 @@
+"""A lake beside the real one, with its events and one definition: what a run does there changes nothing here."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from chainlake.env.own_folders import own_folder
+from chainlake.errors import InfrastructureError
+from chainlake.paths import Home, folders
+
+#: What a step of patterns or models reads and never writes, as folders of the lake.
+_READ = ("events", "ops/event_days", "ops/files", "ops/waiting_files", "ops/rates")
+#: Of the definitions, folders whose files are not needed beside the one that is tried.
+_TRIED = {".sase": "patterns", ".yaml": "models"}
+
+
+class NoShadow(InfrastructureError):
+    """A lake that none can be laid beside."""
+
+    @classmethod
+    def in_a_store(cls, lake: str) -> NoShadow:
+        """It is no folder."""
+        what = f"the lake {lake} is in a store, and what an edit would do is tried beside a lake on a disk only"
+        return cls(what, hint="Try it with a copy of the days on a disk.")
+
+
+@contextmanager
+def shadow_of(home: Home, file: Path) -> Iterator[Home]:
+    """A home with the events of another one and the definition in ``file`` alone; it is gone afterwards.
+
+    Args:
+        home: the installation; only read.
+        file: a pattern (``.sase``) or a model (``.yaml``); its name is the file's.
+
+    Raises:
+        InfrastructureError: the lake is no folder, or nothing can be written in the home.
+    """
+    if "://" in home.lake:
+        raise NoShadow.in_a_store(home.lake)
+    root = Path(tempfile.mkdtemp(prefix="shadow-", dir=own_folder(home.temporary)))
+    try:
+        lake = root / "lake"
+        for name in _READ:
+            there = Path(home.lake) / name
+            if there.is_dir():
+                (lake / name).parent.mkdir(parents=True, exist_ok=True)
+                os.symlink(there.absolute(), lake / name, target_is_directory=True)
+        yield replace(home, root=root, lake=str(lake), config=_config(home, file, root / "config"))
+    finally:
+        # Links are removed, not followed.
+        shutil.rmtree(root)
+
+
+def _config(home: Home, file: Path, folder: Path) -> Path:
+    """All that a definition may refer to, and of patterns and models only this one."""
+    for name in folders(str(home.config)):
+        if name not in _TRIED.values():
+            shutil.copytree(home.config / name, folder / name)
+    kind = folder / _TRIED[file.suffix]
+    kind.mkdir(parents=True)
+    shutil.copyfile(file, kind / file.name)
+    return folder

@@ -1,0 +1,114 @@
+"""What an edit of a pattern or a model would do to its rows, before it goes live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from chainlake.catalog.models import LoadedModel, load_models
+from chainlake.catalog.patterns import CompiledPattern, load_patterns
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.errors import UsageError
+from chainlake.lake.records import ops
+from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.event_days import EventDays
+from chainlake.model_change.config.threshold import ThresholdConfig
+from chainlake.model_change.days.definitions import result_table
+from chainlake.operations.backfills.backfill import Launch, run_here, run_plan
+from chainlake.operations.backfills.plan import plan_range
+from chainlake.operations.shadow.compare import Compared, Rows, compare
+from chainlake.operations.shadow.lake import shadow_of
+from chainlake.paths import Home
+
+
+class NotTried(UsageError):
+    """What is no definition that could be tried."""
+
+    @classmethod
+    def kind(cls, file: Path) -> NotTried:
+        """By its name."""
+        hint = "Give a file that ends in .sase or .yaml; a source is tried by python -m jobs lint."
+        return cls("this is neither a pattern nor a model", file=file, hint=hint)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What came of a definition that was tried.
+
+    Args:
+        definition: ``pattern/NAME`` or ``model/NAME``.
+        compared: days that are published and were computed as they would be.
+        unpublished: days that were computed and are not published, so that nothing can be said of their rows.
+        tables: what would become of each table's rows on the days compared.
+    """
+
+    definition: str
+    compared: tuple[date, ...]
+    unpublished: tuple[date, ...]
+    tables: tuple[Compared, ...]
+
+
+def try_edit(
+    home: Home,
+    file: Path,
+    days: Days,
+    *,
+    run_id: str,
+    launch: Launch = run_here,
+    say: Callable[[str], None] = print,
+) -> Tried:
+    """Compute a definition on published events in a lake beside the real one, and compare.
+
+    Days that others depend on are computed too: of a model, and of a pattern that uses events up, all from its start.
+
+    Args:
+        home: the installation; nothing in it changes.
+        file: the definition as it would be; its name is the file's, one that is live or a new one.
+        days: the days whose rows are compared.
+        run_id: of the run in the other lake.
+        launch: how an application is run.
+        say: receives the lines of progress.
+
+    Raises:
+        ChainlakeError: the definition is wrong or could not be computed.
+    """
+    if file.suffix not in (".sase", ".yaml"):
+        raise NotTried.kind(file)
+    with shadow_of(home, file) as shadow:
+        live, rows = _definition(shadow, file)
+        first = EventDays.load(shadow, live.source).first if live.chained else None
+        computed = Days(min(first, days.start), days.end) if first is not None else days
+        # It is the only definition there is.
+        run_plan(shadow, plan_range(shadow, computed), run_id=run_id, launch=launch, say=say)
+        then, now = (_done(one, live.name, days) for one in (shadow, home))
+        both = then & now
+        tables = tuple(compare(home, shadow, one, days, both) for one in rows)
+    return Tried(live.name, tuple(sorted(both)), tuple(sorted(then - now)), tables)
+
+
+def _definition(shadow: Home, file: Path) -> tuple[Definition, list[Rows]]:
+    """The only one there, and which rows it publishes."""
+    sources = load_sources(shadow)
+    loaded, broken = (load_patterns if file.suffix == ".sase" else load_models)(shadow, sources)
+    if broken:
+        raise broken[0].error
+    (one,) = loaded
+    return one.definition, _of_pattern(one) if isinstance(one, CompiledPattern) else _of_model(one)
+
+
+def _of_pattern(one: CompiledPattern) -> list[Rows]:
+    derived = [made.table for made in (one.episodes, one.ranking) if made is not None]
+    return [Rows(table, table.day_column) for table in (one.table, *derived)]
+
+
+def _of_model(one: LoadedModel) -> list[Rows]:
+    column = "monitor" if isinstance(one.config, ThresholdConfig) else "model"
+    return [Rows(result_table(one.config), "ts", (column, one.config.name))]
+
+
+def _done(home: Home, name: str, days: Days) -> set[date]:
+    rows = ops.current(home, "intervals", definition=name)
+    return {row["day"] for row in rows if row["status"] == "done" and row["day"] in days}

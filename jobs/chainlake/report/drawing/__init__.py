@@ -1,0 +1,1 @@
+"""Charts as Vega-Lite specifications: values in, specifications out, and nothing of a lake but what a match is."""

@@ -1,0 +1,175 @@
+"""The map of a road: place against time, coloured by an attribute, with matches and model changes on it.
+
+A source whose events have the attribute ``position`` is a road: its keys stand at places along it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.definitions.source import Source
+from chainlake.report.drawing.charts import Span, Spec, base, height_axis
+from chainlake.report.reading import Match
+from chainlake.report.showing import plain, with_unit
+
+#: The attribute that makes a source a road.
+PLACE = "position"
+#: Cells of a map at most: beyond them, neighbouring readings are averaged.
+CELLS = 20_000
+#: Matches drawn on a map at most.
+MATCHES = 300
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a model, as a map shows it."""
+
+    us: int
+    said: str
+
+
+def is_road(source: Source) -> bool:
+    """Whether the events of a source have a place along a road."""
+    return any(one.name == PLACE and one.type in ("double", "long") for one in source.attributes)
+
+
+def road_map(
+    source: Source,
+    span: Span,
+    events: pa.Table,
+    of: str,
+    *,
+    matches: Sequence[Match] = (),
+    changes: Sequence[Change] = (),
+    height: int = 340,
+) -> Spec:
+    """A map of some stretch of time.
+
+    Args:
+        source: the road.
+        span: what is shown.
+        events: its events, with place and the attribute.
+        of: the attribute that is coloured.
+        matches: drawn as lines from event to event.
+        changes: drawn as vertical lines.
+        height: of the plot, in pixels.
+    """
+    x = span.axis()
+    cells, lo, hi = _cells(events, source.key, of, span)
+    y = height_axis("p", with_unit(source, PLACE))
+    y["scale"] = {"zero": False, "nice": False, "domain": [lo, hi]}
+    tone: Spec = {
+        "field": "v", "type": "quantitative", "title": with_unit(source, of), "scale": {"scheme": "viridis"},
+        "legend": {"orient": "right", "type": "gradient", "gradientLength": height - 60},
+    }  # fmt: skip
+    layers: list[Spec] = [{
+        "data": {"values": cells},
+        "mark": {"type": "rect", "strokeWidth": 0.7},
+        "encoding": {
+            "x": x, "x2": {"field": "t2"}, "y": y, "y2": {"field": "p2"},
+            "color": tone,
+            # Without it, the background shines through between cells.
+            "stroke": tone,
+            "tooltip": [
+                {"field": "k", "title": source.key}, {"field": "v", "title": with_unit(source, of), "format": ".4~g"},
+                {"field": "at", "title": with_unit(source, PLACE)},
+            ],
+        },
+    }]  # fmt: skip
+    if changes:
+        values = [{"t": one.us // 1000, "said": one.said} for one in changes]
+        rule = {"type": "rule", "color": "#ffffff", "strokeWidth": 1.5, "strokeDash": [5, 4], "opacity": 0.9}
+        layers.append({"data": {"values": values}, "mark": rule,
+                       "encoding": {"x": x, "tooltip": [{"field": "said", "title": "model change"}]}})  # fmt: skip
+    ways = [row for number, match in enumerate(matches) for row in _way(match, number, span)]
+    if ways:
+        where = {
+            "x": x,
+            "y": {**y},
+            "detail": {"field": "m", "type": "nominal"},
+            "order": {"field": "o", "type": "quantitative"},
+        }
+        tips = [
+            {"field": "n", "title": "bound to"},
+            {"field": "k", "title": source.key},
+            {"field": "why", "title": "match"},
+        ]
+        for width, tone_of_line in ((4.5, "#000000"), (2.2, "#ffffff")):
+            mark = {"type": "line", "color": tone_of_line, "strokeWidth": width, "opacity": 0.9}
+            layers.append({"data": {"values": ways}, "mark": mark, "encoding": where})
+        point = {
+            "type": "point",
+            "filled": True,
+            "size": 46,
+            "color": "#ffffff",
+            "stroke": "#000000",
+            "strokeWidth": 1.4,
+            "opacity": 1,
+        }
+        layers.append({"data": {"values": ways}, "mark": point, "encoding": {"x": x, "y": y, "tooltip": tips}})
+    return base(layers, height, renderer="canvas")
+
+
+def _way(match: Match, number: int, span: Span) -> list[Spec]:
+    rows = []
+    for order, one in enumerate(match.events):
+        place = plain(one.row.get(PLACE))
+        if place is not None and span.lo_us <= one.us < span.hi_us:
+            rows.append(
+                {
+                    "t": one.us // 1000,
+                    "p": place,
+                    "m": number,
+                    "o": order,
+                    "n": one.name,
+                    "k": one.key,
+                    "why": match.id[:8],
+                }
+            )
+    return rows
+
+
+def _cells(events: pa.Table, key: str, of: str, span: Span) -> tuple[list[Spec], float, float]:
+    """Readings as rectangles: half way to the neighbouring places, and until the next reading of the same place."""
+    ts = events["ts"].cast(pa.int64()).to_numpy()
+    place = events[PLACE].cast(pa.float64()).to_numpy(zero_copy_only=False)
+    value = events[of].cast(pa.float64()).to_numpy(zero_copy_only=False)
+    good = np.isfinite(place) & np.isfinite(value)
+    ts, place, value = ts[good], place[good], value[good]
+    keys = [one for one, fits in zip(events[key].to_pylist(), good.tolist(), strict=True) if fits]
+    if not len(ts):
+        return [], 0.0, 1.0
+    where = np.unique(place)
+    middle = (where[1:] + where[:-1]) / 2
+    first = where[0] - (middle[0] - where[0] if len(middle) else 0.5)
+    last = where[-1] + (where[-1] - middle[-1] if len(middle) else 0.5)
+    edges = np.concatenate([[first], middle, [last]])
+    steps = np.diff(np.unique(ts))
+    usual = int(np.median(steps)) if len(steps) else 300_000_000
+    width = max(usual, -(-(span.hi_us - span.lo_us) * len(where) // CELLS))
+    column = (ts - span.lo_us) // width
+    row = np.searchsorted(where, place)
+    total: dict[tuple[int, int], list[Any]] = {}
+    for c, r, v, k in zip(column.tolist(), row.tolist(), value.tolist(), keys, strict=True):
+        cell = total.setdefault((c, r), [0.0, 0, k])
+        cell[0] += v
+        cell[1] += 1
+    cells = [_cell(c, r, found, (span.lo_us, width), (edges, where)) for (c, r), found in total.items()]
+    return cells, float(first), float(last)
+
+
+def _cell(
+    column: int, row: int, found: Sequence[Any], times: tuple[int, int], places: tuple[np.ndarray, np.ndarray]
+) -> Mapping[str, Any] | Spec:
+    (start, width), (edges, where) = times, places
+    lo = start + column * width
+    return {
+        "t": lo // 1000, "t2": (lo + width) // 1000,
+        "p": round(float(edges[row]), 4), "p2": round(float(edges[row + 1]), 4),
+        "v": round(found[0] / found[1], 3), "k": found[2], "at": round(float(where[row]), 3),
+    }  # fmt: skip

@@ -1,0 +1,287 @@
+"""Which pages are made when: those of definitions whose days have changed, and the first page, which shows all.
+
+A report never makes a step fail. What could not be made keeps its old page, is logged by name, and stands on the first
+page and in ``chainlake status`` until it succeeds.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from chainlake.catalog.models import LoadedModel
+from chainlake.catalog.patterns import load_patterns
+from chainlake.definitions.source import Sources, load_sources
+from chainlake.env.ending import stack_kept
+from chainlake.errors import ChainlakeError
+from chainlake.lake.errors import LockBusy
+from chainlake.lake.locks import file_lock
+from chainlake.lake.records.staleness import Judged
+from chainlake.operations.status import judge_all, left_files
+from chainlake.paths import PACKAGE, Home
+from chainlake.quality.docs import index_page
+from chainlake.report import models, overview, patterns
+from chainlake.report.kept import Kept, Made, digest_of, failures, folder_of, is_due, note_due, replace_file, take_due
+from chainlake.report.reading import Lake
+
+log = logging.getLogger("chainlake")
+
+#: Share of the time of steps that reports after them may take.
+SHARE = 0.05
+_LOCK = "report"
+#: What a definition is called in the index: episodes and rankings are on the page of their pattern.
+_DERIVED = ("episodes", "ranked")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run of the report did.
+
+    Args:
+        index: the first page.
+        made: definitions whose pages were made.
+        left: those that are left for the next run.
+        failed: those that could not be made.
+    """
+
+    index: Path
+    made: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Due:
+    """Pages of a definition that are to be made.
+
+    Args:
+        name: the definition.
+        digest: of what they are made from.
+        make: makes them.
+    """
+
+    name: str
+    digest: str
+    make: Callable[[], Mapping[str, str]]
+
+
+def index_of(home: Home) -> Path:
+    """The first page of the report, whether it has been made or not."""
+    return folder_of(home) / "index.html"
+
+
+def make_report(home: Home, *, everything: bool = False) -> Outcome:
+    """Make the pages of all definitions whose days have changed.
+
+    Args:
+        home: the installation.
+        everything: all pages, whatever they were made from.
+
+    Raises:
+        ChainlakeError: the lake's records cannot be read.
+    """
+    folder = folder_of(home)
+    with file_lock(home, _LOCK):
+        take_due(folder)
+        return _make(home, None, everything=everything)
+
+
+def after_step(home: Home, seconds: float) -> None:
+    """Bring the report up to date after a step; whatever goes wrong is logged, and nothing is raised.
+
+    Args:
+        home: the installation.
+        seconds: that the step took. Reports take a twentieth of the time of all steps at most: what does not fit into
+            it waits for the next step.
+    """
+    folder = folder_of(home)
+    try:
+        note_due(folder, seconds)
+        while is_due(folder):
+            try:
+                with file_lock(home, _LOCK, wait_s=0.0):
+                    outcome = _within(home, folder)
+            except LockBusy:
+                # Whoever makes it looks for new days when it is done.
+                log.info("report: another step is making it: %s", index_of(home))
+                return
+            if outcome is None:
+                log.info("report: left for a later step, since it would take more than its share: %s", index_of(home))
+                return
+            left = (
+                f", {len(outcome.left)} definitions left for a later step or 'python -m jobs report'"
+                if outcome.left
+                else ""
+            )
+            log.info("report: %s%s", outcome.index, left)
+    except Exception as error:
+        log.warning("report: it could not be made: %s", _reason(error))
+
+
+def _within(home: Home, folder: Path) -> Outcome | None:
+    """Make what fits into the share of the steps that have ended; None, with their time kept, if not even the first
+    page does."""
+    seconds = take_due(folder)
+    budget = SHARE * seconds
+    if Kept.read(folder).base_s > budget:
+        note_due(folder, seconds)
+        return None
+    return _make(home, budget)
+
+
+def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outcome:
+    began, folder = time.monotonic(), folder_of(home)
+    kept = Kept() if everything else Kept.read(folder)
+    judged, loaded, notes = judge_all(home)
+    sources = load_sources(home)
+    entries = _entries(judged, loaded, sources, home)
+    due = [one for one in _due(home, judged, loaded, sources) if _is_new(kept, one, folder)]
+    _forget(kept, folder, [one.judged.name for one in entries if one.page is not None])
+    _copy_assets(folder)
+    base = time.monotonic() - began
+    # The oldest first, so that every page has its turn where time is short.
+    due.sort(key=lambda one: kept.pages[one.name].at if one.name in kept.pages else 0.0)
+    made, left = [], []
+    for one in due:
+        if budget is not None and time.monotonic() - began > budget:
+            left.append(one.name)
+        elif _page(home, kept, one, folder):
+            made.append(one.name)
+    kept.left = left
+    late = [f"report: the page of {name} is older than its days" for name in left]
+    last = time.monotonic()
+    docs = index_page(home)
+    where = f"../{docs.relative_to(home.root)}" if docs.exists() else None
+    told = [
+        *notes,
+        *left_files(home),
+        *failures(kept),
+        *late,
+    ]
+    replace_file(folder / "index.html", overview.page(home, entries, told, where))
+    kept.base_s = base + time.monotonic() - last
+    kept.write(folder)
+    return Outcome(folder / "index.html", tuple(made), tuple(left), tuple(sorted(kept.failed)))
+
+
+def _page(home: Home, kept: Kept, one: _Due, folder: Path) -> bool:
+    """Make the pages of one definition; its failure concerns no other one."""
+    try:
+        files = one.make()
+    except Exception as error:
+        kept.failed[one.name] = _reason(error)
+        log.warning("report: the page of %s could not be made: %s", one.name, kept.failed[one.name])
+        return False
+    for path, text in files.items():
+        replace_file(folder / path, text)
+    before = kept.pages.get(one.name)
+    for path in set(before.files if before else ()) - set(files):
+        (folder / path).unlink(missing_ok=True)
+    kept.failed.pop(one.name, None)
+    kept.pages[one.name] = Made(one.digest, sorted(files), time.time())
+    return True
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, ChainlakeError):
+        return error.summary
+    return f"unexpected {type(error).__name__}: {error} ({stack_kept(error)})"
+
+
+def _is_new(kept: Kept, one: _Due, folder: Path) -> bool:
+    before = kept.pages.get(one.name)
+    return before is None or before.digest != one.digest or not all((folder / path).exists() for path in before.files)
+
+
+def _forget(kept: Kept, folder: Path, names: Sequence[str]) -> None:
+    """Remove the pages of definitions that are gone."""
+    known = set(names)
+    for name in [one for one in kept.pages if one not in known]:
+        for path in kept.pages.pop(name).files:
+            (folder / path).unlink(missing_ok=True)
+    kept.failed = {name: why for name, why in kept.failed.items() if name in known}
+
+
+def _copy_assets(folder: Path) -> None:
+    for file in sorted((PACKAGE / "report" / "assets").iterdir()):
+        content, there = file.read_bytes(), folder / "assets" / file.name
+        if not there.exists() or there.read_bytes() != content:
+            replace_file(there, content)
+
+
+# ---- definitions
+
+
+def _page_of(name: str) -> str:
+    kind, _, bare = name.partition("/")
+    return f"models/{bare}.html" if kind == "model" else f"patterns/{bare}.html"
+
+
+def _entries(
+    judged: Sequence[Judged], loaded: Sequence[LoadedModel], sources: Sources, home: Home
+) -> list[overview.Entry]:
+    about = {one.definition.name: one.config.description for one in loaded}
+    about |= {f"pattern/{path.stem}": _described(path) for path in sorted((home.config / "patterns").glob("*.sase"))}
+    broken = {one.name for one in judged if one.unjudged}
+    return [
+        overview.Entry(
+            one,
+            None if one.name in broken else _page_of(one.name),
+            about.get(one.name) or _made_of(one.name),
+        )
+        for one in judged
+    ]
+
+
+def _described(path: Path) -> str:
+    """The description in a pattern's front matter; its text is compiled only where its page is made."""
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines()[:60]:
+        if line.startswith("description:"):
+            return line.removeprefix("description:").strip().strip("'\"")
+    return ""
+
+
+def _made_of(name: str) -> str:
+    kind, _, bare = name.partition("/")
+    return {"episodes": f"episodes of {bare}", "ranked": f"the best matches of {bare}"}.get(kind, "")
+
+
+def _due(home: Home, judged: Sequence[Judged], loaded: Sequence[LoadedModel], sources: Sources) -> list[_Due]:
+    by_name = {one.name: one for one in judged}
+    of_model = {one.definition.name: one for one in loaded}
+    found = []
+    lakes = {name: Lake(home, source) for name, source in sources.items()}
+    for one in judged:
+        kind, _, bare = one.name.partition("/")
+        if one.unjudged or kind in _DERIVED:
+            continue
+        source = sources.get(one.definition.source)
+        also = [by_name[f"{other}/{bare}"] for other in _DERIVED if f"{other}/{bare}" in by_name and kind == "pattern"]
+        parts = [digest_of(each) for each in also]
+        digest = digest_of(one, one.definition.definition_hash, source and source.definition_hash, parts)
+        if kind == "pattern":
+            found.append(_Due(one.name, digest, partial(_pattern, lakes, sources, loaded, (one, *also))))
+        else:
+            lake = lakes[one.definition.source]
+            found.append(_Due(one.name, digest, partial(_model, lake, of_model[one.name], one)))
+    return found
+
+
+def _pattern(
+    lakes: Mapping[str, Lake], sources: Sources, loaded: Sequence[LoadedModel], judged: Sequence[Judged]
+) -> Mapping[str, str]:
+    one, *also = judged
+    lake = lakes[one.definition.source]
+    compiled, broken = load_patterns(lake.home, sources, only=one.name.removeprefix("pattern/"))
+    if broken:
+        raise broken[0].error
+    changes = models.changes_of(lake.home, loaded, lake.source.name)
+    return patterns.pages(patterns.Subject(lake, compiled[0], one, also, changes))
+
+
+def _model(lake: Lake, loaded: LoadedModel, judged: Judged) -> Mapping[str, str]:
+    return models.pages(models.Subject(lake, loaded, judged))

@@ -1,0 +1,386 @@
+"""The page of a pattern: its meaning, its counts, its best or latest matches, and what nearly was one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from chainlake.catalog.patterns import CompiledPattern
+from chainlake.cep.explain.near_misses import Report, Stage, near_misses
+from chainlake.cep.explain.parts import bounds, ranking
+from chainlake.cep.explain.report import choose, explain
+from chainlake.cep.language.check import PSEUDO
+from chainlake.days import Days, day_of, day_start_us, us_of
+from chainlake.definitions.source import Source
+from chainlake.errors import ChainlakeError
+from chainlake.lake.delta import tables
+from chainlake.lake.records.defined.registered import registered_table
+from chainlake.lake.records.staleness import Judged
+from chainlake.markup import Html, details, joined, link, section, table, tag
+from chainlake.paths import PROJECT
+from chainlake.report import matches
+from chainlake.report.drawing import charts
+from chainlake.report.drawing.road import MATCHES, PLACE, Change, is_road, road_map
+from chainlake.report.page import chart, document
+from chainlake.report.reading import Lake, Match, chosen, whole
+from chainlake.report.showing import Clock, counted, dot, number, with_unit
+
+#: Events and evaluations of a search for near misses at most: it shall cost seconds.
+SEARCHED, EVALUATED = 50_000, 3_000_000
+#: Days that the table behind a chart lists.
+LISTED = 60
+_ONE = timedelta(days=1)
+#: Colour of each state of a day.
+COLOURS = {
+    "done": "done", "suspect": "stale", "missing": "missing", "stale": "stale", "following": "stale",
+    "failed": "failed", "audit_failed": "failed", "waiting": "waiting", "retired": "other",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A pattern with what the lake knows of it.
+
+    Args:
+        lake: the tables.
+        compiled: the pattern.
+        judged: its days.
+        derived: the days of its episodes or its ranking.
+        changes: changes of models on the same source.
+    """
+
+    lake: Lake
+    compiled: CompiledPattern
+    judged: Judged
+    derived: Sequence[Judged] = ()
+    changes: Sequence[Change] = ()
+
+    @property
+    def source(self) -> Source:
+        """Of its events."""
+        return self.lake.source
+
+
+def pages(of: Subject) -> dict[str, str]:
+    """The page of a pattern, and one of each match that it draws, by their paths in the report."""
+    lake, name = of.lake, of.compiled.pattern.name
+    drawn = [matches.around(lake, of.compiled, one) for one in chosen(lake, of.compiled, of.judged)]
+    found = {
+        f"matches/{name}/{one.match.id}.html": matches.page(lake, of.compiled, one, _origin(of, one.match))
+        for one in drawn
+    }
+    found[f"patterns/{name}.html"] = _page(of, drawn)
+    return found
+
+
+def _page(of: Subject, drawn: Sequence[matches.Around]) -> str:
+    pattern = of.compiled.pattern
+    body = [
+        tag("p", pattern.description or "No description.", class_="lead"),
+        _facts(of),
+        _failures(of),
+        _meaning(of),
+        _counts(of),
+        _cards(of, drawn),
+        *_road(of, drawn),
+        _near_misses(of),
+    ]
+    crumbs = [("Report", "index.html"), (f"pattern {pattern.name}", None)]
+    return document(f"Pattern {pattern.name}", body, depth=1, crumbs=crumbs)
+
+
+def _facts(of: Subject) -> Html:
+    rows = of.judged.rows(np.arange(len(of.judged.numbers)))
+    done = of.judged.state == "done"
+    days = [of.judged.day(int(at)) for at in np.flatnonzero(done)[[0, -1]]] if done.any() else []
+    facts = [
+        (f"{int(rows.sum()):,}", "matches published"),
+        (f"{int(done.sum()):,} of {len(done):,}", "days done"),
+        (f"{days[0]} to {days[-1]}" if days else "none", "first and last day done (UTC)"),
+        (of.source.name, "source"),
+    ]
+    return tag(
+        "ul",
+        *(
+            tag("li", tag("b", value, class_="long" if len(value) > 12 else None), tag("span", said))
+            for value, said in facts
+        ),
+        class_="facts",
+    )
+
+
+def _failures(of: Subject) -> Html:
+    """Days that are not as they should be, with the reason."""
+    rows = []
+    for judged in (of.judged, *of.derived):
+        for at in np.flatnonzero(~np.isin(judged.state, ("done", "retired"))).tolist():
+            state = str(judged.state[at])
+            rows.append((judged.name, judged.day(at), dot(COLOURS[state], state.replace("_", " ")), judged.why(at)))
+    if not rows:
+        return Html("")
+    rows.sort(key=lambda row: row[1], reverse=True)
+    more = len(rows) - LISTED
+    rest = (
+        [tag("p", f"And {more:,} more: python -m jobs status --definition {of.judged.name}", class_="small")]
+        if more > 0
+        else []
+    )
+    return section(
+        "Days that need a look",
+        table(("definition", "day (UTC)", "state", "why"), rows[:LISTED], "Days that are not done, the latest first"),
+        *rest,
+    )
+
+
+def _meaning(of: Subject) -> Html:
+    pattern = of.compiled.pattern
+    text = pattern.text.text
+    said = [tag("p", one) for one in _comment(text)]
+    rows = list(_terms([*bounds(pattern), *ranking(pattern)]))
+    whole_text = "\n".join(explain(pattern, choose(pattern)))
+    return section(
+        "What it means",
+        *said,
+        tag("pre", text.strip(), tabindex="0", aria_label="Text of the pattern"),
+        table(("", "in words"), rows, "How far it reaches, which matches it keeps, and when they are decided"),
+        details("How it is searched", tag("pre", whole_text, tabindex="0")),
+        name="meaning",
+    )
+
+
+def _comment(text: str) -> Iterator[str]:
+    """The comment at the head of a pattern's front matter, as a paragraph."""
+    lines = text.splitlines()
+    start = 1 if lines and lines[0].strip() == "---" else 0
+    found = []
+    for line in lines[start:]:
+        if not line.lstrip().startswith("#"):
+            break
+        found.append(line.lstrip().lstrip("#").strip())
+    if found:
+        told = " ".join(found).removeprefix("What it means:").strip()
+        yield told[:1].upper() + told[1:]
+
+
+def _terms(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Lines of an explanation as terms with what is said of them; a line without a term goes on with the last."""
+    term = ""
+    for line in lines:
+        head, rest = line[:10].strip(), line[10:].strip()
+        yield (head if head != term else "", rest)
+        term = head or term
+
+
+def _counts(of: Subject) -> Html:
+    judged = of.judged
+    rows = judged.rows(np.arange(len(judged.numbers))).tolist()
+    numbers = judged.numbers.tolist()
+    values = [(day_of(one), rows[at]) for at, one in enumerate(numbers) if rows[at] or judged.state[at] == "done"]
+    if not values:
+        return section("Matches per day", tag("p", "No day is done yet.", class_="none"))
+    listed = [
+        (
+            day_of(numbers[at]),
+            f"{rows[at]:,}",
+            dot(COLOURS[str(judged.state[at])], str(judged.state[at]).replace("_", " ")),
+        )
+        for at in range(len(numbers) - 1, max(-1, len(numbers) - 1 - LISTED), -1)
+    ]
+    behind = details(
+        "The same as a table",
+        table(("day (UTC)", "matches", "state"), listed, f"The last {len(listed):,} days", right=[1]),
+    )
+    day, count = max(values, key=lambda row: row[1])
+    said = f"Matches of {counted(len(values), 'day')}; most on {day}: {count:,}."
+    return section("Matches per day", chart(charts.bars(values, title="matches"), said, said, behind, tall=190))
+
+
+def _cards(of: Subject, drawn: Sequence[matches.Around]) -> Html:
+    if not drawn:
+        return section("Matches", tag("p", "There is none yet.", class_="none"))
+    pattern = of.compiled.pattern
+    best = of.compiled.ranking is not None or (of.compiled.episodes is not None and _severe(of))
+    cards = []
+    for found in drawn:
+        one = found.match
+        picture = [matches.figure(of.lake, of.compiled, found, found.panels[0], 120)] if found.panels else []
+        where = link(
+            f"../matches/{pattern.name}/{one.id}.html",
+            f"{', '.join(one.keys[:2])}, {found.span.clock.local(one.end_us):%Y-%m-%d %H:%M:%S}",
+        )
+        cards.append(tag("article", tag("h3", where), tag("p", one.why, class_="small"), *picture, class_="card"))
+    title = "Its best matches" if best else "Its latest matches"
+    about = (
+        "Each opens with all its events, the files they came from, and why each condition held. "
+        "The shaded stretch is the window."
+    )
+    return section(title, tag("div", *cards, class_="cards"), about=about, name="matches")
+
+
+def _severe(of: Subject) -> bool:
+    episodes = of.compiled.pattern.extras.episodes
+    return episodes is not None and bool(episodes.severe)
+
+
+def _road(of: Subject, drawn: Sequence[matches.Around]) -> list[Html]:
+    """Of a road: the map of the local day of the latest match that is drawn."""
+    if not is_road(of.source) or not drawn:
+        return []
+    clock = Clock.of(of.source)
+    newest = max(drawn, key=lambda one: one.match.end_us)
+    day = clock.day(newest.match.end_us)
+    lo, hi = clock.span_of(day)
+    span = charts.Span(lo, hi, clock)
+    shown = newest.panels
+    if not shown:
+        return []
+    every = _of_day(of, (lo, hi))
+    changes = [one for one in of.changes if lo <= one.us < hi]
+    events = of.lake.events((lo, hi), [PLACE, shown[0]])
+    spec = road_map(of.source, span, events, shown[0], matches=every[:MATCHES], changes=changes)
+    more = f" The first {MATCHES:,} of {len(every):,} are drawn." if len(every) > MATCHES else ""
+    dashed = f" and {counted(len(changes), 'model change')} (dashed)" if changes else ""
+    lines = f"{counted(len(every), 'match', 'matches')} of {of.compiled.pattern.name} (lines with dots)"
+    said = f"{with_unit(of.source, shown[0])} along the road on {day}, with {lines}{dashed}.{more}"
+    return [section("On the road", chart(spec, said, said, tall=400), name="road")]
+
+
+def _of_day(of: Subject, span: tuple[int, int]) -> list[Match]:
+    """The matches whose last event lies in a stretch of time, as far as a map draws them."""
+    table_name = registered_table(of.lake.home, of.compiled.pattern.name)
+    late = of.compiled.pattern.late_us
+    columns = ["match_id", "decision_ts", "start_ts", "end_ts"]
+    rows = tables.arrow(
+        of.lake.home, "matches", table_name, columns=columns, filters=tables.decided_in(span[0], span[1] + late)
+    )
+    inside = [row for row in rows.to_pylist() if span[0] <= us_of(row["end_ts"]) < span[1]]
+    inside.sort(key=lambda row: (row["end_ts"], row["match_id"]))
+    picked = [
+        Match(row["match_id"], us_of(row["start_ts"]), us_of(row["end_ts"]), us_of(row["decision_ts"]))
+        for row in inside
+    ]
+    return whole(of.lake, table_name, picked[:MATCHES]) + picked[MATCHES:]
+
+
+def _near_misses(of: Subject) -> Html:
+    """What nearly was a match on the last day that is done."""
+    title, done = "Near misses", np.flatnonzero(of.judged.state == "done")
+    days = [of.judged.day(int(at)) for at in done[::-1][:7]]
+    day = next((one for one in days if of.lake.events_on(Days.one(one))), None)
+    if day is None:
+        return section(title, tag("p", "No day with events is done yet.", class_="none"))
+    verb = f"python -m jobs explain {_path(of)} --near-misses {day} {day + _ONE}"
+    try:
+        events = of.lake.needed(of.compiled, Days.one(day).micros())
+        if len(events) > SEARCHED:
+            return section(title, _too_much(f"{day} reads {len(events):,} events", verb))
+        choices = choose(of.compiled.pattern, None, events)
+        cost = sum(min(one.estimates.values(), default=0.0) for one in choices)
+        if cost > EVALUATED:
+            return section(title, _too_much(f"the search of {day} would take about {cost:,.0f} evaluations", verb))
+        reports = near_misses(of.compiled.pattern, events, [one.plan for one in choices], Days.one(day).micros())
+    except ChainlakeError as error:
+        return section(title, tag("p", f"They could not be found: {error.summary}", class_="warn"))
+    parts = [part for branch, one in enumerate(reports, 1) for part in _funnel(of, one, events, branch, len(reports))]
+    about = joined([
+        f"What became of the {len(events):,} events that a search of {day} reads: how many candidates each step looked "
+        "at, and how many passed. Of other days: ", tag("code", verb),
+    ])  # fmt: skip
+    return section(title, *parts, about=about, name="near-misses")
+
+
+def _path(of: Subject) -> str:
+    """The pattern's file, as a command in the project's folder names it."""
+    file = Path(of.compiled.pattern.file or "PATTERN.sase")
+    return str(file.relative_to(PROJECT) if file.is_relative_to(PROJECT) else file)
+
+
+def _too_much(why: str, verb: str) -> Html:
+    return tag("p", f"Not looked for, since {why}. On a command line: ", tag("code", verb), class_="none")
+
+
+def _funnel(of: Subject, report: Report, events: pa.Table, branch: int, many: int) -> Iterator[Html]:
+    if many > 1:
+        yield tag("h3", f"Branch {branch} of {many}")
+    top = max((stage.entered for stage in report.stages), default=0) or 1
+    rows: list[tuple[object, ...]] = []
+    for stage in report.stages:
+        share = np.log1p(stage.entered) / np.log1p(top), np.log1p(stage.left) / np.log1p(top)
+        bar = joined(
+            tag("span", class_="bar", style=f"width:{part * 100:.1f}%;{tone}")
+            for part, tone in zip(share, ("opacity:.35", "margin-top:1px"), strict=True)
+        )
+        rows.append((_step(stage), f"{stage.entered:,}", f"{stage.left:,}", bar))
+    rows.append((tag("b", "matches decided on this day"), "", tag("b", f"{report.matches:,}"), ""))
+    yield table(
+        ("step", "looked at", "passed", "(bars grow with the logarithm)"),
+        rows,
+        "The funnel: pale what a step looked at, full what passed",
+        right=[1, 2],
+    )
+    closest = [
+        (stage, miss)
+        for stage in reversed(report.stages)
+        for miss in sorted(stage.misses.values(), key=lambda one: one.count)
+        if miss.count
+    ]
+    told = [
+        (
+            _step(stage),
+            tag("code", miss.reason),
+            f"{miss.count:,}",
+            _example(of, miss.examples[0], events) if miss.examples else "",
+        )
+        for stage, miss in closest[:12]
+    ]
+    if told:
+        yield tag("h3", "The closest ones first")
+        yield table(
+            ("failed at", "condition that was not true", "how many", "one of them"),
+            told,
+            "What ended candidates, from the last step back to the first",
+            right=[2],
+        )
+
+
+def _step(stage: Stage) -> str:
+    verb, _, name = stage.what.partition(" ")
+    words = {"take": f"find an event {name}", "iterate": f"find a set {name}", "complete": "complete the match"}
+    return words.get(verb, f"events for {name} (type {verb})")
+
+
+def _example(of: Subject, example: Mapping[str, Any], events: pa.Table) -> Html:
+    """The events of a near miss, with what the conditions look at."""
+    clock, source = Clock.of(of.source), of.source
+    wanted = [
+        one for one in sorted(of.compiled.pattern.mentioned - PSEUDO) if any(one == a.name for a in source.attributes)
+    ]
+    parts = []
+    for name, row in example.items():
+        listed = row if isinstance(row, list) else [row]
+        one = events.slice(listed[0], 1).to_pylist()[0]
+        values = ", ".join(f"{with_unit(source, each)} {number(one.get(each))}" for each in wanted if each in one)
+        more = f" and {len(listed) - 1:,} more" if len(listed) > 1 else ""
+        parts.append(
+            joined([tag("b", name), f" {one[source.key]} {clock.local(us_of(one['ts'])):%H:%M:%S} {values}{more}"])
+        )
+    return joined(parts, Html("<br>"))
+
+
+def _origin(of: Subject, match: Match) -> Html:
+    """What the rows of a match's day were computed from."""
+    at = np.flatnonzero(of.judged.numbers == day_start_us(match.day) // 86_400_000_000)
+    if not len(at):
+        return tag("p", "Its day is not known to ops.intervals.", class_="none")
+    place = int(at[0])
+    names = ("table_name", "published_version", "definition_hash", "engine_version", "input_fingerprint")
+    noted = {name: of.judged.noted(name)[place] for name in names}
+    rows = [("day (UTC)", match.day), ("state of the day", str(of.judged.state[place]).replace("_", " "))]
+    rows += [(name.replace("_", " "), tag("code", value)) for name, value in noted.items()]
+    return table(("", "value"), rows, "What the rows of this day were computed from, as ops.intervals has it")

@@ -1,0 +1,338 @@
+"""What pages show, read from the lake: matches that are worth drawing, their events, and the events around them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from chainlake.catalog.patterns import CompiledPattern
+from chainlake.cep.events.history import add_histories
+from chainlake.days import Days, day_of_us, day_start_us, instant, us_of
+from chainlake.definitions.source import Source
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.lake.records.defined.registered import registered_table
+from chainlake.lake.records.staleness import Judged
+from chainlake.paths import Home
+from chainlake.report.showing import number
+
+#: Matches of a pattern that are drawn.
+DRAWN = 6
+#: Rows of a day that are looked through to choose them.
+_LOOKED_AT = 200_000
+#: Events that are kept in memory from one match to the next.
+_KEPT = 400_000
+_TIME = pa.timestamp("us", tz="UTC")
+_ONE = timedelta(days=1)
+_SHARED = frozenset(("match_id", "decision_ts", "start_ts", "end_ts"))
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event that a match binds, as the events table has it.
+
+    Args:
+        name: that it is bound to.
+        us: its time.
+        key: of its series.
+        row: all its columns; those that the match table keeps if it has left the events table.
+        file: where it came from, None if that is not known any more.
+        line: its line in that file.
+    """
+
+    name: str
+    us: int
+    key: str
+    row: Mapping[str, Any]
+    file: str | None = None
+    line: int | None = None
+
+    @property
+    def event_id(self) -> str:
+        """Its id."""
+        return str(self.row["event_id"])
+
+
+@dataclass(frozen=True)
+class Match:
+    """A match as pages show it.
+
+    Args:
+        id: its id.
+        start_us, end_us, decided_us: its times.
+        why: why it is among those that are drawn.
+        events: what it binds, in the order of time.
+        numbers: its other columns: measures, and numbers of events.
+    """
+
+    id: str
+    start_us: int
+    end_us: int
+    decided_us: int
+    why: str = ""
+    events: tuple[Event, ...] = ()
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def day(self) -> date:
+        """The UTC day that owns it."""
+        return day_of_us(self.decided_us)
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of its events, in the order of time."""
+        return list(dict.fromkeys(one.key for one in self.events))
+
+    def bound(self) -> dict[str, list[Event]]:
+        """Its events by name."""
+        found: dict[str, list[Event]] = {}
+        for one in self.events:
+            found.setdefault(one.name, []).append(one)
+        return found
+
+
+class Lake:
+    """The tables of one source. Days of events that were read are kept for the next match, as long as they are small.
+
+    Args:
+        home: the installation.
+        source: the source.
+    """
+
+    def __init__(self, home: Home, source: Source) -> None:
+        self.home, self.source = home, source
+        self._days: dict[date, pa.Table] = {}
+
+    @cached_property
+    def paths(self) -> dict[str, str]:
+        """Path of each landed file, by the id of its content."""
+        rows = ops.current_table(
+            self.home, "files", columns=["file_id", "path"], filters=[("source", "=", self.source.name)]
+        )
+        return dict(zip(rows["file_id"].to_pylist(), rows["path"].to_pylist(), strict=True))
+
+    @cached_property
+    def _sizes(self) -> dict[date, int]:
+        rows = ops.current(self.home, "event_days", source=self.source.name)
+        return {row["day"]: row["rows"] or 0 for row in rows}
+
+    def events_on(self, days: Days) -> int:
+        """How many events the days hold."""
+        return sum(many for day, many in self._sizes.items() if day in days)
+
+    def events(self, span: tuple[int, int], columns: Collection[str], keys: Collection[str] | None = None) -> pa.Table:
+        """Events of a stretch of time, ordered by it.
+
+        Args:
+            span: microseconds, half-open.
+            columns: of the events table.
+            keys: only of these series.
+        """
+        lo, hi = span
+        days = Days(day_of_us(lo), day_of_us(hi - 1) + _ONE)
+        wanted = list(dict.fromkeys([*columns, "ts", self.source.key]))
+        asked = (pc.field("ts") >= pa.scalar(instant(lo), _TIME)) & (pc.field("ts") < pa.scalar(instant(hi), _TIME))
+        if keys is not None:
+            asked = asked & pc.field(self.source.key).isin(sorted(keys))
+        found = self._of_days(days, asked)
+        return found.select(wanted).sort_by([("ts", "ascending"), (self.source.key, "ascending")])
+
+    def _of_days(self, days: Days, asked: pc.Expression) -> pa.Table:
+        """The events of some days for which a condition holds."""
+        if self.events_on(days) > _KEPT:
+            of_days = (pc.field("event_date") >= days.start) & (pc.field("event_date") < days.end)
+            return tables.arrow(self.home, "events", self.source.name, filters=of_days & asked)
+        known = [day for day in days if self._sizes.get(day)]
+        missing = [day for day in known if day not in self._days]
+        if missing:
+            if sum(len(one) for one in self._days.values()) > _KEPT:
+                self._days.clear()
+                missing = known
+            read = tables.arrow(self.home, "events", self.source.name, filters=[("event_date", "in", missing)])
+            for day in missing:
+                self._days[day] = read.filter(pc.field("event_date") == day)
+        if not known:
+            return tables.arrow_schema(self.home, "events", self.source.name).empty_table()
+        return pa.concat_tables([self._days[day] for day in known]).filter(asked)
+
+    def needed(self, compiled: CompiledPattern, span: tuple[int, int]) -> pa.Table:
+        """What a search for the matches decided in ``span`` reads, histories included."""
+        pattern, histories = compiled.pattern, compiled.pattern.histories
+        columns = {"event_id", "type", "seq", *(one.of for one in histories)}
+        columns |= pattern.columns_needed - {one.name for one in histories} - {"id"}
+        found = self.events(pattern.source_range(*span), columns)
+        return add_histories(found, [self.source.key], histories) if histories else found
+
+    def by_id(self, wanted: Mapping[str, int]) -> dict[str, dict[str, Any]]:
+        """Whole rows of events.
+
+        Args:
+            wanted: id → microsecond of its time.
+        """
+        if not wanted:
+            return {}
+        found = [
+            self._of_days(
+                Days.one(day), pc.field("event_id").isin([one for one, us in wanted.items() if day_of_us(us) == day])
+            )
+            for day in sorted({day_of_us(us) for us in wanted.values()})
+        ]
+        return {row["event_id"]: row for row in pa.concat_tables(found).to_pylist()}
+
+
+def chosen(lake: Lake, compiled: CompiledPattern, judged: Judged) -> list[Match]:
+    """The matches of a pattern that its page draws: the best ones if it ranks or measures, else the latest ones.
+
+    Args:
+        lake: the tables.
+        compiled: the pattern.
+        judged: its days.
+    """
+    name = compiled.pattern.name
+    table = registered_table(lake.home, name)
+    if not tables.exists(lake.home, "matches", table):
+        return []
+    if compiled.ranking is not None and tables.exists(lake.home, "ranked", name):
+        picked = _ranked(lake, name)
+    elif compiled.episodes is not None and tables.exists(lake.home, "episodes", name):
+        picked = _of_episodes(lake, compiled, judged)
+    else:
+        picked = _latest(lake, table, judged)
+    return whole(lake, table, picked)
+
+
+def _ranked(lake: Lake, name: str) -> list[Match]:
+    """The best of the last period, list by list."""
+    columns = ["scope_kind", "scope_start", "per", "rank", "score", "match_id", "decision_ts", "start_ts", "end_ts"]
+    rows = tables.arrow(lake.home, "ranked", name, columns=columns)
+    if not len(rows):
+        return []
+    last = max(rows["scope_start"].to_pylist())
+    best = [row for row in rows.to_pylist() if row["scope_start"] == last]
+    best.sort(key=lambda row: (row["rank"], row["per"]))
+    found = []
+    for row in best[:DRAWN]:
+        period = (
+            "all matches" if row["scope_kind"] == "all" else f"the {row['scope_kind']} from {last:%Y-%m-%d %H:%M} UTC"
+        )
+        of = "" if row["per"] in ("[]", None) else f" for {row['per'].strip('[]')}"
+        found.append(_match(row, f"rank {row['rank']} of {period}{of}, score {number(row['score'])}"))
+    return found
+
+
+def _of_episodes(lake: Lake, compiled: CompiledPattern, judged: Judged) -> list[Match]:
+    """The top matches of the most severe episodes of the last days that have any, or of the latest ones."""
+    days = _last_days(judged)
+    if days is None or compiled.episodes is None:
+        return []
+    # An episode is decided after the last of its matches.
+    span = (day_start_us(days.start), day_start_us(days.end) + 30 * 86_400_000_000)
+    columns = ["start_ts", "end_ts", "decision_ts", "matches", "top_match", "severity", "key"]
+    rows = tables.arrow(
+        lake.home, "episodes", compiled.pattern.name, columns=columns, filters=tables.decided_in(*span)
+    ).to_pylist()
+    rows.sort(key=lambda row: (row["severity"] is None, -(row["severity"] or 0.0), -us_of(row["end_ts"])))
+    found = []
+    for row in rows[:DRAWN]:
+        how = "" if row["severity"] is None else f", severity {number(row['severity'])}"
+        many = f"{row['matches']:,} match{'' if row['matches'] == 1 else 'es'}"
+        why = f"top match of an episode of {many}{how}"
+        found.append(_match({**row, "match_id": row["top_match"]}, why))
+    return found
+
+
+def _latest(lake: Lake, table: str, judged: Judged) -> list[Match]:
+    """The latest ones that do not overlap, then others."""
+    days = _last_days(judged)
+    if days is None:
+        return []
+    lo, hi = days.micros()
+    columns = ["match_id", "decision_ts", "start_ts", "end_ts"]
+    rows = tables.arrow(lake.home, "matches", table, columns=columns, filters=tables.decided_in(lo, hi))
+    order = [("decision_ts", "descending"), ("start_ts", "descending"), ("match_id", "ascending")]
+    every = [_match(row, "among the latest") for row in rows.sort_by(order).slice(0, _LOOKED_AT).to_pylist()]
+    apart: list[Match] = []
+    for one in every:
+        if len(apart) == DRAWN:
+            break
+        if all(one.end_us < other.start_us or one.start_us > other.end_us for other in apart):
+            apart.append(one)
+    known = {one.id for one in apart}
+    rest = [one for one in every if one.id not in known]
+    return apart + rest[: DRAWN - len(apart)]
+
+
+def _last_days(judged: Judged) -> Days | None:
+    """The last days that together have as many rows as are drawn."""
+    rows = judged.rows(np.arange(len(judged.numbers)))
+    have = np.flatnonzero(rows > 0)
+    if not len(have):
+        return None
+    first = last = int(have[-1])
+    total = 0
+    for at in have[::-1].tolist():
+        first, total = at, total + int(rows[at])
+        if total >= DRAWN:
+            break
+    return Days(judged.day(first), judged.day(last) + _ONE)
+
+
+def _match(row: Mapping[str, Any], why: str) -> Match:
+    return Match(str(row["match_id"]), us_of(row["start_ts"]), us_of(row["end_ts"]), us_of(row["decision_ts"]), why)
+
+
+def whole(lake: Lake, table: str, picked: Sequence[Match]) -> list[Match]:
+    """Matches with all their events and numbers, in the order given."""
+    if not picked:
+        return []
+    # The time of the decision is an episode's where one was chosen, so it bounds nothing exactly.
+    span = (min(one.start_us for one in picked), max(max(one.end_us, one.decided_us) for one in picked) + 1)
+    wanted = [("match_id", "in", [one.id for one in picked]), *tables.decided_in(*span)]
+    rows = {row["match_id"]: row for row in tables.arrow(lake.home, "matches", table, filters=wanted).to_pylist()}
+    bound = {one: list(_bound(row)) for one, row in rows.items()}
+    ids = {struct["event_id"]: us_of(struct["ts"]) for parts in bound.values() for _, struct in parts}
+    events = lake.by_id(ids)
+    found = []
+    for one in picked:
+        if one.id in rows:
+            row = rows[one.id]
+            parts = [_event(lake, name, struct, events) for name, struct in bound[one.id]]
+            values = {name: value for name, value in row.items() if name not in _SHARED and not _is_bound(value)}
+            ordered = tuple(sorted(parts, key=lambda part: (part.us, part.name)))
+            found.append(
+                Match(
+                    one.id,
+                    us_of(row["start_ts"]),
+                    us_of(row["end_ts"]),
+                    us_of(row["decision_ts"]),
+                    one.why,
+                    ordered,
+                    values,
+                )
+            )
+    return found
+
+
+def _is_bound(value: Any) -> bool:
+    one = value[0] if isinstance(value, list) and value else value
+    return isinstance(one, dict) and "event_id" in one
+
+
+def _bound(row: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
+    for name, value in row.items():
+        if _is_bound(value):
+            for struct in value if isinstance(value, list) else [value]:
+                yield name, struct
+
+
+def _event(lake: Lake, name: str, struct: dict[str, Any], events: Mapping[str, dict[str, Any]]) -> Event:
+    row = events.get(struct["event_id"], struct)
+    file = lake.paths.get(row.get("file_id") or "")
+    return Event(name, us_of(row["ts"]), str(row[lake.source.key]), row, file, row.get("line"))

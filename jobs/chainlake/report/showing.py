@@ -1,0 +1,127 @@
+"""Values, units and times as people read them: local time of the source beside UTC, units as the source states them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from chainlake.days import instant, us_of
+from chainlake.definitions.source import Source
+from chainlake.markup import Html, joined, tag
+
+#: What stands where a value is missing.
+MISSING = "–"
+
+
+def number(value: Any) -> str:
+    """A value of an attribute, a measure or a count as text."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return MISSING
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.6g}" if abs(value) < 1e15 else f"{value:g}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(number, value[:12]))}{', …' if len(value) > 12 else ''}]"
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+    return str(value)
+
+
+def plain(value: Any) -> float | None:
+    """A value for a chart: None where there is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if math.isfinite(value) else None
+
+
+def counted(many: int, what: str, several: str | None = None) -> str:
+    """A number of things."""
+    return f"{many:,} {what if many == 1 else several or what + 's'}"
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Times of a source.
+
+    Args:
+        zone: name of its time zone.
+    """
+
+    zone: str
+
+    @classmethod
+    def of(cls, source: Source | None) -> Clock:
+        """That of a source, UTC where there is none."""
+        return cls("UTC" if source is None else source.zone)
+
+    def local(self, us: int) -> datetime:
+        """The moment in the source's zone."""
+        return instant(us).astimezone(ZoneInfo(self.zone))
+
+    def offset_ms(self, us: int) -> int:
+        """How far the zone is ahead of UTC at a moment, in milliseconds."""
+        shift = self.local(us).utcoffset()
+        return 0 if shift is None else round(shift.total_seconds() * 1000)
+
+    def day(self, us: int) -> date:
+        """The local day of a moment."""
+        return self.local(us).date()
+
+    def span_of(self, day: date) -> tuple[int, int]:
+        """The microseconds of a local day, half-open."""
+        zone = ZoneInfo(self.zone)
+        ends = (datetime(day.year, day.month, day.day, tzinfo=zone), _next(day, zone))
+        lo, hi = (us_of(one.astimezone(UTC)) for one in ends)
+        return lo, hi
+
+    def text(self, us: int) -> str:
+        """A time in words, to the second, and to the microsecond where it has a fraction."""
+        local = self.local(us)
+        form = "%Y-%m-%d %H:%M:%S.%f" if us % 1_000_000 else "%Y-%m-%d %H:%M:%S"
+        if self.zone == "UTC":
+            return f"{local:{form}} UTC"
+        other = local.astimezone(UTC)
+        far = "" if other.date() == local.date() else f"{other:%m-%d} "
+        return f"{local:{form}} ({far}{other:%H:%M:%S} UTC)"
+
+    def html(self, us: int) -> Html:
+        """A time on a page: local, and UTC in small print."""
+        local, said = self.local(us), self.text(us)
+        first, _, rest = said.partition(" (")
+        small = [tag("span", f" ({rest}", class_="utc")] if rest else []
+        return tag("time", first, *small, datetime=local.astimezone(UTC).isoformat())
+
+    def title(self, us: int) -> str:
+        """What an axis of times is called."""
+        if self.zone == "UTC":
+            return "time (UTC)"
+        hours = self.offset_ms(us) / 3_600_000
+        return f"time in {self.zone} (UTC{'+' if hours >= 0 else '−'}{abs(hours):g} h), below it UTC"
+
+
+def _next(day: date, zone: ZoneInfo) -> datetime:
+    after = date.fromordinal(day.toordinal() + 1)
+    return datetime(after.year, after.month, after.day, tzinfo=zone)
+
+
+def unit_of(source: Source | None, name: str) -> str | None:
+    """The unit that a source states for an attribute: None if it states none, or a number without one."""
+    found = None if source is None else next((a.unit for a in source.attributes if a.name == name), None)
+    return None if found in (None, "1") else found
+
+
+def with_unit(source: Source | None, name: str) -> str:
+    """An attribute as an axis or a column is headed."""
+    unit = unit_of(source, name)
+    return name if unit is None else f"{name} ({unit})"
+
+
+def dot(colour: str, said: object) -> Html:
+    """A coloured square with what it stands for; the text says the same."""
+    return joined([tag("span", class_="dot", style=f"background:var(--{colour})", aria_hidden="true"), said])

@@ -1,0 +1,32 @@
+"""The schemas and the grammar by name, and as the files of a project that tell an editor of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from chainlake.starter.editors.grammar import grammar
+from chainlake.starter.editors.schemas import model_schema, pattern_schema, source_schema
+
+#: What ``chainlake schema`` prints.
+EDITORS: dict[str, Callable[[], dict[str, Any]]] = {
+    "source": source_schema,
+    "model": model_schema,
+    "pattern": pattern_schema,
+    "grammar": grammar,
+}
+
+
+def editor_files() -> dict[str, str]:
+    """The files of a project: schemas, the grammar, and the settings of VS Code that name the schemas."""
+    names = {"source": "source.schema.json", "model": "model.schema.json", "grammar": "sase.tmLanguage.json"}
+    schemas = {f"./editors/{names[kind]}": f"config/{kind}s/*.yaml" for kind in ("source", "model")}
+    return {
+        **{f"editors/{name}": _json(EDITORS[kind]()) for kind, name in names.items()},
+        ".vscode/settings.json": _json({"yaml.schemas": schemas}),
+    }
+
+
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=1, ensure_ascii=False) + "\n"

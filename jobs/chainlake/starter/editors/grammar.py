@@ -1,0 +1,54 @@
+"""A TextMate grammar of pattern files, as editors colour them; its words are those of the language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from chainlake.cep.language import functions
+from chainlake.cep.language.parsing.lexer import KEYWORDS
+
+#: Words that mean something in their place only.
+SOFT = (
+    "ALL ANY AS AT BETWEEN BUCKET BY CASE COLLECT COMBINE CONSUME CONTEXT COUNT DAY DISTINCT EACH ELSE END EPISODES "
+    "EVENT EVENTS EVERY FIRST FOLLOWED FOLLOWEDBY FOR FROM GAP HOP INITIATOR IS KEY LAST LEAST LIKE MATCHES MAX "
+    "MAXIMAL MEASURES MEDIAN MIN MONTH MOST NON NONE NORM NULL OF OFFSET ON OUTERMOST OVERLAPPING PAUSE PER "
+    "PERCENTILE PICK PREV QUANTUM RANK SELECT SEQUENCE STDDEV STEP STRICT SUM AVG THEN TIES TOP UNTIL WEEK WEIGHT "
+    "WHEN WITH"
+).split()  # fmt: skip
+
+
+def grammar() -> dict[str, Any]:
+    """The grammar: YAML between the two ``---`` lines, and the query."""
+    return {
+        "name": "Chainlake pattern",
+        "scopeName": "source.sase",
+        "fileTypes": ["sase"],
+        "patterns": [{"include": "#front"}, {"include": "#query"}],
+        "repository": {
+            "front": {
+                "begin": r"\A(---)\s*$",
+                "end": r"^(---)\s*$",
+                "captures": {"1": {"name": "punctuation.definition.frontmatter.sase"}},
+                "contentName": "meta.embedded.block.frontmatter",
+                "patterns": [{"include": "source.yaml"}],
+            },
+            "query": {
+                "patterns": [
+                    {"name": "comment.line.number-sign.sase", "match": "#.*$"},
+                    {"name": "string.quoted.single.sase", "match": r"'(?:[^'\n]|'')*'"},
+                    {"name": "variable.other.quoted.sase", "match": r'"(?:[^"\n]|"")*"'},
+                    {"name": "constant.language.boolean.sase", "match": r"(?i)\b(?:TRUE|FALSE)\b"},
+                    {"name": "keyword.control.sase", "match": _words([*KEYWORDS, *SOFT])},
+                    {"name": "support.function.sase", "match": rf"{_words(functions.known())}(?=\s*\()"},
+                    {"name": "constant.numeric.sase", "match": r"(?:\b\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?\b"},
+                    {"name": "keyword.operator.sase", "match": r"<=|>=|==|!=|<>|\.\.|[-+*/<>=∈?]"},
+                ]
+            },
+        },
+    }
+
+
+def _words(words: Iterable[str]) -> str:
+    """One of some words, in any case; longer ones first, since some begin alike."""
+    return rf"(?i)\b(?:{'|'.join(sorted(set(words), key=lambda word: (-len(word), word)))})\b"

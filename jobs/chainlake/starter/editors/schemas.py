@@ -1,0 +1,245 @@
+"""JSON schemas (draft 2020-12) of sources, of models and of the front matter of patterns.
+
+They say which keys there are and what a value looks like; what values mean together is for ``lint``. A bare word is the
+text that was typed wherever a text is asked for, so texts may be numbers and switches of YAML, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from chainlake.cep.language.front_matter import LIMITS, LONGEST
+from chainlake.definitions.formats.format import EPOCHS, KINDS
+from chainlake.definitions.source_keys import TYPES
+from chainlake.model_change.config.model import CONSTRAINTS, DETECTORS, METRICS
+from chainlake.model_change.config.series import AGGREGATES, ON_GAP
+
+Schema = dict[str, Any]
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+_TEXT: Schema = {"type": ["string", "number", "boolean"]}
+_WORD: Schema = {"type": "string", "minLength": 1}
+_NUMBER: Schema = {"type": "number"}
+_SWITCH: Schema = {"type": "boolean"}
+_DURATION: Schema = {"type": "string", "pattern": r"^[0-9.]+\s*[A-Za-zµ]+$", "description": "such as 90 s or 15 min"}
+_DAY: Schema = {"type": "string", "pattern": r"^\d{4}-\d\d-\d\d$", "description": "a UTC day, such as 2025-01-31"}
+_TEXTS: Schema = {"anyOf": [_TEXT, {"type": "array", "items": _TEXT}]}
+
+
+def _whole(least: int = 1) -> Schema:
+    return {"type": "integer", "minimum": least}
+
+
+def _one_of(values: Iterable[str]) -> Schema:
+    return {"enum": list(values)}
+
+
+def _map(properties: dict[str, Schema], required: Iterable[str] = (), **more: Any) -> Schema:
+    """An object that has no other keys."""
+    needed = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, "additionalProperties": False, **needed, **more}
+
+
+def _any(*ways: Schema) -> Schema:
+    return {"anyOf": list(ways)}
+
+
+def _of_each(value: Schema) -> Schema:
+    """A map from names to values."""
+    return {"type": "object", "additionalProperties": value}
+
+
+def _said(schema: Schema, description: str) -> Schema:
+    return {**schema, "description": description}
+
+
+def source_schema() -> Schema:
+    """The schema of ``sources/NAME.yaml``."""
+    attribute = _map(
+        {
+            "type": _one_of(TYPES),
+            "unit": _TEXT,
+            "description": _TEXT,
+            "required": _said(_SWITCH, "a row without it goes to quarantine"),
+            "min": _said(_NUMBER, "rows below it go to quarantine"),
+            "max": _said(_NUMBER, "rows above it go to quarantine"),
+        },
+        ["type"],
+    )
+    sentinel = _any(_NUMBER, _map({"value": _NUMBER, "when": _of_each(_TEXT)}, ["value"]))
+    mapping = _any(
+        _TEXT,
+        _map(
+            {
+                "column": _TEXT,
+                "path": _TEXT,
+                "constant": _TEXT,
+                "scale": _NUMBER,
+                "offset": _NUMBER,
+                "round": {"type": "integer"},
+                "sentinels": {"type": "array", "items": sentinel},
+                "case": _one_of(("upper", "lower")),
+            }
+        ),
+    )
+    time = _map(
+        {
+            "column": _TEXTS,
+            "format": _said(_TEXT, f"iso, a strptime format, or {', '.join(EPOCHS)}"),
+            "zone": _WORD,
+            "earliest": _DAY,
+            "latest": _DAY,
+            "around": _DURATION,
+        }
+    )
+    form = _map(
+        {
+            "name": _TEXT,
+            "kind": _one_of(KINDS),
+            "glob": _said(_TEXT, "the file's name must fit"),
+            "header": _said(_TEXTS, "columns that must be in the header line"),
+            "delimiter": _TEXT,
+            "quote": _TEXT,
+            "decimal": _one_of((".", ",")),
+            "thousands": _TEXT,
+            "encoding": _WORD,
+            "columns": _TEXTS,
+            "skip_lines": _whole(0),
+            "short_rows": _one_of(("quarantine", "fill")),
+            "members": _TEXT,
+            "null": _TEXTS,
+            "time": time,
+            "map": _of_each(mapping),
+            "unpivot": _map({"columns": _any(_TEXTS, _of_each(_TEXT)), "into": _WORD}, ["columns", "into"]),
+            "optional": _TEXTS,
+        }
+    )
+    top = {
+        "description": _TEXT,
+        "key": _said(_WORD, "name of the key column: events of one key are one series"),
+        "type": _any(_TEXT, _map({"column": _TEXT, "map": _of_each(_TEXT)})),
+        "zone": _said(_WORD, "of times without an offset, such as America/New_York"),
+        "attributes": {**_of_each(attribute), "minProperties": 1},
+        "identity": _one_of(("unique", "multiset")),
+        "delivery": _one_of(("overlapping", "disjoint")),
+        "on_conflict": _one_of(("first", "latest", "quarantine_all")),
+        "path": _any(_WORD, _map({"pattern": _WORD, "date_format": _TEXT}, ["pattern"])),
+        "replaces": _TEXTS,
+        "file_date_zone": _WORD,
+        "expect": _said(_TEXTS, "globs of the files of a UTC day"),
+        "lag": _said(_DURATION, "how long a day waits for expected files"),
+        "settle": _said(_DURATION, "how long a file must have been left alone"),
+        "links": _one_of(("refuse", "follow")),
+        "derived": _of_each(_said(_WORD, "such as history(price, 5, 10 min)")),
+        "formats": {"type": "array", "minItems": 1, "items": form},
+    }
+    return {"$schema": _DRAFT, "title": "Chainlake source", **_map(top, ("key", "type", "attributes", "formats"))}
+
+
+def _series() -> Schema:
+    """A column, own or of another key."""
+    transform = _any(_WORD, {"type": "array", "items": _WORD})
+    entry = {
+        "of": _WORD,
+        "name": _WORD,
+        "expression": _WORD,
+        "key": _TEXT,
+        "member": _whole(),
+        "transform": _said(transform, "log, diff, lag N, or a list of them"),
+    }
+    return _any(_WORD, _map(entry))
+
+
+def model_schema() -> Schema:
+    """The schema of ``models/NAME.yaml``: of linear models and of threshold monitors, which ``kind`` tells apart."""
+    pair = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
+    powers = {"of": _WORD, "name": _WORD, "expression": _WORD, "degree": _whole(), "scale": pair, "range": pair}
+    feature = _any(_series(), _map({"polynomial": _map(powers, ["degree"])}, ["polynomial"]))
+    stretch = {"from": _DAY, "to": _DAY}
+    node = _any(
+        _TEXT,
+        _map(
+            {
+                "name": _TEXT,
+                "keys": {"type": "array", "items": _TEXT, "minItems": 1},
+                **stretch,
+                "dates": {"type": "array", "items": _map(stretch), "minItems": 1},
+            },
+            ["keys"],
+        ),
+    )
+    nodes = {"type": "array", "items": node, "minItems": 1}
+    rounds = {"length": _DURATION, "aggregate": _one_of(AGGREGATES), "min_nodes": _whole()}
+    shared = {
+        "kind": _one_of(("model", "threshold")),
+        "description": _TEXT,
+        "source": _said(_WORD, "whose events"),
+        "start": _said(_DAY, "first UTC day"),
+        "round": _map(rounds, ["length"]),
+        "max_carry": _whole(0),
+        "missing_if_zero": _WORD,
+        "where": _said(_WORD, "a condition on events"),
+        "max_replay": _whole(),
+    }
+    window = _map({"sliding": _whole(), "infinite": _whole()}, minProperties=1, maxProperties=1)
+    phi = _any({"const": "fit"}, {"type": "number", "minimum": 0, "exclusiveMaximum": 1})
+    matrix = {"type": "array", "items": {"type": "array", "items": _NUMBER}}
+    above = {"type": "number", "exclusiveMinimum": 0}
+    linear = {
+        "nodes": nodes,
+        "groups": {**_of_each(nodes), "minProperties": 1},
+        "response": _series(),
+        "features": {"type": "array", "items": feature},
+        "intercept": _SWITCH,
+        "window": window,
+        "eps": _any(above, _map({"share": above}, ["share"])),
+        "constraint": _one_of(CONSTRAINTS),
+        "detector": _one_of(DETECTORS),
+        "metric": _one_of(METRICS),
+        "ridge": _any({"type": "number", "minimum": 0}, matrix),
+        "penalise_intercept": _SWITCH,
+        "gls": _map({"phi": phi}, ["phi"]),
+        "session_gap": _DURATION,
+        "on_gap": _one_of(ON_GAP),
+        "per_baseline": _SWITCH,
+        "per_Tmax": _whole(),
+        "count_from": _whole(0),
+    }
+    threshold = {"nodes": nodes, "value": _series(), "threshold": _NUMBER, "weight": _WORD}
+    always = ("source", "start", "round")
+    return {
+        "$schema": _DRAFT,
+        "title": "Chainlake model",
+        "type": "object",
+        "if": {"properties": {"kind": {"const": "threshold"}}, "required": ["kind"]},
+        "then": _map(shared | threshold, (*always, "nodes", "value", "threshold")),
+        "else": _map(shared | linear, (*always, "response", "window", "eps")),
+    }
+
+
+def pattern_schema() -> Schema:
+    """The schema of a pattern's front matter."""
+    scalar: Schema = {"type": ["string", "number", "boolean"]}
+    values = {"type": "array", "items": scalar}
+    test = _map(
+        {
+            "name": _TEXT,
+            "events": _said({"type": "string"}, "rows of a CSV with a header, or a file beside the pattern"),
+            "matches": {"type": "array", "items": {**_of_each(_any(scalar, values)), "minProperties": 1}},
+        },
+        ("events", "matches"),
+    )
+    limits = {**{name: _whole() for name in LIMITS}, LONGEST: _DURATION}
+    top = {
+        "source": _said(_WORD, "whose events it reads"),
+        "description": _said(_WORD, "what it means: readers of the match table see it"),
+        "params": _of_each(_any(scalar, values)),
+        "sets": _of_each(values),
+        "rates": _of_each({"type": "number", "minimum": 0}),
+        "output": _said({"type": "array", "items": {"type": "string"}}, "attributes to carry into the match table"),
+        "limits": _map(limits),
+        "start": _DAY,
+        "alerts": _map({"webhook": _WORD, "mute": _TEXTS, "withdrawn": _SWITCH}, ["webhook"]),
+        "tests": {"type": "array", "minItems": 1, "items": test},
+    }
+    return {"$schema": _DRAFT, "title": "Front matter of a Chainlake pattern", **_map(top)}

@@ -1,0 +1,313 @@
+"""What the columns of a CSV file probably are: its time, its key and its attributes, from its first rows."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+from chainlake.cep.plain_files.places import opened
+from chainlake.definitions.files import WORD
+from chainlake.definitions.source_keys import FIXED
+from chainlake.errors import InputError
+
+#: Rows that are looked at.
+HEAD = 2_000
+_DELIMITERS = ",;\t|"
+_MISSING = ("", "nan", "na", "n/a", "null", "none")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?")
+_WHOLE = re.compile(r"[+-]?\d+")
+_SWITCH = frozenset(("true", "false", "t", "f", "yes", "no", "y", "n"))
+_KEY_LIKE = re.compile(
+    r"(^|_)(id|key|name|ticker|symbol|sensor|station|detector|device|channel|room|node|machine|tag)$"
+)
+#: Forms of dates and times, the more usual reading first; a form is taken if all rows fit it.
+_DATES = ("%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")
+_CLOCKS = ("%H:%M:%S.%f", "%H:%M:%S", "%H:%M")
+_FORMS = (*(f"{date}{joint}{clock}" for date in _DATES for joint in (" ", "T") for clock in _CLOCKS), *_DATES)
+_WINDOWS = {
+    "1 s": 1,
+    "10 s": 10,
+    "1 min": 60,
+    "10 min": 600,
+    "1 h": 3600,
+    "6 h": 21_600,
+    "1 d": 86_400,
+    "10 d": 864_000,
+}
+#: What whole numbers count that lie between the years 2000 and 2100.
+_EPOCHS = {"epoch_s": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000}
+_FROM, _TO = 946_684_800, 4_102_444_800
+
+
+class NotGuessed(InputError):
+    """A file says too little of what its columns are."""
+
+    @classmethod
+    def no_rows(cls, file: Path) -> NotGuessed:
+        """It has no header line, or no row below it."""
+        return cls("there is no header line with rows below it", file=file, hint="Give a CSV file with both.")
+
+    @classmethod
+    def no_names(cls, file: Path) -> NotGuessed:
+        """Its header has a blank name, or one twice."""
+        what = "the header has a blank name, or the same one twice"
+        return cls(what, file=file, line=1, hint="Name each column once.")
+
+    @classmethod
+    def no_text(cls, file: Path) -> NotGuessed:
+        """It is no CSV file in UTF-8."""
+        return cls("this is no CSV file in UTF-8", file=file, hint="Save it as CSV in UTF-8.")
+
+    @classmethod
+    def no_time(cls, file: Path, names: Sequence[str]) -> NotGuessed:
+        """None of its columns is a time."""
+        hint = "Write the source by hand: docs/sources.md has the formats of times."
+        return cls(f"none of the columns {', '.join(names)} is a time in all rows", file=file, line=1, hint=hint)
+
+    @classmethod
+    def no_attribute(cls, file: Path) -> NotGuessed:
+        """Nothing is left beside time and key."""
+        return cls("there is no column beside the time and the key", file=file, line=1)
+
+
+@dataclass(frozen=True)
+class Column:
+    """An attribute: the file's name of it, ours, and its type."""
+
+    written: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a file probably holds.
+
+    Args:
+        file: the file.
+        delimiter, decimal: of its cells.
+        header: its columns.
+        time, form: columns of the time, joined by a blank, and its format.
+        ambiguous: whether day and month could be meant the other way round.
+        zoned: whether times carry an offset.
+        key: the column of the key, or ``None`` if all rows are of one series.
+        unique: whether no two rows have the same key and time.
+        attributes: the other columns.
+        rows: how many rows were looked at.
+        window: about ten steps of time.
+    """
+
+    file: Path
+    delimiter: str
+    decimal: str
+    header: tuple[str, ...]
+    time: tuple[str, ...]
+    form: str
+    ambiguous: bool
+    zoned: bool
+    key: Column | None
+    unique: bool
+    attributes: tuple[Column, ...]
+    rows: int
+    window: str
+
+
+def guess(file: Path) -> Guess:
+    """Look at the first rows of a CSV file, plain or gzipped.
+
+    Raises:
+        InputError: it is no CSV file, has no rows, no time, or nothing else.
+    """
+    lines = _lines(file)
+    delimiter = _delimiter(lines)
+    rows = list(csv.reader(lines, delimiter=delimiter))
+    header = [name.strip() for name in rows[0]] if rows else []
+    body = [row for row in rows[1:] if len(row) == len(header)]
+    if len(header) < 2 or not body:
+        raise NotGuessed.no_rows(file)
+    if len(set(header)) < len(header) or "" in header:
+        raise NotGuessed.no_names(file)
+    columns = {name: [row[at].strip() for row in body] for at, name in enumerate(header)}
+    decimal = "," if delimiter != "," and _comma(columns) else "."
+    time, form = _time(file, columns)
+    rest = [name for name in header if name not in time]
+    key = _key(columns, rest, time, decimal)
+    named = _names(rest)
+    attributes = tuple(Column(name, named[name], _type(columns[name], decimal)) for name in rest if name != key)
+    if not attributes:
+        raise NotGuessed.no_attribute(file)
+    moments = list(zip(*(columns[name] for name in (*time, *([key] if key else []))), strict=True))
+    return Guess(
+        file=file,
+        delimiter=delimiter,
+        decimal=decimal,
+        header=tuple(header),
+        time=time,
+        form=form,
+        ambiguous=_ambiguous(columns, time, form),
+        zoned=form == "iso" and all(re.search(r"(Z|[+-]\d\d:?\d\d)$", text) for text in columns[time[0]] if text),
+        key=None if key is None else Column(key, named[key], "string"),
+        unique=len(set(moments)) == len(moments),
+        attributes=attributes,
+        rows=len(body),
+        window=_window([" ".join(row) for row in zip(*(columns[name] for name in time), strict=True)], form),
+    )
+
+
+def _window(moments: Sequence[str], form: str) -> str:
+    """A duration of some ten steps from one time to the next."""
+    if form in _EPOCHS:
+        times = sorted({int(text) / _EPOCHS[form] for text in moments})
+    else:
+        read = datetime.fromisoformat if form == "iso" else lambda text: datetime.strptime(text, form)
+        times = sorted({read(text).replace(tzinfo=UTC).timestamp() for text in moments})
+    step = (times[-1] - times[0]) / max(1, len(times) - 1)
+    return next((text for text, seconds in _WINDOWS.items() if seconds >= 10 * step), "30 d")
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        with opened(file) as stream:
+            found = [line.decode("utf-8-sig").rstrip("\r\n") for line, _ in zip(stream, range(HEAD + 1), strict=False)]
+    except (UnicodeDecodeError, EOFError):
+        raise NotGuessed.no_text(file) from None
+    except OSError as error:
+        raise InputError(f"the file cannot be read: {error.strerror or error}", file=file) from None
+    return [line for line in found if line.strip()]
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """The sign that divides all lines into equally many cells, most of all."""
+
+    def cells(sign: str) -> int:
+        numbers = {len(row) for row in csv.reader(lines[:100], delimiter=sign)}
+        return min(numbers) if len(numbers) == 1 else 0
+
+    return max(_DELIMITERS, key=cells)
+
+
+def _filled(cells: Sequence[str]) -> list[str]:
+    return [cell for cell in cells if cell.lower() not in _MISSING]
+
+
+def _all(cells: Sequence[str], fits: Callable[[str], object]) -> bool:
+    filled = _filled(cells)
+    return bool(filled) and all(fits(cell) for cell in filled)
+
+
+def _comma(columns: dict[str, list[str]]) -> bool:
+    """Whether numbers have a decimal comma: some column has one in numbers alone."""
+    return any(
+        _all(cells, _DECIMAL_COMMA.fullmatch) and any("," in cell for cell in cells) for cells in columns.values()
+    )
+
+
+def _type(cells: Sequence[str], decimal: str) -> str:
+    filled = _filled(cells)
+    number = _NUMBER if decimal == "." else _DECIMAL_COMMA
+    # Codes such as 007 would lose their zeros as numbers.
+    coded = any(re.fullmatch(r"0\d+", cell) for cell in filled)
+    if _all(filled, number.fullmatch) and not coded:
+        return "double"
+    return "boolean" if _all(filled, lambda cell: cell.lower() in _SWITCH) else "string"
+
+
+def _time(file: Path, columns: dict[str, list[str]]) -> tuple[tuple[str, ...], str]:
+    """The column of the time, or those of date and clock, and the format."""
+    complete = {name: cells for name, cells in columns.items() if len(_filled(cells)) == len(cells)}
+    dates: list[tuple[str, str]] = []
+    for name, cells in complete.items():
+        form = _form(cells)
+        if form is None:
+            continue
+        if form not in _DATES:
+            return (name,), form
+        dates.append((name, form))
+    for name, form in dates:
+        for other, cells in complete.items():
+            clock = next((one for one in _CLOCKS if _all(cells, partial(_parses, form=one))), None)
+            if other != name and clock is not None:
+                return (name, other), f"{form} {clock}"
+        return (name,), form
+    raise NotGuessed.no_time(file, list(columns))
+
+
+def _form(cells: Sequence[str]) -> str | None:
+    for name, unit in _EPOCHS.items():
+        if _all(cells, _WHOLE.fullmatch) and all(_FROM * unit <= int(cell) < _TO * unit for cell in cells):
+            return name
+    if _all(cells, lambda cell: "-" in cell[4:5] and ":" in cell and _is_iso(cell)):
+        return "iso"
+    return next((form for form in _FORMS if _all(cells, partial(_parses, form=form))), None)
+
+
+def _is_iso(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parses(text: str, form: str) -> bool:
+    if form == "%Y%m%d" and len(text) != 8:
+        return False
+    try:
+        datetime.strptime(text, form)
+    except ValueError:
+        return False
+    return True
+
+
+def _ambiguous(columns: dict[str, list[str]], time: tuple[str, ...], form: str) -> bool:
+    swapped = form.replace("%d", "%%").replace("%m", "%d").replace("%%", "%m")
+    if swapped == form or "%Y%m%d" in form or form.startswith("%Y"):
+        return False
+    return all(_parses(" ".join(row), swapped) for row in zip(*(columns[name] for name in time), strict=True))
+
+
+def _key(columns: dict[str, list[str]], rest: Sequence[str], time: tuple[str, ...], decimal: str) -> str | None:
+    """The column that tells series apart: no time comes twice in one; of several the one that is called so, or text."""
+    moments = list(zip(*(columns[name] for name in time), strict=True))
+    rows = len(moments)
+
+    def rank(name: str) -> tuple[bool, bool, bool, int]:
+        cells = columns[name]
+        values = len(set(cells))
+        clear = len(set(zip(moments, cells, strict=True))) == rows
+        called = _KEY_LIKE.search(name.lower()) is not None
+        return (not clear, not called, _type(cells, decimal) == "double", values)
+
+    def can_be(name: str) -> bool:
+        cells = columns[name]
+        series = _KEY_LIKE.search(name.lower()) is not None or len(set(cells)) <= max(1, rows // 2)
+        codes = _type(cells, decimal) == "string" or all(map(_WHOLE.fullmatch, cells))
+        return len(_filled(cells)) == rows and series and codes
+
+    found = sorted(filter(can_be, rest), key=rank)
+    if not found:
+        return None
+    best = rank(found[0])
+    repeated = len(set(moments)) < rows
+    return found[0] if not best[1] or not best[2] or (repeated and not best[0]) else None
+
+
+def _names(written: Sequence[str]) -> dict[str, str]:
+    """Names that a column of a table can have, each once."""
+    found: dict[str, str] = {}
+    for text in written:
+        plain = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower() or "column"
+        plain = plain if plain[0].isalpha() else f"c_{plain}"
+        plain = f"{plain}_" if plain in FIXED else plain[:90]
+        name, number = plain, 2
+        while name in found.values():
+            name, number = f"{plain}_{number}", number + 1
+        assert WORD.match(name)
+        found[text] = name
+    return found

@@ -1,0 +1,158 @@
+"""Write a new project into a folder: definitions, a sample, a recipe for CI, and a page that says how to work."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import resources
+from pathlib import Path
+
+from chainlake.errors import UsageError
+from chainlake.starter.editors.files import editor_files
+from chainlake.starter.guess import Guess, guess
+from chainlake.starter.guessed import pattern_of, source_name, source_of
+from chainlake.starter.sample import FIRST, sample
+
+
+class NoPlace(UsageError):
+    """A project cannot be made where it was asked for."""
+
+    @classmethod
+    def taken(cls, folder: Path, first: str) -> NoPlace:
+        """Something is there already."""
+        return cls(f"there is something in this folder already: {first}", file=folder, hint="Name a new folder.")
+
+    @classmethod
+    def no_folder(cls, folder: Path) -> NoPlace:
+        """It is a file."""
+        return cls("this is no folder", file=folder, hint="Name a new folder.")
+
+    @classmethod
+    def refused(cls, folder: Path, error: OSError) -> NoPlace:
+        """The operating system does not take it."""
+        return cls(f"the project cannot be written: {error.strerror or error}", file=error.filename or folder)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A project that was made.
+
+    Args:
+        source, pattern: names of its definitions.
+        model: name of its model, if it has one.
+        data: its sample, below its folder.
+        day: the first UTC day of the sample, if it is known.
+        guess: what was guessed, if the source was made from a file.
+    """
+
+    source: str
+    pattern: str
+    model: str | None
+    data: str
+    day: str | None
+    guess: Guess | None
+
+
+def new_project(folder: Path, given: Path | None = None) -> Made:
+    """Make a project.
+
+    Args:
+        folder: where; it is made if it is not there, and must be empty.
+        given: a CSV file whose source is guessed; a sample is made up without it.
+
+    Raises:
+        UsageError: the folder is not empty, or cannot be written to.
+        InputError: nothing can be guessed of the file.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise NoPlace.no_folder(folder)
+    if folder.is_dir() and (others := sorted(path.name for path in folder.iterdir())):
+        raise NoPlace.taken(folder, others[0])
+    made, files = _sample() if given is None else _guessed(given)
+    texts = files | _shared(folder.resolve().name, made)
+    try:
+        for name, text in texts.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        if given is not None:
+            (folder / made.data).parent.mkdir(exist_ok=True)
+            shutil.copyfile(given, folder / made.data)
+    except OSError as error:
+        raise NoPlace.refused(folder, error) from None
+    return made
+
+
+def _sample() -> tuple[Made, dict[str, str]]:
+    data = f"data/rooms_{FIRST:%Y%m%d}.csv"
+    # Midnight in Berlin is in the evening of the UTC day before.
+    day = str((FIRST - timedelta(days=1)).date())
+    made = Made("rooms", "door_left_open", "cooling_cost", data, day, None)
+    return made, {
+        "config/sources/rooms.yaml": _template("rooms.yaml"),
+        "config/patterns/door_left_open.sase": _template("door_left_open.sase"),
+        "config/models/cooling_cost.yaml": _template("cooling_cost.yaml"),
+        data: sample(),
+    }
+
+
+def _guessed(given: Path) -> tuple[Made, dict[str, str]]:
+    found = guess(given)
+    source = source_name(given)
+    pattern = "first_pattern"
+    made = Made(source, pattern, None, f"data/{given.name}", None, found)
+    return made, {
+        f"config/sources/{source}.yaml": source_of(found),
+        f"config/patterns/{pattern}.sase": pattern_of(found, source),
+    }
+
+
+def _shared(name: str, made: Made) -> dict[str, str]:
+    """The files that every project has."""
+    lint = f"chainlake lint --test --on {made.data}"
+    commands = [lint, f"chainlake match {made.pattern} {made.data} --source {made.source} --format table"]
+    contents = [
+        ("config/sources/", "what lands, and what an event of it is"),
+        ("config/patterns/", "which events together are a match, with tests"),
+        ("data/", "a sample"),
+        (".github/workflows/", "what is checked before an edit goes live"),
+        ("editors/", "JSON schemas and a grammar, for editors; `chainlake schema` prints them"),
+    ]
+    if made.model is not None:
+        commands.append(f"chainlake try {made.model} {made.data}")
+        contents.insert(2, ("config/models/", "a linear relation whose changes are told"))
+    page = {
+        "NAME": name,
+        "CONTENTS": "\n".join(f"| `{path}` | {text} |" for path, text in contents),
+        "COMMANDS": "\n".join(commands),
+        "SOURCE": made.source,
+        "PATTERN": made.pattern,
+        "FROM TO": "FROM TO" if made.day is None else f"{made.day} {_days_after(made.day, 2)}",
+        "DAILY\n": ""
+        if made.model is None
+        else f"chainlake monitor {made.source} {made.day} {_days_after(str(made.day), 2)}\n",
+    }
+    return {
+        "README.md": _filled(_template("README.md"), page),
+        "env.sh": _template("env.sh"),
+        ".gitignore": _template("gitignore"),
+        **editor_files(),
+        ".github/workflows/check.yml": _filled(_template("check.yml"), {"data/SAMPLE": made.data}),
+    }
+
+
+def _days_after(day: str, number: int) -> str:
+    from datetime import date
+
+    return str(date.fromisoformat(day) + timedelta(days=number))
+
+
+def _template(name: str) -> str:
+    return (resources.files("chainlake.starter") / "project" / name).read_text(encoding="utf-8")
+
+
+def _filled(text: str, words: Mapping[str, str]) -> str:
+    return re.sub("|".join(map(re.escape, words)), lambda found: words[found[0]], text)

@@ -1,0 +1,33 @@
+"""The storage of a path: the one place that looks at its form."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from chainlake.storage.errors import StoreFailed
+from chainlake.storage.local import LocalStorage
+from chainlake.storage.objects import ObjectStorage
+from chainlake.storage.port import Storage
+
+_LOCAL = LocalStorage()
+#: What delta-rs and Arrow read alike; ``file`` is a folder that is treated as a store.
+_SCHEMES = ("s3", "gs", "az", "abfss", "file")
+
+
+def storage_of(path: str) -> Storage:
+    """The storage that a path lies in.
+
+    Raises:
+        StoreFailed: it is of a kind that is not known.
+    """
+    scheme, mark, rest = path.partition("://")
+    if not mark:
+        return _LOCAL
+    return _objects(scheme, "" if scheme == "file" else rest.partition("/")[0])
+
+
+@cache
+def _objects(scheme: str, bucket: str) -> ObjectStorage:
+    if scheme not in _SCHEMES:
+        raise StoreFailed.no_scheme(f"{scheme}://{bucket}")
+    return ObjectStorage(f"{scheme}://{bucket}")

@@ -1,0 +1,92 @@
+"""What an object store can fail with, in one sentence each."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from chainlake.errors import InfrastructureError
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+#: How errors of the store begin in what delta-rs says of them.
+_STORE = re.compile(r"Generic (?:S3|GCS|MicrosoftAzure) error|lacked the necessary privileges|ObjectStore error")
+_REFUSED = re.compile(
+    r"SignatureDoesNotMatch|InvalidAccessKeyId|AccessDenied|ExpiredToken|InvalidToken|403 Forbidden|401 Unauthorized"
+    r"|lacked the necessary privileges"
+)
+_AWAY = re.compile(
+    r"Connection refused|error sending request|timed out|dns error|50[0234] |connection (?:reset|closed)", re.I
+)
+_CODE, _STATUS = re.compile(r"<Code>(\w+)</Code>"), re.compile(r"\b([45]\d\d [A-Z]\w+(?: \w+)?)")
+_SETTINGS = "CHAINLAKE_STORE_ACCESS_KEY and CHAINLAKE_STORE_SECRET_KEY (or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
+
+
+class StoreFailed(InfrastructureError):
+    """The object store does not do what it is asked for."""
+
+    @classmethod
+    def refused(cls, place: str, code: str) -> StoreFailed:
+        """It knows the key not, or does not let it."""
+        return cls(f"the object store refuses access to {place} ({code})", hint=f"Check {_SETTINGS}.")
+
+    @classmethod
+    def no_bucket(cls, place: str) -> StoreFailed:
+        """The bucket is missing."""
+        return cls(f"the object store has no bucket for {place}", hint="Make the bucket, or mend CHAINLAKE_LAKE.")
+
+    @classmethod
+    def away(cls, place: str) -> StoreFailed:
+        """It does not answer."""
+        at = os.environ.get("AWS_ENDPOINT_URL")
+        where = f" at {at}" if at else ""
+        hint = "Check CHAINLAKE_STORE_ENDPOINT and whether the store is up; then run this again."
+        return cls(f"the object store{where} for {place} does not answer", hint=hint)
+
+    @classmethod
+    def other(cls, place: str, text: str) -> StoreFailed:
+        """Anything else."""
+        return cls(f"the object store failed for {place}: {text}", hint="Run this again.")
+
+    @classmethod
+    def unconditional(cls, place: str) -> StoreFailed:
+        """It overwrites where it must not."""
+        return cls(
+            f"the object store for {place} does not keep to conditional writes (If-None-Match): of two writers of one "
+            "file both were told that theirs is there, so commits would be lost; nothing was written",
+            hint="Use a store that refuses the second one, as Amazon S3 and newer versions of others do.",
+        )
+
+    @classmethod
+    def undecided(cls, place: str) -> StoreFailed:
+        """Whether it overwrites where it must not cannot be found out."""
+        return cls(
+            f"whether the object store for {place} keeps to conditional writes (If-None-Match) could not be found out",
+            hint="Run this again.",
+        )
+
+    @classmethod
+    def no_scheme(cls, lake: str) -> StoreFailed:
+        """A kind of store that is not known."""
+        return cls(f"no object store is known for {lake}", hint="Begin CHAINLAKE_LAKE with s3://, or name a folder.")
+
+
+def store_error(error: BaseException, place: str) -> StoreFailed | None:
+    """The error of a library as ours, if it is one of an object store.
+
+    Args:
+        error: what was raised.
+        place: what was read or written.
+    """
+    text = _ANSI.sub("", str(error))
+    if _STORE.search(text) is None:
+        return None
+    if "NoSuchBucket" in text:
+        return StoreFailed.no_bucket(place)
+    # The store's own word says more than the number of HTTP, which comes first.
+    found = _CODE.search(text) or _STATUS.search(text)
+    code = "no answer" if found is None else found[1]
+    if _REFUSED.search(text):
+        return StoreFailed.refused(place, code)
+    if _AWAY.search(text):
+        return StoreFailed.away(place)
+    return StoreFailed.other(place, code if found is not None else " ".join(text.split())[:200])

@@ -1,0 +1,138 @@
+"""Files in folders of this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chainlake.env import own_folders
+from chainlake.storage.port import File
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+
+@dataclass(frozen=True)
+class LocalStorage:
+    """See ``chainlake.storage.port.Storage``."""
+
+    on_disk: bool = field(default=True, init=False)
+    whole_files: bool = field(default=False, init=False)
+
+    def reach(self, path: str) -> None:
+        """See ``Storage.reach``."""
+
+    def arrow(self, path: str) -> tuple[FileSystem | None, str]:
+        """See ``Storage.arrow``."""
+        return None, path
+
+    def absolute(self, path: str) -> str:
+        """See ``Storage.absolute``."""
+        return os.path.abspath(path)
+
+    def size(self, path: str) -> int | None:
+        """See ``Storage.size``."""
+        return os.stat(path).st_size if os.path.isfile(path) else None
+
+    def folders(self, path: str) -> list[str]:
+        """See ``Storage.folders``."""
+        try:
+            with os.scandir(path) as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def names(self, path: str) -> list[str]:
+        """See ``Storage.names``."""
+        # Names alone: of thousands of entries, nobody asks for their sizes.
+        return sorted(os.listdir(path)) if os.path.isdir(path) else []
+
+    def files(self, path: str) -> list[File]:
+        """See ``Storage.files``."""
+        found = []
+        for folder, _, names in os.walk(path):
+            for name in names:
+                place = Path(folder, name)
+                known = place.lstat()
+                found.append(File(place.relative_to(path).as_posix(), known.st_size, known.st_mtime))
+        return sorted(found, key=lambda file: file.path)
+
+    def listed(self, path: str) -> tuple[list[str], list[File]]:
+        """See ``Storage.listed``."""
+        folders, files = [], []
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir():
+                        folders.append(entry.name)
+                    else:
+                        known = entry.stat()
+                        files.append(File(entry.name, known.st_size, known.st_mtime))
+        except FileNotFoundError:
+            return [], []
+        return folders, files
+
+    def read(self, path: str) -> bytes | None:
+        """See ``Storage.read``."""
+        try:
+            return Path(path).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: str, data: bytes) -> None:
+        """See ``Storage.write``."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        partial = f"{path}.{os.getpid()}.tmp"
+        Path(partial).write_bytes(data)
+        os.replace(partial, path)
+
+    def make_folder(self, path: str) -> None:
+        """See ``Storage.make_folder``."""
+        Path(path).mkdir(parents=True, exist_ok=True)
+
+    def own_folder(self, path: str) -> None:
+        """See ``Storage.own_folder``."""
+        own_folders.own_folder(Path(path))
+
+    def sweep(self, path: str, age_s: float) -> bool:
+        """See ``Storage.sweep``."""
+        return own_folders.sweep(Path(path), age_s)
+
+    def take(self, path: str, place: str) -> None:
+        """See ``Storage.take``."""
+        try:
+            os.link(path, place)
+        except OSError:
+            # On another file system, or on one without such links.
+            shutil.copyfile(path, place)
+
+    def bring(self, path: str, folder: str) -> str:
+        """See ``Storage.bring``."""
+        return path
+
+    def move(self, path: str, place: str) -> None:
+        """See ``Storage.move``."""
+        if os.path.lexists(path):
+            Path(place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(path, place)
+
+    def remove(self, path: str) -> None:
+        """See ``Storage.remove``."""
+        Path(path).unlink(missing_ok=True)
+
+    def remove_all(self, path: str, but: Sequence[str] = ()) -> None:
+        """See ``Storage.remove_all``."""
+        kept = set(but)
+        if not kept:
+            shutil.rmtree(path, ignore_errors=True)
+            return
+        for place in sorted(Path(path).rglob("*"), reverse=True):
+            if place.is_dir() and not place.is_symlink():
+                if not any(place.iterdir()):
+                    place.rmdir()
+            elif place.relative_to(path).as_posix() not in kept:
+                place.unlink()

@@ -1,0 +1,206 @@
+"""Files in an object store, by the client that delta-rs has: the tables' files and what lies beside them go one way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from chainlake.env.own_folders import MARKER, TEXT
+from chainlake.storage.errors import store_error
+from chainlake.storage.port import File
+from chainlake.storage.settings import apply_settings
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, FileSystem
+
+
+#: Bytes of a file that are in memory at a time.
+_CHUNK = 8 << 20
+
+
+@dataclass(frozen=True)
+class ObjectStorage:
+    """See ``chainlake.storage.port.Storage``.
+
+    Args:
+        root: ``scheme://bucket``.
+    """
+
+    root: str
+    on_disk: bool = field(default=False, init=False)
+    whole_files: bool = field(default=True, init=False)
+
+    @cached_property
+    def _handler(self) -> Any:
+        from deltalake.fs import DeltaStorageHandler
+
+        apply_settings()
+        return DeltaStorageHandler(f"{self.root}/" if self.root.endswith("://") else self.root, {})
+
+    @cached_property
+    def _files(self) -> FileSystem:
+        from pyarrow.fs import PyFileSystem
+
+        return PyFileSystem(self._handler)
+
+    def _key(self, path: str) -> str:
+        return path.removeprefix(self.root).strip("/")
+
+    def reach(self, path: str) -> None:
+        """See ``Storage.reach``."""
+        self._listed(path)
+
+    def arrow(self, path: str) -> tuple[FileSystem | None, str]:
+        """See ``Storage.arrow``."""
+        with _told(path):
+            return self._files, self._key(path)
+
+    def absolute(self, path: str) -> str:
+        """See ``Storage.absolute``."""
+        return path
+
+    def size(self, path: str) -> int | None:
+        """See ``Storage.size``."""
+        with _told(path):
+            try:
+                # One request, where asking for the file's kind takes two.
+                return int(self._handler._handler.open_input_file(self._key(path)).size())
+            except FileNotFoundError:
+                return None
+
+    def folders(self, path: str) -> list[str]:
+        """See ``Storage.folders``."""
+        return sorted(info.base_name for info in self._listed(path) if not info.is_file)
+
+    def names(self, path: str) -> list[str]:
+        """See ``Storage.names``."""
+        return sorted(info.base_name for info in self._listed(path))
+
+    def files(self, path: str) -> list[File]:
+        """See ``Storage.files``."""
+        above = len(self._key(path)) + 1
+        found = (info for info in self._listed(path, recursive=True) if info.is_file)
+        return sorted(
+            (File(info.path[above:], info.size, info.mtime_ns / 1e9) for info in found), key=lambda file: file.path
+        )
+
+    def listed(self, path: str) -> tuple[list[str], list[File]]:
+        """See ``Storage.listed``."""
+        found = self._listed(path)
+        folders = [info.base_name for info in found if not info.is_file]
+        return folders, [File(info.base_name, info.size, info.mtime_ns / 1e9) for info in found if info.is_file]
+
+    def _listed(self, path: str, recursive: bool = False) -> list[FileInfo]:
+        from pyarrow.fs import FileSelector
+
+        with _told(path):
+            found: list[FileInfo] = self._files.get_file_info(
+                FileSelector(self._key(path), allow_not_found=True, recursive=recursive)
+            )
+        return found
+
+    def read(self, path: str) -> bytes | None:
+        """See ``Storage.read``."""
+        with _told(path):
+            try:
+                with self._files.open_input_stream(self._key(path)) as stream:
+                    return bytes(stream.read())
+            except FileNotFoundError:
+                return None
+
+    def write(self, path: str, data: bytes) -> None:
+        """See ``Storage.write``."""
+        with _told(path):
+            stream = self._handler._handler.open_output_stream(self._key(path), None)
+            stream.write(data)
+            stream.close()
+
+    def make_folder(self, path: str) -> None:
+        """See ``Storage.make_folder``."""
+
+    def own_folder(self, path: str) -> None:
+        """See ``Storage.own_folder``."""
+        if not self._listed(path):
+            self.write(f"{path}/{MARKER}", TEXT.encode())
+
+    def sweep(self, path: str, age_s: float) -> bool:
+        """See ``Storage.sweep``."""
+        long_ago = time.time() - age_s
+        newest: dict[str, float] = {}
+        files = [file for file in self.files(path) if file.path != MARKER]
+        for file in files:
+            name = file.path.partition("/")[0]
+            newest[name] = max(newest.get(name, 0.0), file.modified)
+        old = [file for file in files if newest[file.path.partition("/")[0]] < long_ago]
+        if old and self.size(f"{path}/{MARKER}") is None:
+            return False
+        for file in old:
+            self.remove(f"{path}/{file.path}")
+        return True
+
+    def take(self, path: str, place: str) -> None:
+        """See ``Storage.take``."""
+        with _told(place):
+            if path.startswith(f"{self.root}/"):
+                # Within the store: no byte passes through this process.
+                self._handler._handler.copy_file(self._key(path), self._key(place))
+                return
+            written = self._handler._handler.open_output_stream(self._key(place), None)
+            with open(path, "rb") as read:
+                while chunk := read.read(_CHUNK):
+                    written.write(chunk)
+            written.close()
+
+    def bring(self, path: str, folder: str) -> str:
+        """See ``Storage.bring``."""
+        place = os.path.join(folder, f"{uuid.uuid4().hex}-{os.path.basename(path)}")
+        with _told(path), self._files.open_input_stream(self._key(path)) as read, open(place, "wb") as written:
+            shutil.copyfileobj(read, written, _CHUNK)
+        return place
+
+    def move(self, path: str, place: str) -> None:
+        """See ``Storage.move``."""
+        if self.size(path) is not None:
+            self.take(path, place)
+            self.remove(path)
+            return
+        for file in self.files(path)[::-1]:
+            self.take(f"{path}/{file.path}", f"{place}/{file.path}")
+        self.remove_all(path)
+
+    def remove(self, path: str) -> None:
+        """See ``Storage.remove``."""
+        with _told(path):
+            try:
+                self._handler.delete_file(self._key(path))
+            except FileNotFoundError:
+                # Another process was faster.
+                return
+
+    def remove_all(self, path: str, but: Sequence[str] = ()) -> None:
+        """See ``Storage.remove_all``."""
+        kept = set(but)
+        for file in self.files(path)[::-1]:
+            if file.path not in kept:
+                self.remove(f"{path}/{file.path}")
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """Errors of the store as ours."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # delta-rs has errors of several kinds for what a store answers
+        known = store_error(error, path)
+        if known is None:
+            raise
+        raise known from error

@@ -1,0 +1,56 @@
+"""Parquet files by their path, in whatever storage they lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from chainlake.storage.door import storage_of
+
+
+def parquet_file(path: str, **options: Any) -> pq.ParquetFile:
+    """A file to read; ``options`` are those of ``pyarrow.parquet.ParquetFile``."""
+    files, place = storage_of(path).arrow(path)
+    # Of a store the pieces of a row group are fetched together, and not one by one.
+    return pq.ParquetFile(place, filesystem=files, pre_buffer=files is not None, **options)
+
+
+def parquet_writer(path: str, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
+    """A file to write; ``options`` are those of ``pyarrow.parquet.ParquetWriter``."""
+    files, place = storage_of(path).arrow(path)
+    return pq.ParquetWriter(place, schema, filesystem=files, **options)
+
+
+def parquet_footer(path: str) -> pq.FileMetaData:
+    """What the end of a file says of it."""
+    files, place = storage_of(path).arrow(path)
+    return pq.read_metadata(place, filesystem=files)
+
+
+def parquet_rows(path: str, **options: Any) -> pa.Table:
+    """All rows of a file; ``options`` are those of ``pyarrow.parquet.read_table``."""
+    files, place = storage_of(path).arrow(path)
+    return pq.read_table(place, filesystem=files, partitioning=None, **options)
+
+
+def parquet_dataset(
+    paths: Sequence[str], schema: pa.Schema | None = None, file_format: ds.ParquetFileFormat | None = None
+) -> ds.Dataset:
+    """Files of one storage as an Arrow dataset.
+
+    Args:
+        paths: at least one.
+        schema: of the rows; the first file's if not given.
+        file_format: how they are read.
+    """
+    found = [storage_of(path).arrow(path) for path in paths]
+    return ds.dataset(
+        [place for _, place in found],
+        schema=schema,
+        format=file_format or ds.ParquetFileFormat(),
+        filesystem=found[0][0],
+    )

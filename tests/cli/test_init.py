@@ -1,0 +1,169 @@
+"""A project of one's own: it is made, it passes its own checks, and what is guessed of a file is right."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from chainlake.cli.main import main
+from chainlake.paths import Home
+from chainlake.starter.guess import guess
+from chainlake.starter.guessed import source_name
+
+
+@pytest.fixture
+def made(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A new project, in which the commands of this test run."""
+    folder = tmp_path / "cold store"
+    assert main(["init", str(folder)]) == 0
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(folder / "config"))
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def test_a_new_project_passes_its_own_checks(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    page = (made / "README.md").read_text()
+    commands = re.findall(r"^chainlake (lint|match|try) (.*)$", page, re.MULTILINE)
+    assert [verb for verb, _ in commands] == ["lint", "match", "try"]
+    said = {}
+    for verb, words in commands:
+        assert main([verb, *words.split()]) == 0
+        said[verb] = capsys.readouterr().out
+    assert said["lint"] == "3 files: 0 errors, 0 warnings, 2 tests run\n"
+    # The door of room B is open from 10:30 to 10:50 in Berlin: nothing else is a match.
+    rows = said["match"].splitlines()[2:-1]
+    assert rows and all(re.search(r" 10:[345]\d:00\+02:00 +B ", row) for row in rows)
+    # From 17:00 on the compressors take 0.9 kW more, and a window is two hours.
+    changes = said["try"].split("\n\n")[0]
+    (_, begun), (at, kind) = re.findall(r"(\d\d:\d\d):00\+02:00 +([a-z]+)", changes)
+    assert (begun, kind) == ("init", "change") and "17:00" < at <= "19:00"
+
+
+def test_its_recipe_runs_the_same_checks(made: Path) -> None:
+    recipe = yaml.safe_load((made / ".github" / "workflows" / "check.yml").read_text())
+    (step,) = [one for one in recipe["jobs"]["lint"]["steps"] if "lint" in one.get("run", "")]
+    assert step["run"] == "chainlake lint --test --strict --on data/rooms_20250602.csv"
+    assert main(step["run"].split()[1:]) == 0
+    assert step["env"]["CHAINLAKE_CONFIG"].endswith("/config") and (made / ".gitignore").read_text() == ".chainlake/\n"
+
+
+def test_a_broken_edit_does_not_pass(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = made / "config" / "patterns" / "door_left_open.sase"
+    file.write_text(file.read_text().replace("degrees: 3", "degrees: 4"))
+    assert main(["lint", "--test"]) == 1
+    assert "test warmer while the compressor runs: the match cold = 1, warm = 2 is not found" in capsys.readouterr().out
+
+
+def test_a_folder_that_is_not_empty_is_left_alone(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep")
+    assert main(["init", str(tmp_path / "mine")]) == 2
+    assert "there is something in this folder already: notes.txt" in capsys.readouterr().err
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+    assert main(["init", str(tmp_path / "mine" / "notes.txt")]) == 2
+    assert "this is no folder" in capsys.readouterr().err
+
+
+#: Files, and what must be guessed of them: time and format, key, attributes with types, identity.
+FILES = {
+    "trades_20250102.csv": (
+        "Date;Time;Symbol;Last Price;Size\n02.01.2025;09:30:00;ABC;10,5;100\n02.01.2025;09:30:01;XYZ;20,1;50\n"
+        "02.01.2025;09:30:02;ABC;11,9;\n",
+        (["Date", "Time"], "%d.%m.%Y %H:%M:%S", "Symbol", {"last_price": "double", "size": "double"}, "unique"),
+    ),
+    "log.csv": (
+        "epoch,host,level,msg\n1735812000,web1,INFO,started\n1735812005,web1,ERROR,\"disk, full\"\n"
+        "1735812005,web2,INFO,started\n1735812009,web2,ERROR,timeout\n",
+        ("epoch", "epoch_s", "host", {"level": "string", "msg": "string"}, "unique"),
+    ),
+    "one.csv": (
+        "when,temperature\n2025-01-01T00:00:00Z,20\n2025-01-01T01:00:00Z,23\n2025-01-01T02:00:00Z,NaN\n",
+        ("when", "iso", None, {"temperature": "double"}, "unique"),
+    ),
+    "us.csv": (
+        "id,Start (local),Flow,ok,007\n1205168,10/31/2025 00:05,12,true,007\n1205175,10/31/2025 00:05,13,false,010\n"
+        "1205168,10/31/2025 00:10,12,true,007\n1205175,10/31/2025 00:10,14,,007\n",
+        ("Start (local)", "%m/%d/%Y %H:%M", "id", {"flow": "double", "ok": "boolean", "c_007": "string"}, "unique"),
+    ),
+    "ms.tsv": (
+        "t\tsensor\tx\n1735812000123\ta\t1e3\n1735812000123\ta\t2.5\n1735812001123\tb\t-.5\n1735812001500\tb\t1\n",
+        ("t", "epoch_ms", "sensor", {"x": "double"}, "multiset"),
+    ),
+    "daily.csv": (
+        "day|ticker|type|close\n20250102|A|x|1\n20250103|A|x|2\n20250102|B|y|1\n20250103|B|y|2\n",
+        ("day", "%Y%m%d", "ticker", {"type_": "string", "close": "double"}, "unique"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_is_guessed_of_a_file(
+    name: str,
+    packed: bool,
+    home: Home,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text, (time, form, key, attributes, identity) = FILES[name]
+    file = tmp_path / (f"{name}.gz" if packed else name)
+    file.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+    folder = tmp_path / "project"
+    assert main(["init", str(folder), "--from", str(file)]) == 0
+    source = yaml.safe_load((folder / "config" / "sources" / f"{source_name(file)}.yaml").read_text())
+    (rows,) = source["formats"]
+    assert (rows["time"]["column"], rows["time"]["format"]) == (time, form)
+    assert {name: one["type"] for name, one in source["attributes"].items()} == attributes
+    assert source["identity"] == identity
+    mapped = rows.get("map", {})
+    assert mapped.get(source["key"], source["key"]) == ({"constant": "all"} if key is None else key)
+    # Every row is read, and the pattern runs.
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(folder / "config"))
+    monkeypatch.chdir(folder)
+    capsys.readouterr()
+    assert main(["lint", "--json", "--on", f"data/{file.name}"]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert (
+        all("the window is larger than a day" in one["what"] for one in findings)
+        and name == "daily.csv"
+        or not findings
+    )
+    assert main(["match", "first_pattern", f"data/{file.name}", "--source", source_name(file)]) == 0
+    assert "left out" not in capsys.readouterr().err
+
+
+def test_a_day_that_could_be_a_month_is_marked(tmp_path: Path) -> None:
+    for text, doubtful in (("01/02/2025 10:00", True), ("13/02/2025 10:00", False), ("2025-01-02 10:00", False)):
+        file = tmp_path / "a.csv"
+        file.write_text(f"t,key,x\n{text},a,1\n{text},b,1\n")
+        assert guess(file).ambiguous is doubtful
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("", "no header line with rows"),
+        ("a,b\n", "no header line with rows"),
+        ("a,b\n1,2\n", "none of the columns a, b is a time"),
+        ("a,a\n2025-01-01 10:00,2\n", "the same one twice"),
+        ("ts,key\n2025-01-01 10:00,k\n2025-01-01 10:01,k\n", "no column beside the time and the key"),
+        ("\x1f\x8b broken", "CSV file in UTF-8"),
+    ],
+)
+def test_a_file_that_says_too_little(
+    content: str, told: str, home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(content, encoding="latin-1")
+    assert main(["init", str(tmp_path / "p"), "--from", str(file)]) == 4
+    assert told in capsys.readouterr().err and not (tmp_path / "p").exists()
+    assert main(["init", str(tmp_path / "p"), "--from", str(tmp_path)]) == 4

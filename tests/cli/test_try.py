@@ -1,0 +1,90 @@
+"""``try``: what ``match`` is for patterns, for models: changes of files, without a lake."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from chainlake.cli.main import main
+from chainlake.model_change import monitor
+from chainlake.paths import Home
+from tests.model_change import lab
+
+SOURCE = """description: a lab
+key: sensor
+type: Reading
+zone: Europe/Berlin
+attributes: {p: {type: double}, y: {type: double}}
+formats:
+  - {name: rows, glob: '*', time: {column: ts, format: iso}}
+"""
+
+
+@pytest.fixture
+def readings(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two days of the lab as a file, and its model."""
+    config = tmp_path / "config"
+    for folder in ("sources", "models"):
+        (config / folder).mkdir(parents=True)
+    (config / "sources" / "lab.yaml").write_text(SOURCE)
+    (config / "models" / "bend.yaml").write_text(lab.MODEL)
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(config))
+    file = tmp_path / "lab.csv"
+    with file.open("w") as out:
+        out.write("ts,sensor,p,y\n")
+        for row in lab.events(days=2).select(["ts", "sensor", "p", "y"]).to_pylist():
+            out.write(f"{row['ts'].isoformat()},{row['sensor']},{row['p']!r},{row['y']!r}\n")
+    return file
+
+
+def test_it_finds_what_the_monitor_finds(readings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["try", "bend", str(readings), "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    wanted = monitor(lab.MODEL, lab.events(days=2), key="sensor").changes.to_pylist()
+    assert [(row["ts"], row["kind"]) for row in rows] == [(f"{w['ts']:%Y-%m-%dT%H:%M:%SZ}", w["kind"]) for w in wanted]
+    for row, change in zip(rows, wanted, strict=True):
+        assert (
+            row["local"][:19]
+            == f"{change['ts'].astimezone(__import__('zoneinfo').ZoneInfo('Europe/Berlin')):%Y-%m-%d %H:%M:%S}"
+        )
+        for one in change["beta_after"] or ():
+            assert float(row[one["feature"]]) == pytest.approx(one["value"], rel=1e-9)
+    assert main(["try", "bend", str(readings), "--metrics", "--format", "json"]) == 0
+    days = json.loads(capsys.readouterr().out)
+    assert [day["day"] for day in days] == ["2025-03-01", "2025-03-02"] and all(day["rounds"] > 0 for day in days)
+
+
+def test_a_table_has_both(readings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["try", str(Path(readings.parent, "config", "models", "bend.yaml")), str(readings)]) == 0
+    changes, metrics = capsys.readouterr().out.split("\n\n")
+    assert changes.splitlines()[0].split()[:5] == ["ts", "local", "group", "kind", "error"]
+    assert metrics.splitlines()[0].split()[:3] == ["day", "group_id", "rounds"]
+
+
+def test_a_node_that_no_event_has_is_told(readings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = readings.parent / "config" / "models" / "bend.yaml"
+    text = model.read_text()
+    model.write_text(text.replace("nodes: [a,", "nodes: [A1,"))
+    assert "A1" in model.read_text()
+    main(["try", "bend", str(readings)])
+    assert "note: no event of these files has the sensor 'A1'" in capsys.readouterr().err
+
+
+def test_it_begins_with_the_files(readings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = readings.parent / "config" / "models" / "bend.yaml"
+    model.write_text(model.read_text().replace("start: 2025-03-01", "start: 2031-01-01"))
+    assert main(["try", "bend", str(readings), "--format", "csv"]) == 0
+    assert "init" in capsys.readouterr().out
+
+
+def test_what_is_wrong_is_said(readings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["try", "bendd", str(readings)]) == 2
+    assert "Did you mean bend?" in capsys.readouterr().err
+    empty = readings.with_name("empty.csv")
+    empty.write_text("ts,sensor,p,y\n")
+    assert main(["try", "bend", str(empty)]) == 4
+    assert "no events that bend could run over" in capsys.readouterr().err

@@ -1,0 +1,79 @@
+"""The kinds beside regression and threshold go the way of all models: published, audited, validated, queried."""
+
+from __future__ import annotations
+
+import pytest
+from deltalake import DeltaTable
+
+from chainlake.catalog.models import load_models
+from chainlake.days import Days
+from chainlake.definitions.source import load_sources
+from chainlake.lake.delta import tables
+from chainlake.lake.records import ops
+from chainlake.lake.records.chain import EMPTY
+from chainlake.lake.sql.query import Lake
+from chainlake.lake.upkeep.same import MODELS
+from chainlake.model_change import monitor as library
+from chainlake.model_change.days.definitions import KINDS, kind_name, load_definition, result_table
+from chainlake.monitoring.step import monitor
+from chainlake.quality import Audit
+from chainlake.quality import published as gate
+from chainlake.quality.gates.companions import GATES
+from chainlake.schemas.models import FINDINGS
+from tests.model_change.companions import COMPANIONS
+from tests.model_change.test_step import here, lab, readings  # noqa: F401
+from tests.steps.history import day, deliver
+
+#: A value that breaks what each table promises, and that no row has.
+BROKEN = {"zone_events": {"excess": "-1.0"}, "learners": {"divergence": "9.0"}, "fault_scores": {"p": "0.0"}}
+
+
+def test_every_kind_has_a_table_and_a_gate_of_its_own() -> None:
+    assert {kind.table.path_name for kind in KINDS.values()} == set(GATES) == {table.path_name for table in FINDINGS}
+    assert len(KINDS) == len({kind.table.path_name for kind in KINDS.values()}) == 5
+    assert set(MODELS) == {table.name for table in FINDINGS if table.schema == "models"} | {"metrics"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMPANIONS)
+def test_a_monitor_is_published_audited_and_validated(lab, here, name) -> None:  # noqa: F811
+    (lab.config / "models" / "slope.yaml").write_text(COMPANIONS[name])
+    config = load_definition(lab.config / "models" / "slope.yaml")
+    table = result_table(config)
+    assert kind_name(config) == name
+    rows = [row for i in (1, 2, 3) for row in readings(i)]
+    deliver(lab, {i: readings(i) for i in (1, 2, 3)})
+    for i in (1, 2, 3):
+        monitor(lab, "lab", Days(day(i), day(i + 1)), run_id=f"r{i}", ports=here)
+    whole = library(config, rows, key="sensor")
+    assert len(whole.found) > 3
+
+    def in_order(found) -> list[dict]:
+        return found.sort_by([(column, "ascending") for column in table.key]).to_pylist()
+
+    assert in_order(tables.arrow(lab, "models", table.name)) == in_order(whole.found)
+    assert tables.arrow(lab, "models", "metrics").sort_by("day").to_pylist() == whole.metrics.to_pylist()
+    noted = sorted(ops.current(lab, "intervals"), key=lambda row: row["day"])
+    assert [row["status"] for row in noted] == ["done"] * 3 and noted[0]["state_in"] == EMPTY
+    assert [row["state_in"] for row in noted[1:]] == [row["state_out"] for row in noted[:-1]]
+    origin = f"SELECT count(*), count(published_by) FROM models.{table.name}_origin"
+    assert Lake(lab).query(origin).fetchall() == [(len(whole.found),) * 2]
+    (model,), _ = load_models(lab, load_sources(lab))
+    (outcome,) = gate.models(Audit(lab), [model], Days(day(0), day(4)))
+    assert outcome.days == (day(1), day(2), day(3)) and not outcome.broken
+    DeltaTable(lab.table("models", table.name)).update(BROKEN[table.name])
+    (outcome,) = gate.models(Audit(lab), [model], Days(day(0), day(4)))
+    assert outcome.broken
+
+
+@pytest.mark.slow
+def test_zones_are_asked_for_by_node_and_time(lab, here) -> None:  # noqa: F811
+    (lab.config / "models" / "slope.yaml").write_text(COMPANIONS["safe_zones"])
+    deliver(lab, {i: readings(i) for i in (1, 2)})
+    monitor(lab, "lab", Days(day(1), day(3)), run_id="r", ports=here)
+    found = Lake(lab).query("SELECT * FROM models.zones WHERE node = 'a' ORDER BY valid_from").fetchall()
+    events = tables.arrow(lab, "models", "zone_events").sort_by("ts").to_pylist()
+    wanted = [(row["ts"], row["kind"]) for row in events for zone in row["zones"] or () if zone["node"] == "a"]
+    assert [(row[3], row[5]) for row in found] == wanted and len(wanted) > 2
+    assert [row[4] for row in found] == [row[3] for row in found[1:]] + [None]
+    assert all(len(row[7]) == 4 for row in found)

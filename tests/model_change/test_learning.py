@@ -1,0 +1,249 @@
+"""Shared learning: a plain loop of the protocol finds the same, sharing keeps the mean, and learners stay together."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from chainlake.errors import DefinitionError
+from chainlake.model_change import monitor
+from chainlake.model_change.days.definitions import load_definition
+from chainlake.model_change.errors import Diverged
+from chainlake.model_change.learning.learners import Rule, Shared, divergence
+from chainlake.schemas.models import LEARNERS, METRICS
+
+START = datetime(2025, 3, 1, tzinfo=UTC)
+
+
+@pytest.mark.few(20)
+@settings(max_examples=60)
+@given(seed=st.integers(0, 10**6), k=st.integers(1, 7), m=st.integers(1, 3), radius=st.sampled_from([0.3, 1.0, 3.0]))
+def test_sharing_keeps_the_mean_and_learners_within_the_radius(seed: int, k: int, m: int, radius: float) -> None:
+    rng = np.random.default_rng(seed)
+    shared, reports = Shared.start(k, m), 0
+    for _ in range(40):
+        shared.weights = shared.weights + 0.5 * rng.normal(size=(k, m))
+        before, reference = shared.weights.copy(), shared.reference.copy()
+        away = np.linalg.norm(before - reference, axis=1) > radius
+        sync = shared.check(radius)
+        np.testing.assert_allclose(shared.weights.mean(axis=0), before.mean(axis=0), atol=1e-12)
+        assert (np.linalg.norm(shared.weights - shared.reference, axis=1) <= radius * (1 + 1e-12)).all()
+        assert divergence(shared.weights) <= radius * (1 + 1e-12)
+        assert (sync is None) == (not away.any())
+        if sync is None:
+            assert (shared.weights == before).all()
+            continue
+        reports += len(sync.violators)
+        assert sync.violators == tuple(np.flatnonzero(away)) and sync.balanced[: len(sync.violators)] == sync.violators
+        rest = sync.balanced[len(sync.violators) :]
+        assert rest == tuple(j for j in range(k) if j not in sync.violators)[: len(rest)]
+        for count in range(len(sync.violators), len(sync.balanced)):
+            # Nobody more is heard than it takes, but for when so many have reported that everybody is.
+            mean = before[list(sync.balanced[:count])].mean(axis=0)
+            assert np.linalg.norm(mean - reference) > radius * (1 - 1e-12) or reports >= k
+        assert sync.full == (len(sync.balanced) == k)
+        assert sync.full or reports < k
+        if sync.full:
+            reports = 0
+            np.testing.assert_allclose(shared.reference, before.mean(axis=0), atol=1e-12)
+        else:
+            assert (shared.reference == reference).all()
+
+
+def test_half_the_radius_locally_and_all_of_it_together_leaves_nodes_outside_their_own_zone() -> None:
+    """As printed: nodes report beyond half the divergence that is allowed, and are balanced within all of it."""
+    allowed, weights = 1.0, np.array([[1.5], [0.3]])
+    violators = np.abs(weights[:, 0]) > allowed / 2
+    assert violators.tolist() == [True, False]
+    printed = weights.mean()
+    assert printed <= allowed and printed > allowed / 2, "balanced, and further out than any node may be"
+    shared = Shared(weights.copy(), np.zeros(1))
+    shared.check(allowed)
+    assert (np.abs(shared.weights - shared.reference) <= allowed).all()
+
+
+def test_the_count_of_reports_can_pass_the_number_of_learners_without_being_it() -> None:
+    """As printed, all come together when v = k; of three learners two reports each make it 2, then 4."""
+    shared = Shared(np.zeros((3, 1)), np.zeros(1))
+    fulls = []
+    for moved in ([1.1, -1.1, 0.0], [1.1, -1.1, 0.0]):
+        shared.weights = shared.weights + np.array(moved)[:, None]
+        before = shared.violations
+        sync = shared.check(1.0)
+        assert sync is not None and len(sync.violators) == 2
+        fulls.append((before + 2, sync.full))
+    assert fulls == [(2, False), (4, True)]
+
+
+def test_a_step_of_the_allowed_rate_contracts_and_one_of_the_printed_does_not() -> None:
+    size, penalty = 10.0, 0.1
+    rule = Rule("huber", 1.0, penalty)
+    mine, printed = rule.largest_rate(size**2), 1 / (size * 1.0 + penalty)
+    x, y = np.array([[size]]), np.zeros(1)
+
+    def expansion(rate: float) -> float:
+        # Two learners close to 0, where the loss is a parabola.
+        moved = [Rule("huber", rate, penalty).step(np.array([[w]]), x, y)[0][0, 0] for w in (0.001, 0.002)]
+        return abs(moved[1] - moved[0]) / 0.001
+
+    assert expansion(mine) <= 1 and expansion(printed) == pytest.approx(8.9, abs=0.02)
+    assert Rule("logistic", 1.0, penalty).largest_rate(4.0) == pytest.approx(1 / (0.1 + 4 / 4))
+
+
+def rounds(days: int = 3, seed: int = 2) -> list[dict]:
+    rng = np.random.default_rng(seed)
+    rows = []
+    for i in range(days * 48):
+        slope = 1.0 if i < 70 else -0.5
+        for j, key in enumerate("abc"):
+            x = float(rng.normal())
+            rows.append({"key": key, "ts": START + timedelta(minutes=30 * i), "x": x,
+                         "y": slope * x + 0.3 * j + 0.1 * float(rng.normal())})  # fmt: skip
+    return rows
+
+
+CONTENT = {
+    "kind": "shared_learning", "source": "s", "start": "2025-03-01", "nodes": ["a", "b", "c"], "response": "y",
+    "features": ["x"], "learning_rate": 0.1, "penalty": 0.01, "sync": {"dynamic": 0.2, "every": 2},
+    "round": {"length": "30 min"},
+}  # fmt: skip
+
+
+def loop(rows: list[dict], loss: str, radius: float | None, every: int) -> tuple[list, dict]:
+    """Gradient descent and the protocol, learner by learner and number by number."""
+    k, eta, lam = 3, 0.1, 0.01
+    sets = {name: [[0.0, 0.0] for _ in range(k)] for name in ("loss", "loss_alone", "loss_static")}
+    reference, reports, syncs, sums = [0.0, 0.0], 0, [], {}
+
+    def mean(some: list[list[float]]) -> list[float]:
+        return [sum(column) / len(some) for column in zip(*some, strict=True)]
+
+    def away(w: list[float]) -> float:
+        return math.dist(w, reference)
+
+    for i in range(len(rows) // k):
+        for name, all_weights in sets.items():
+            for j in range(k):
+                row = rows[k * i + j]
+                x, y = [1.0, row["x"]], row["y"]
+                predicted = sum(w * one for w, one in zip(all_weights[j], x, strict=True))
+                if loss == "huber":
+                    e = predicted - y
+                    value, slope = (0.5 * e * e, e) if abs(e) <= 1 else (abs(e) - 0.5, math.copysign(1.0, e))
+                else:
+                    y = 1.0 if y > 0 else -1.0
+                    value = math.log(1 + math.exp(-y * predicted))
+                    slope = -y / (1 + math.exp(y * predicted))
+                key = (name, i // 48, j)
+                sums[key] = sums.get(key, 0.0) + value
+                all_weights[j] = [w - eta * (lam * w + slope * one) for w, one in zip(all_weights[j], x, strict=True)]
+        if i % every != every - 1:
+            continue
+        sets["loss_static"] = [mean(sets["loss_static"])] * k
+        w = sets["loss"]
+        if radius is None:
+            sets["loss"] = [mean(w)] * k
+            syncs.append((i, [0, 1, 2], True))
+            continue
+        violators = [j for j in range(k) if away(w[j]) > radius]
+        if not violators:
+            continue
+        reports += len(violators)
+        heard = list(violators)
+        others = [j for j in range(k) if j not in violators]
+        if reports >= k:
+            heard += others
+        while len(heard) < k and away(mean([w[j] for j in heard])) > radius:
+            heard.append(others.pop(0))
+        common = mean([w[j] for j in heard])
+        for j in heard:
+            w[j] = common
+        if len(heard) == k:
+            reference, reports = common, 0
+        syncs.append((i, sorted(heard), len(heard) == k))
+    return syncs, sums
+
+
+@pytest.mark.parametrize(("loss", "sync"), [("huber", {"dynamic": 0.2, "every": 2}), ("logistic", {"dynamic": 0.4}),
+                                            ("huber", {"static": 3})])  # fmt: skip
+def test_days_equal_a_plain_loop(loss: str, sync: dict) -> None:
+    rows = rounds()
+    result = monitor({**CONTENT, "loss": loss, "sync": sync}, rows)
+    assert result.found.schema == LEARNERS.arrow() and result.metrics.schema == METRICS.arrow()
+    syncs, sums = loop(rows, loss, sync.get("dynamic"), sync.get("every", sync.get("static", 1)))
+    told: dict[int, list[dict]] = {}
+    for row in result.found.to_pylist():
+        if row["kind"] != "day":
+            told.setdefault(int((row["ts"] - START) / timedelta(minutes=30)), []).append(row)
+    found = [(i, ["abc".index(r["learner"]) for r in of], of[0]["kind"] == "sync") for i, of in sorted(told.items())]
+    assert found == syncs and len(syncs) > 5
+    for row in result.found.to_pylist():
+        if row["kind"] == "day":
+            for name in ("loss", "loss_alone", "loss_static"):
+                wanted = sums[name, (row["event_date"] - START.date()).days, "abc".index(row["learner"])]
+                assert row[name] == pytest.approx(wanted, rel=1e-9)
+    for row in result.metrics.to_pylist():
+        mine = [r for of in told.values() for r in of if r["event_date"] == row["day"]]
+        assert row["reports_up"] == len(mine) and row["syncs"] == len({r["ts"] for r in mine})
+        assert row["polls_down"] == 2 * len(mine) - sum(r["violator"] for r in mine)
+
+
+def test_any_cut_of_history_gives_the_same_rows() -> None:
+    rows = rounds()
+    whole, result, pieces = monitor(CONTENT, rows), None, []
+    for day in (2, 3, 4):
+        result = monitor(CONTENT, rows, until=date(2025, 3, day), after=result)
+        pieces.append(result)
+    assert pa.concat_tables(p.found for p in pieces).equals(whole.found)
+    assert pa.concat_tables(p.metrics for p in pieces).equals(whole.metrics) and result.state == whole.state
+
+
+def test_weights_that_leave_the_doubles_stop_the_model_and_a_rate_too_high_is_said() -> None:
+    wild = [{**row, "x": row["x"] * 1e60} for row in rounds(days=1)]
+    with pytest.raises(Diverged, match="the weights of a learner of model are no numbers any more from the round 2025"):
+        monitor({**CONTENT, "penalty": 1e200}, wild)
+    (said,) = monitor({**CONTENT, "learning_rate": 0.5}, rounds()).warnings
+    assert "learning_rate 0.5 is above" in said and monitor({**CONTENT, "learning_rate": 0.01}, rounds()).warnings == ()
+
+
+GOOD = """\
+kind: shared_learning
+source: s
+start: 2025-03-01
+nodes: [a, b]
+response: y
+features: [x]
+learning_rate: 0.1
+sync: {dynamic: 0.5, every: 4}
+round: {length: 1 min}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "line", "hint"),
+    [
+        ("learning_rate: 0.1", "learning_rate: 0", "learning_rate", 7, "above 0"),
+        ("{dynamic: 0.5, every: 4}", "{dynamic: 0}", "sync.dynamic", 8, "above 0"),
+        ("{dynamic: 0.5, every: 4}", "{dynamic: 0.5, static: 2}", "sync", 8, "exactly one"),
+        ("{dynamic: 0.5, every: 4}", "{static: 8, every: 2}", "sync.every", 8, "by itself"),
+        ("response: y", "response: y\nloss: square", "loss", 6, "huber"),
+        ("response: y", "response: y\npenalty: -1", "penalty", 6, "from 0 on"),
+        ("response: y", "response: y\nwindow: {sliding: 3}", "window", 6, "sync"),
+        ("[a, b]", "[a, {name: b, keys: [b], to: 2025-04-01}]", "nodes.1", 4, "from and to"),
+    ],
+)
+def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hint) -> None:
+    assert old in GOOD
+    path = tmp_path / "wrong.yaml"
+    path.write_text(GOOD.replace(old, new, 1))
+    with pytest.raises(DefinitionError) as caught:
+        load_definition(path)
+    error = caught.value
+    assert (error.file, error.line, error.key) == (str(path), line, key)
+    assert hint in f"{error.what} {error.hint}"

@@ -1,0 +1,135 @@
+"""``make report-proof``: the report of the shipped data, every page of it in a real browser that has no network.
+
+Ingests, detects and monitors the shipped days in this process, makes the report, opens every page in light and dark,
+and goes its ways by clicks and keys. ``--pictures`` renews the screenshots of ``docs/report/``; ``--home`` takes a lake
+that is there already.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+from chainlake.days import Days
+from chainlake.detect.step import detect
+from chainlake.ingest.step import ingest
+from chainlake.lake.store.files import FilesLake
+from chainlake.local.run.shipped import land, shipped_days
+from chainlake.monitoring.step import monitor
+from chainlake.paths import PROJECT, Home
+from chainlake.report.make import make_report
+from chainlake.run.ports import Ports
+from chainlake.run.tasks import LocalTasks
+from tests.report.browser import Page, browser, program
+
+#: Screenshots: page, height that is shown, whether it is dark.
+PICTURES = {
+    "overview": ("index.html", 1180, False),
+    "overview-dark": ("index.html", 800, True),
+    "pattern": ("patterns/breakdown.html", 3300, False),
+    "match": ("matches/shakeout/*.html", 2500, False),
+    "model": ("models/i5n_speed_profile.html", 3300, False),
+}
+_GROWN = "document.documentElement?.dataset.ready === 'yes'"
+
+
+def lake(root: Path) -> Home:
+    """The shipped days of every source, published."""
+    base = Home.from_env()
+    home = replace(base, root=root, lake=str(root / "lake"), config=PROJECT / "dags" / "config")
+    ports = Ports(LocalTasks(), FilesLake(home))
+    for source, listed in shipped_days(home).items():
+        for one in listed:
+            land(home, source, one)
+        days = Days(listed[0].day, Days.one(listed[-1].day).end)
+        for step in (ingest, detect, monitor):
+            step(home, source, days, run_id="proof", ports=ports)
+    return home
+
+
+def look(page: Page, report: Path) -> int:
+    """Open every page, light and dark; returns the number of charts drawn."""
+    charts = 0
+    for path in sorted(report.rglob("*.html")):
+        for dark in (False, True):
+            page.dark(dark)
+            page.open(path)
+            charts += page.draw_all()
+            _clean(page, str(path.relative_to(report)))
+    page.dark(False)
+    return charts
+
+
+def _clean(page: Page, where: str) -> None:
+    if page.errors:
+        raise SystemExit(f"{where}: the console says {page.errors}")
+    asked = [one for one in page.asked if not one.startswith(("file:", "data:"))]
+    if asked:
+        raise SystemExit(f"{where}: it asks a network for {asked}")
+
+
+def walk(page: Page, report: Path) -> None:
+    """From the grid to a pattern, to a match, back, and to a model by the search."""
+    page.open(report / "index.html")
+    page.run("document.querySelector('#grid canvas').focus()")
+    names = page.run("JSON.parse(document.getElementById('grid-data').textContent).rows.map((row) => row.name)")
+    for _ in range(names.index("pattern/shakeout")):
+        page.press("ArrowDown")
+    page.press("Enter")
+    page.until(f"location.href.endsWith('patterns/shakeout.html') && {_GROWN}")
+    page.run("document.querySelector('.card a').click()")
+    page.until(f"location.href.includes('matches/shakeout/') && {_GROWN}")
+    page.run("[...document.querySelectorAll('nav a')].at(-1).click()")
+    page.until(f"location.href.endsWith('patterns/shakeout.html') && {_GROWN}")
+    page.run("document.querySelector('nav a').click()")
+    page.until(f"location.href.endsWith('index.html') && {_GROWN}")
+    page.search("bac_beta")
+    page.run("document.querySelector('[data-name]:not([hidden]) a').click()")
+    page.until(f"location.href.endsWith('models/bac_beta.html') && {_GROWN}")
+    _clean(page, "the walk")
+
+
+def pictures(page: Page, report: Path, folder: Path) -> None:
+    """Take the screenshots again."""
+    for name, (where, tall, dark) in PICTURES.items():
+        page.dark(dark)
+        page.open(next(iter(sorted(report.glob(where)))))
+        page.draw_all()
+        page.screenshot(folder / f"{name}.png", tall=tall)
+
+
+def main() -> int:
+    """Prove it; 0 if every page is as it should be."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--home", type=Path, help="an installation whose days are published")
+    parser.add_argument("--pictures", action="store_true", help="renew docs/report/*.png")
+    args = parser.parse_args()
+    found = program()
+    if found is None:
+        raise SystemExit("no browser here: install chromium")
+    with tempfile.TemporaryDirectory(prefix="chainlake-report-") as folder:
+        root = args.home or Path(folder)
+        with patch.dict("os.environ", {"CHAINLAKE_HOME": str(root)}):
+            home = Home.from_env() if args.home else lake(root)
+            began = time.process_time()
+            outcome = make_report(home, everything=True)
+            print(f"{len(outcome.made)} definitions made in {time.process_time() - began:.1f} CPU seconds", flush=True)
+            if outcome.failed:
+                raise SystemExit(f"not made: {', '.join(outcome.failed)}")
+        report = outcome.index.parent
+        with browser(found) as page:
+            charts = look(page, report)
+            walk(page, report)
+            if args.pictures:
+                pictures(page, report, PROJECT / "docs" / "report")
+        print(f"{len(list(report.rglob('*.html')))} pages in light and dark, {charts} charts: no error, no network")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
