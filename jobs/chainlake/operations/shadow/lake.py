@@ -12,7 +12,8 @@ from pathlib import Path
 
 from chainlake.env.own_folders import own_folder
 from chainlake.errors import InfrastructureError
-from chainlake.paths import Home, folders
+from chainlake.paths import Home
+from chainlake.storage.door import storage_of
 
 #: What a step of patterns or models reads and never writes, as folders of the lake.
 _READ = ("events", "ops/event_days", "ops/files", "ops/waiting_files", "ops/rates")
@@ -41,7 +42,7 @@ def shadow_of(home: Home, file: Path) -> Iterator[Home]:
     Raises:
         InfrastructureError: the lake is no folder, or nothing can be written in the home.
     """
-    if "://" in home.lake:
+    if not storage_of(home.lake).on_disk:
         raise NoShadow.in_a_store(home.lake)
     root = Path(tempfile.mkdtemp(prefix="shadow-", dir=own_folder(home.temporary)))
     try:
@@ -59,9 +60,9 @@ def shadow_of(home: Home, file: Path) -> Iterator[Home]:
 
 def _config(home: Home, file: Path, folder: Path) -> Path:
     """All that a definition may refer to, and of patterns and models only this one."""
-    for name in folders(str(home.config)):
-        if name not in _TRIED.values():
-            shutil.copytree(home.config / name, folder / name)
+    for there in home.config.iterdir():
+        if there.is_dir() and there.name not in _TRIED.values():
+            shutil.copytree(there, folder / there.name)
     kind = folder / _TRIED[file.suffix]
     kind.mkdir(parents=True)
     shutil.copyfile(file, kind / file.name)
