@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+from typing import TYPE_CHECKING
 
-from chainlake.lake.records import ops
-from chainlake.lineage.flows import Flow, of_ingest, of_model, of_pattern
 from chainlake.paths import Home
+
+if TYPE_CHECKING:
+    from chainlake.lineage.flows import Flow
 
 LOG = logging.getLogger("chainlake.steps")
 #: OpenLineage's own variables, any of which sets a transport up; its files in other places are not looked for.
@@ -39,6 +41,7 @@ def tell(home: Home, source: str, step: str, run_id: str) -> None:
 def _tell(home: Home, source: str, step: str, run_id: str) -> None:
     from openlineage.client import OpenLineageClient
 
+    from chainlake.lake.records import ops
     from chainlake.lineage.events import run_events
 
     rows = [row for row in ops.current(home, "runs", run_id=run_id) if row["step"] == step]
@@ -55,6 +58,7 @@ def _flows(home: Home, source: str, step: str) -> dict[str, Flow]:
     from chainlake.catalog.models import load_models
     from chainlake.catalog.patterns import load_patterns
     from chainlake.definitions.source import load_sources
+    from chainlake.lineage.flows import of_ingest, of_model, of_pattern
 
     sources = load_sources(home)
     here = sources[source]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -46,13 +46,11 @@ class Rows:
     """Which rows of a table are compared.
 
     Args:
-        table: as it would be.
-        day_column: the timestamp whose UTC day owns a row.
+        table: as it would be; its ``day_column`` owns a row.
         owner: column and value of a definition's own rows, where a table has those of several.
     """
 
     table: Table
-    day_column: str
     owner: tuple[str, str] | None = None
 
 
@@ -87,15 +85,22 @@ def compare(now: Home, then: Home, rows: Rows, days: Days, done: Collection[date
 
 
 def _rows(home: Home, rows: Rows, days: Days, done: Collection[date]) -> dict[tuple[Any, ...], Row]:
-    table, day = rows.table, rows.day_column
+    table, day = rows.table, rows.table.day_column
     name = table.name.partition("/")[0]
     if table.schema == "matches":
         name = registered_table(home, name)
     if not tables.exists(home, table.schema, name):
         return {}
-    start, end = (pa.scalar(us, pa.timestamp("us", tz="UTC")) for us in days.micros())
+    kind = table.arrow().field(day).type
+    start, end = map(pa.scalar, (days.start, days.end))
+    if not pa.types.is_date(kind):
+        start, end = (pa.scalar(us, kind) for us in days.micros())
     wanted = (pc.field(day) >= start) & (pc.field(day) < end)
     if rows.owner is not None:
         wanted &= pc.field(rows.owner[0]) == rows.owner[1]
     found = tables.arrow(home, table.schema, name, filters=wanted).to_pylist()
-    return {tuple(row[part] for part in table.key): row for row in found if row[day].date() in done}
+    return {tuple(row[part] for part in table.key): row for row in found if _day(row[day]) in done}
+
+
+def _day(moment: date | datetime) -> date:
+    return moment.date() if isinstance(moment, datetime) else moment

@@ -15,7 +15,6 @@ from chainlake.errors import UsageError
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
-from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.days.definitions import result_table
 from chainlake.operations.backfills.backfill import Launch, run_here, run_plan
 from chainlake.operations.backfills.plan import plan_range
@@ -101,12 +100,12 @@ def _definition(shadow: Home, file: Path) -> tuple[Definition, list[Rows]]:
 
 def _of_pattern(one: CompiledPattern) -> list[Rows]:
     derived = [made.table for made in (one.episodes, one.ranking) if made is not None]
-    return [Rows(table, table.day_column) for table in (one.table, *derived)]
+    return [Rows(table) for table in (one.table, *derived)]
 
 
 def _of_model(one: LoadedModel) -> list[Rows]:
-    column = "monitor" if isinstance(one.config, ThresholdConfig) else "model"
-    return [Rows(result_table(one.config), "ts", (column, one.config.name))]
+    table = result_table(one.config)
+    return [Rows(table, (table.key[0], one.config.name))]
 
 
 def _done(home: Home, name: str, days: Days) -> set[date]:

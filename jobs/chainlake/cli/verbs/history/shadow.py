@@ -29,7 +29,7 @@ EXAMPLE = (
 #: Rows of each kind that are shown.
 SHOWN = 5
 #: Columns that tell a row to a person, where a table has them.
-_TELLING = ("match_id", "decision_ts", "start_ts", "end_ts", "ts", "group_id", "kind", "violators", "error_before")
+_TELLING = ("match_id", "decision_ts", "start_ts", "end_ts", "group_id", "day", "ts", "kind", "machine", "learner")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
