@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from deltalake.exceptions import CommitFailedError
 
 from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.errors import AuditFailed, InfrastructureError
@@ -239,6 +240,29 @@ def test_changes_that_were_taken_before_another_commit_are_refused(lake: Lake, h
             lake.commit(one, Turn("test", force=True))
     assert lake.version("matches", "rows") == 2 and held(home) == before and len(before) == 2
     assert not left_over(home)
+
+
+@pytest.mark.on_spark(False)
+@pytest.mark.parametrize("answer", [CommitFailedError("exists"), OSError("no answer"), KeyboardInterrupt()], ids=repr)
+def test_a_commit_that_landed_keeps_its_files_whatever_was_heard_of_it(
+    answer: BaseException, lake: Lake, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store whose answer is lost is asked again and says that the version is there; a signal comes meanwhile."""
+    whole = DeltaTable.create_write_transaction
+
+    def unheard(*args: Any, **named: Any) -> None:
+        whole(*args, **named)
+        raise answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaTable, "create_write_transaction", unheard)
+        if isinstance(answer, CommitFailedError):
+            assert put(lake, [row("a")], part_of(D1)) == Applied(1, 0, 0, 1)
+        else:
+            with pytest.raises(type(answer)):
+                put(lake, [row("a")], part_of(D1))
+    assert [one["id"] for one in tables.arrow(home, "matches", "rows").to_pylist()] == ["a"]
+    assert put(lake, [row("a"), row("b")], part_of(D1)).added == 1
 
 
 @pytest.mark.on_spark("spark-merge")

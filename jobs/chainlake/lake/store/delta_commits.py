@@ -6,6 +6,7 @@ can: the one of a dead attempt is refused afterwards, or skipped.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -45,20 +46,18 @@ def commit_files(at: DeltaTable, table: Table, files: Sequence[DataFile], proper
         files: whose rows break no rule of the table.
         properties: from :func:`turn_of`.
 
-    Raises:
-        Overtaken: another writer made the next version; the files are no part of the table.
+    A version that is there already is no error here, for it can be this very one: a store whose answer was lost is asked
+    again, and refuses the second try. Whose it is, :func:`landed` says.
     """
     from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import AddAction
 
     require_locks()
     adds = [AddAction(f.path, f.size, dict(f.partition), f.modified_ms, True, f.stats) for f in files]
-    try:
+    with contextlib.suppress(CommitFailedError):
         at.create_write_transaction(
             list(adds), "append", at.schema(), list(table.partition_by), commit_properties=properties
         )
-    except CommitFailedError:
-        raise Overtaken.of(table) from None
 
 
 def require_files(table: Table, folder: str, files: Sequence[DataFile], paths: Sequence[str]) -> None:

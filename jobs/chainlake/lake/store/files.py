@@ -179,7 +179,9 @@ class FilesLake:
             with DataFiles(folder, table) as out:
                 for path in change.staged:
                     out.take(path)
-                commit_files(at, table, [*change.files, *out.close()], properties)
+                files = [*change.files, *out.close()]
+            # Whatever ends a commit from here on, it may be there: files that are no part of the table do no harm.
+            commit_files(at, table, files, properties)
         made = landed(self.home, table, mark, change.base_version)
         return Applied(change.added, change.changed, change.withdrawn, made)
 
