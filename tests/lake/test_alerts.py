@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import shutil
 import threading
 import time as clock
 from collections.abc import Iterator
@@ -48,6 +50,12 @@ class Receiver:
                     self.connection.close()
                     return
                 self.send_response(200 if answer == "slow" else answer)
+                if answer in (301, 302, 303, 307, 308):
+                    self.send_header("Location", receiver.address)
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                self.send_response(200)
                 self.end_headers()
 
             def log_message(self, *words: object) -> None:
@@ -141,6 +149,64 @@ def test_a_message_that_is_refused_is_not_tried_again_and_not_skipped(home: Home
     assert len(receiver.got) == 1 and send(home, item, quick()).sent == 2
 
 
+@pytest.mark.parametrize("answer", [301, 302, 303, 307, 308])
+def test_an_answer_that_sends_elsewhere_is_none(answer: int, home: Home, receiver: Receiver) -> None:
+    """A client that follows it asks for the other page, without the message."""
+    item = pattern(f"{{webhook: '{receiver.address}'}}")
+    publish(home, 1, 1)
+    write_cursor(home, "p", Cursor(0))
+    receiver.plan = [answer]
+    with pytest.raises(NotTaken, match=f"answered {answer}, which sends elsewhere"):
+        send(home, item, quick())
+    assert read_cursor(home, "p") == Cursor(0)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://u:S3CRET@127.0.0.1/", "http://127.0.0.1:1/S3CRET x", "http://127.0.0.1:1/é"]
+)
+def test_an_address_that_is_none_is_told_and_not_shown(
+    address: str, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(home, 1, 1)
+    write_cursor(home, "p", Cursor(0))
+    monkeypatch.setenv("HOOK", address)
+    with pytest.raises(NoAddress, match="alerts of p") as caught:
+        send(home, pattern("{webhook: $HOOK}"), quick())
+    assert "S3CRET" not in str(caught.value)
+
+
+def test_numbers_that_json_does_not_have_are_told_as_null() -> None:
+    from chainlake.operations.alerts.send import _plain
+
+    found = _plain({"a": [float("nan"), float("inf"), 1.5], "b": -math.inf})
+    assert json.loads(json.dumps(found, allow_nan=False)) == {"a": [None, None, 1.5], "b": None}
+
+
+def test_a_table_that_took_the_place_of_the_one_told_of_is_not_mistaken_for_it(home: Home, receiver: Receiver) -> None:
+    """Its versions have the same numbers, and its first rows would never be told."""
+    item = pattern(f"{{webhook: '{receiver.address}'}}")
+    publish(home, 1, 1)
+    send(home, item, quick())
+    shutil.rmtree(home.table("matches", "p"))
+    publish(home, 1, 2)
+    publish(home, 2, 3)
+    with pytest.raises(FeedCut, match="in another table since"):
+        send(home, item, quick())
+    assert send(home, item, Sending(since=0, trying=quick().trying)).sent == 2
+
+
+def test_where_to_begin_is_kept_by_a_call_that_sends_nothing(home: Home, receiver: Receiver) -> None:
+    item = pattern(f"{{webhook: '{receiver.address}', mute: ['22:00-06:00']}}")
+    publish(home, 1, 1)
+    night = datetime(2025, 10, 2, 3, 0, tzinfo=UTC)  # 23:00 in New York
+    assert send(home, item, Sending(since=0, now=lambda: night)).version is None
+    receiver.plan = [400]
+    noon = datetime(2025, 10, 2, 16, 0, tzinfo=UTC)
+    with pytest.raises(NotTaken):
+        send(home, item, Sending(since=0, now=lambda: noon))
+    assert send(home, item, Sending(now=lambda: noon)).sent == 1
+
+
 def test_nobody_listens(home: Home) -> None:
     publish(home, 1, 1)
     write_cursor(home, "p", Cursor(0))
@@ -157,7 +223,8 @@ def test_a_withdrawn_match_is_told(more: str, told: list[str], home: Home, recei
     DeltaTable(home.table("matches", "p")).delete()
     write_cursor(home, "p", Cursor(0))
     send(home, pattern(f"{{webhook: '{receiver.address}'{more}}}"), quick())
-    assert receiver.ids() == told and read_cursor(home, "p") == Cursor(2)
+    cursor = read_cursor(home, "p")
+    assert receiver.ids() == told and cursor is not None and (cursor.version, cursor.last) == (2, None)
 
 
 def test_while_it_is_muted_nothing_is_sent_and_nothing_lost(home: Home, receiver: Receiver) -> None:

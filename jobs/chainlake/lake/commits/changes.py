@@ -76,10 +76,12 @@ class Feed:
         rows: ``change`` (added, withdrawn, changed), ``version`` and ``committed_at`` of its commit, then the table's
             columns; a changed row with its new values.
         version: the table's version now: what to ask from next time.
+        table: the table's id; another one has versions of its own, though it has the same name.
     """
 
     rows: pa.Table
     version: int
+    table: str
 
 
 def changes(home: Home, name: str, since: int | datetime) -> Feed:
@@ -95,15 +97,21 @@ def changes(home: Home, name: str, since: int | datetime) -> Feed:
             message says what is kept.
     """
     delta = _open(home, name)
-    now = delta.version()
+    now, table = delta.version(), str(delta.metadata().id)
     if isinstance(since, int) and since > now:
         raise FeedUnavailable.not_yet(name, since, now)
     commits = kept_commits(delta)
     first = _first(name, commits, since, now)
     if first > now:
-        return Feed(_head(pa.schema(delta.schema().to_arrow())).empty_table(), now)
+        return Feed(_head(pa.schema(delta.schema().to_arrow())).empty_table(), now, table)
     rows = pa.table(delta.load_cdf(starting_version=first, ending_version=now))
-    return Feed(_arranged(rows, delta), now)
+    return Feed(_arranged(rows, delta), now, table)
+
+
+def feed_now(home: Home, name: str) -> tuple[str, int]:
+    """Id and version of a table that keeps a feed; arguments and errors are those of :func:`changes`."""
+    delta = _open(home, name)
+    return str(delta.metadata().id), delta.version()
 
 
 def _open(home: Home, name: str) -> DeltaTable:

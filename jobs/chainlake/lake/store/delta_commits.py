@@ -46,8 +46,8 @@ def commit_files(at: DeltaTable, table: Table, files: Sequence[DataFile], proper
         files: whose rows break no rule of the table.
         properties: from :func:`turn_of`.
 
-    A version that is there already is no error here, for it can be this very one: a store whose answer was lost is asked
-    again, and refuses the second try. Whose it is, :func:`landed` says.
+    A version that is there already is no error here, for it can be this very one: a store whose answer was lost is
+    asked again, and refuses the second try. Whose it is, :func:`landed` says.
     """
     from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import AddAction

@@ -28,10 +28,12 @@ class Cursor:
     Args:
         version: of the match table, all of whose changes were sent.
         last: id of the last message of later versions that was sent, in the order of the feed.
+        table: id of the table that has these versions; ``None`` if there was none yet.
     """
 
     version: int
     last: str | None = None
+    table: str | None = None
 
 
 def read_cursor(home: Home, pattern: str) -> Cursor | None:
@@ -43,7 +45,7 @@ def read_cursor(home: Home, pattern: str) -> Cursor | None:
     file = _file(home, pattern)
     try:
         found = json.loads(file.read_text(encoding="utf-8"))
-        return Cursor(int(found["version"]), found["last"])
+        return Cursor(int(found["version"]), found["last"], found["table"])
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
@@ -54,7 +56,7 @@ def write_cursor(home: Home, pattern: str, cursor: Cursor) -> None:
     """Keep how far they were sent."""
     file = _file(home, pattern)
     private_folder(file.parent)
-    write_private(file, json.dumps({"version": cursor.version, "last": cursor.last}))
+    write_private(file, json.dumps({"version": cursor.version, "last": cursor.last, "table": cursor.table}))
 
 
 def _file(home: Home, pattern: str) -> Path:

@@ -7,6 +7,7 @@ is sent; a sender that dies in between sends that one again, under the same id.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.cep.language.alerting import Alerts
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
-from chainlake.lake.commits.changes import FeedUnavailable, changes
+from chainlake.lake.commits.changes import FeedUnavailable, changes, feed_now
 from chainlake.lake.errors import UnknownTable
 from chainlake.lake.locks import file_lock
 from chainlake.operations.alerts.cursor import Cursor, read_cursor, write_cursor
@@ -68,8 +69,19 @@ class FeedCut(FeedUnavailable):
     @classmethod
     def of(cls, pattern: str, error: FeedUnavailable) -> FeedCut:
         """For a pattern, and what is said of the feed."""
+        if isinstance(error, cls):
+            return error
         hint = f"Run 'alerts send {pattern} --from-now': what was published in between is not told."
         return cls(f"alerts of {pattern} cannot go on: {error.what}", hint=hint)
+
+    @classmethod
+    def another(cls, pattern: str) -> FeedCut:
+        """The pattern's name stands for another table than when it was told last."""
+        hint = (
+            f"Run 'alerts send {pattern} --from-version 0' to tell all that the table holds, or '--from-now' to leave "
+            "out what was published in between."
+        )
+        return cls(f"alerts of {pattern} cannot go on: its matches are in another table since", hint=hint)
 
 
 def alerting(home: Home, names: Sequence[str] = ()) -> list[CompiledPattern]:
@@ -105,43 +117,54 @@ def send(home: Home, item: CompiledPattern, sending: Sending) -> Told:
     alerts = pattern.front.alerts
     assert alerts is not None
     with file_lock(home, f"alerts-{pattern.name}"):
-        cursor = read_cursor(home, pattern.name)
-        if sending.since is not None:
-            cursor = Cursor(sending.since)
+        cursor = read_cursor(home, pattern.name) if sending.since is None else Cursor(sending.since)
         if cursor is None or sending.from_now:
-            version = _version(home, pattern.name)
-            write_cursor(home, pattern.name, Cursor(version))
+            table, version = _now(home, pattern.name)
+            write_cursor(home, pattern.name, Cursor(version, table=table))
             return Told(pattern.name, 0, version, "what is published from now on is told")
-        zone = ZoneInfo(load_sources(home)[item.definition.source].zone)
-        if alerts.muted(sending.now().astimezone(zone).time()):
-            return Told(pattern.name, 0, None, f"muted now, by the clock of {zone}; it is told later")
         address = address_of(pattern.name, alerts)
-        sent = 0
         try:
+            _require_same(home, pattern.name, cursor)
             feed = changes(home, f"matches.{pattern.name}", cursor.version)
         except UnknownTable:
             return Told(pattern.name, 0, cursor.version)
         except FeedUnavailable as error:
             raise FeedCut.of(pattern.name, error) from error
-        rows = feed.rows.to_pylist()
-        messages = list(_messages(item, alerts, rows))
+        if sending.since is not None:
+            # Kept before anything can stop this call, for the next one goes on from there.
+            write_cursor(home, pattern.name, Cursor(cursor.version, table=feed.table))
+        zone = ZoneInfo(load_sources(home)[item.definition.source].zone)
+        if alerts.muted(sending.now().astimezone(zone).time()):
+            return Told(pattern.name, 0, None, f"muted now, by the clock of {zone}; it is told later")
+        sent = 0
+        messages = list(_messages(item, alerts, feed.rows.to_pylist()))
         # The feed of a version never changes, and neither does its order.
         ids = [message["id"] for message in messages]
         begin = ids.index(cursor.last) + 1 if cursor.last in ids else 0
         for message in messages[begin:]:
             post(pattern.name, address, message, sending.trying)
-            write_cursor(home, pattern.name, Cursor(cursor.version, message["id"]))
+            write_cursor(home, pattern.name, Cursor(cursor.version, message["id"], feed.table))
             sent += 1
-        write_cursor(home, pattern.name, Cursor(feed.version))
+        write_cursor(home, pattern.name, Cursor(feed.version, table=feed.table))
         return Told(pattern.name, sent, feed.version)
 
 
-def _version(home: Home, pattern: str) -> int:
-    """The version of a pattern's table now; 0, before the first match, if there is no table yet."""
+def _require_same(home: Home, pattern: str, cursor: Cursor) -> None:
+    """See to it that a cursor's version is one of the table that the pattern's name stands for.
+
+    Raises:
+        FeedCut: it is not.
+    """
+    if cursor.table is not None and feed_now(home, f"matches.{pattern}")[0] != cursor.table:
+        raise FeedCut.another(pattern)
+
+
+def _now(home: Home, pattern: str) -> tuple[str | None, int]:
+    """The id and the version of a pattern's table now; version 0, before the first match, if there is no table yet."""
     try:
-        return changes(home, f"matches.{pattern}", datetime.max.replace(tzinfo=UTC)).version
+        return feed_now(home, f"matches.{pattern}")
     except UnknownTable:
-        return 0
+        return None, 0
 
 
 def _messages(item: CompiledPattern, alerts: Alerts, rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -168,4 +191,7 @@ def _plain(value: Any) -> Any:
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        # JSON has no such numbers.
+        return None
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

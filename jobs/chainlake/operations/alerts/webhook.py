@@ -15,6 +15,15 @@ from typing import Any
 from chainlake.cep.language.alerting import Alerts
 from chainlake.errors import InfrastructureError, UsageError
 
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    """Follows no answer that sends elsewhere: a message would get there as a GET without it, and count as taken."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Nowhere."""
+
+
+_OPENER = urllib.request.build_opener(_Stay)
 #: Answers after which the same message may be taken later.
 _LATER = (408, 425, 429)
 
@@ -25,7 +34,8 @@ class NotTaken(InfrastructureError):
     @classmethod
     def refused(cls, pattern: str, status: int) -> NotTaken:
         """It says that the message is wrong, so that to try again is of no use."""
-        what = f"the webhook of {pattern} answered {status} and did not take the message"
+        moved = ", which sends elsewhere" if 300 <= status < 400 else ""
+        what = f"the webhook of {pattern} answered {status}{moved} and did not take the message"
         return cls(what, hint="Mend the receiver; the next 'alerts send' begins with the same message.")
 
     @classmethod
@@ -36,13 +46,19 @@ class NotTaken(InfrastructureError):
 
 
 class NoAddress(UsageError):
-    """The environment has no address of a webhook."""
+    """There is no address of a webhook that could be used."""
 
     @classmethod
     def of(cls, pattern: str, variable: str) -> NoAddress:
         """For the variable that a pattern names."""
         what = f"the environment variable {variable} has no address, which the alerts of {pattern} go to"
         return cls(what, hint=f"Set {variable} to https://….")
+
+    @classmethod
+    def unusable(cls, pattern: str) -> NoAddress:
+        """For one that is none; it is not shown, for it may hold a secret."""
+        hint = "Write https://HOST/PATH without spaces, letters beyond ASCII, or a user and a password before the host."
+        return cls(f"the address that the alerts of {pattern} go to is none", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -89,8 +105,9 @@ def post(pattern: str, address: str, message: dict[str, Any], trying: Trying) ->
 
     Raises:
         InfrastructureError: it is not taken.
+        UsageError: the address is none.
     """
-    body = json.dumps(message, ensure_ascii=False, default=str).encode()
+    body = json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
     headers = {"Content-Type": "application/json", "Idempotency-Key": str(message["id"])}
     why = ""
     for number in range(trying.tries):
@@ -98,12 +115,14 @@ def post(pattern: str, address: str, message: dict[str, Any], trying: Trying) ->
             trying.sleep(trying.first_pause_s * 2 ** (number - 1))
         request = urllib.request.Request(address, body, headers, method="POST")
         try:
-            with urllib.request.urlopen(request, timeout=trying.timeout_s):
+            with _OPENER.open(request, timeout=trying.timeout_s):
                 return
         except urllib.error.HTTPError as error:
             if error.code < 500 and error.code not in _LATER:
                 raise NotTaken.refused(pattern, error.code) from None
             why = f"it answered {error.code}"
+        except (http.client.InvalidURL, UnicodeError):
+            raise NoAddress.unusable(pattern) from None
         except (OSError, http.client.HTTPException) as error:
             # Not the address: it may hold a secret.
             why = f"{type(error).__name__}: {getattr(error, 'reason', error)}"
