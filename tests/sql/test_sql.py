@@ -325,6 +325,24 @@ def test_the_query_is_one_statement_of_reading(filled: Home, tmp_path: Any) -> N
     assert target.read_text().split() == ["price", "9.0", "10.5"]
 
 
+def test_a_column_keeps_its_meaning_where_a_flat_name_is_like_it() -> None:
+    import duckdb
+
+    from chainlake.lake.sql.matches import flat_select
+
+    event = pa.struct([("ts", pa.int64())])
+    schema = pa.schema([("a", pa.list_(event)), ("a_first", event), ("A_count", pa.int64()), ("c", event)])
+    rows = {"a": [{"ts": 1}, {"ts": 3}], "a_first": {"ts": 2}, "A_count": 7, "c": {"ts": 9}}
+    with duckdb.connect() as con:
+        con.register("t", pa.Table.from_pylist([rows], schema=schema))
+        con.execute(f"CREATE VIEW v AS {flat_select('t', schema)}")
+        found = con.execute("SELECT * FROM v")
+        names = [column[0] for column in found.description or ()]
+        assert dict(zip(names, found.fetchall()[0], strict=True)) == {
+            "a_count_": 2, "a_first_ts": 1, "a_last_ts": 3, "a_first_ts_": 2, "A_count": 7, "c_ts": 9
+        }  # fmt: skip
+
+
 def test_a_flat_row_per_match(home: Home) -> None:
     rows = [{"a": event(0, 10.0), "b": [event(1, 9.0), event(2, 8.0)]}, {"a": event(3, 7.0), "b": None}]
     write_matches(home, "dip", rows)

@@ -12,6 +12,7 @@ from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed, store_error
+from chainlake.storage.objects import ObjectStorage
 from chainlake.storage.parquet import parquet_dataset, parquet_file, parquet_footer, parquet_rows, parquet_writer
 from chainlake.storage.settings import VARIABLES, UnreadableSetting, apply_settings, carried
 
@@ -44,6 +45,18 @@ def test_files_are_written_listed_and_read(root: str) -> None:
     for nothing in (files.folders, files.names, files.files):
         assert nothing(f"{root}/none") == []
     assert files.listed(f"{root}/none") == ([], [])
+
+
+def test_a_whole_bucket_is_a_folder_too(tmp_path: Path) -> None:
+    root = f"file://{tmp_path}"
+    files = ObjectStorage(root)
+    for path in ("lake/events/x", "lake2/y", "z"):
+        files.write(f"{root}/{path}", b"1")
+    assert [file.path for file in files.files(root)] == ["lake/events/x", "lake2/y", "z"]
+    assert files.folders(root) == ["lake", "lake2"] and files.names(root) == ["lake", "lake2", "z"]
+    files.move(f"{root}/lake", f"{root}/kept")
+    files.remove_all(root, ["lake2/y"])
+    assert [file.path for file in files.files(root)] == ["lake2/y"]
 
 
 def test_files_are_copied_moved_and_removed(root: str, tmp_path: Path) -> None:

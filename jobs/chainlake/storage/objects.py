@@ -83,7 +83,8 @@ class ObjectStorage:
 
     def files(self, path: str) -> list[File]:
         """See ``Storage.files``."""
-        above = len(self._key(path)) + 1
+        key = self._key(path)
+        above = len(key) + 1 if key else 0
         found = (info for info in self._listed(path, recursive=True) if info.is_file)
         return sorted(
             (File(info.path[above:], info.size, info.mtime_ns / 1e9) for info in found), key=lambda file: file.path

@@ -53,26 +53,37 @@ def view_select(home: Home, pattern: str, schema: pa.Schema, rows: str, kind: st
 
 def flat_select(rows: str, schema: pa.Schema) -> str:
     """A row per match: of an event ``a`` its fields as ``a_ts``, ``a_close``; of several their number ``a_count``, and
-    the fields of the first and the last of them as ``a_first_ts``, ``a_last_ts``.
+    the fields of the first and the last of them as ``a_first_ts``, ``a_last_ts``. A name that the table has already, or
+    that came before, gets a ``_`` at its end: a column of the table never changes its meaning.
 
     Args:
         rows: of a match table, as SQL.
         schema: of that table.
     """
+    nested = [field for field in schema if pa.types.is_list(field.type) or pa.types.is_struct(field.type)]
+    # Names of DuckDB are equal in any case.
+    taken = {field.name.lower() for field in schema if field not in nested}
+
+    def free(name: str) -> str:
+        while name.lower() in taken:
+            name += "_"
+        taken.add(name.lower())
+        return quoted(name)
+
     columns = []
     for field in schema:
         column = f"m.{quoted(field.name)}"
-        if not pa.types.is_list(field.type) and not pa.types.is_struct(field.type):
+        if field not in nested:
             columns.append(column)
             continue
         events = [(column, field.name)]
         if pa.types.is_list(field.type):
-            columns.append(f"len({column}) AS {quoted(f'{field.name}_count')}")
+            columns.append(f"len({column}) AS {free(f'{field.name}_count')}")
             events = [(f"{column}[1]", f"{field.name}_first"), (f"{column}[-1]", f"{field.name}_last")]
         kind = field.type.value_type if pa.types.is_list(field.type) else field.type
         for event, name in events if pa.types.is_struct(kind) else ():
             for one in (kind.field(i).name for i in range(kind.num_fields)):
-                columns.append(f"struct_extract({event}, {literal(one)}) AS {quoted(f'{name}_{one}')}")
+                columns.append(f"struct_extract({event}, {literal(one)}) AS {free(f'{name}_{one}')}")
     return f"SELECT {', '.join(columns)} FROM {rows} AS m"
 
 
