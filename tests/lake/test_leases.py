@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from chainlake.errors import InfrastructureError
 from chainlake.lake import locks
 from chainlake.lake.errors import LockBusy, LockLost, WrongLocks
 from chainlake.lake.leases import conditional, machine
@@ -190,6 +191,16 @@ def test_locks_that_are_none_are_refused(home: Home, monkeypatch: pytest.MonkeyP
     with pytest.raises(WrongLocks, match="begins with 'mysql'") as raised, file_lock(home, "ops"):
         pass
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("part", ["S3CR/ET@h", "S3CR%ET@h", "S3@CRET@h", "S3CRET@h:1a", "S3@CR/ET@h"])
+def test_a_password_that_was_not_written_as_a_url_wants_it_is_not_shown(
+    part: str, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHAINLAKE_LOCKS", f"postgresql://me:{part}/db")
+    with pytest.raises(InfrastructureError, match="is no URL of a database") as caught, file_lock(home, "ops"):
+        pass
+    assert not any(piece in str(caught.value) for piece in ("S3", "CR", "ET"))
 
 
 def test_a_lake_on_a_disk_has_its_locks_there(home: Home) -> None:

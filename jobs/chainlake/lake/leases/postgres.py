@@ -21,9 +21,15 @@ class NoDatabase(InfrastructureError):
 
     @classmethod
     def of(cls, error: Exception) -> NoDatabase:
-        """For what the driver says, which holds no password."""
+        """For what the driver says of a URL that can be read, which holds no password."""
         text = " ".join(str(error).split())
         return cls(f"the database that CHAINLAKE_LOCKS names cannot be used: {text}", hint="Start it, or mend the URL.")
+
+    @classmethod
+    def unreadable(cls) -> NoDatabase:
+        """The URL is none; neither it nor what the driver says of it is shown, for its parts may be a password's."""
+        hint = "Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, and in a password %40 for @, %2F for /, %25 for %."
+        return cls("CHAINLAKE_LOCKS is no URL of a database", hint=hint)
 
 
 class Session:
@@ -41,6 +47,7 @@ class Session:
     def __init__(self, url: str, home: Home, purpose: str) -> None:
         import psycopg2
 
+        _require_readable(url)
         self.purpose = purpose
         digest = hashlib.sha256(f"{home.lake}\0{purpose}".encode()).digest()
         self._keys = int.from_bytes(digest[:4], "big", signed=True), int.from_bytes(digest[4:8], "big", signed=True)
@@ -98,3 +105,21 @@ class Session:
         except psycopg2.Error as error:
             raise NoDatabase.of(error) from None
         return None if row is None else row[0]
+
+
+def _require_readable(url: str) -> None:
+    """See to it that a URL has the parts that it seems to have: a password with an @ or a / is cut in two.
+
+    Raises:
+        NoDatabase: it has not.
+    """
+    import psycopg2
+    from psycopg2.extensions import parse_dsn
+
+    try:
+        parts = parse_dsn(url)
+    except psycopg2.ProgrammingError:
+        raise NoDatabase.unreadable() from None
+    port = parts.get("port", "")
+    if "@" in parts.get("host", "") + parts.get("dbname", "") or not (port.isdecimal() or not port):
+        raise NoDatabase.unreadable()
