@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 from chainlake.errors import InfrastructureError
 
@@ -30,8 +31,13 @@ def _folder(variable: str, default: Path) -> Path:
 
 
 def _lake(root: Path) -> str:
-    """Where the tables lie; ``s3a``, as Hadoop says it, is ``s3``."""
+    """Where the tables lie; ``s3a``, as Hadoop says it, is ``s3``, and ``%20`` in a URL is the space it stands for."""
     place = os.environ.get("CHAINLAKE_LAKE") or str(root / "lake")
+    if "://" in place:
+        # delta-rs takes the place for a URL, and what lists files takes it for their name; until nothing is left to
+        # decode, since processes that are started here get the place as it is then.
+        while (plain := unquote(place)) != place:
+            place = plain
     return re.sub("^s3[an]://", "s3://", place).rstrip("/")
 
 

@@ -75,6 +75,11 @@ def test_home_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> Non
     assert home.table("events", "stock") == "s3://bucket/lake/events/stock"
     assert home.staging == "s3://bucket/lake/chainlake-staging"
     assert str(home.landing("stock")) == "/tmp/with space/landing/stock"
+    for written in ("s3://bucket/my%20lake/", "s3://bucket/my lake", "s3n://bucket/my%2520lake"):
+        monkeypatch.setenv("CHAINLAKE_LAKE", written)
+        assert Home.from_env().lake == "s3://bucket/my lake"
+    monkeypatch.setenv("CHAINLAKE_LAKE", "/on a disk/my%20lake")
+    assert Home.from_env().lake == "/on a disk/my%20lake"
 
 
 @pytest.mark.parametrize("verb", list(VERBS))

@@ -93,8 +93,11 @@ def test_partitions_odd_folders_and_added_columns(home: Home, tmp_path: Any) -> 
     assert rows(lake, "SELECT event_id FROM events.s WHERE event_date = DATE '2013-10-08'") == [("z",)]
 
 
-def test_a_lake_by_uri_goes_through_arrow(filled: Home) -> None:
-    lake = dataclasses.replace(filled, lake=Path(filled.lake).as_uri())
+def test_a_lake_by_uri_goes_through_arrow(filled: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    uri = Path(filled.lake).as_uri()
+    monkeypatch.setenv("CHAINLAKE_LAKE", uri)
+    lake = Home.from_env()
+    assert "%20" in uri and lake.lake == f"file://{filled.lake}"
     assert rows(lake, "SELECT a.price, b[1].ts FROM matches.rise WHERE b IS NOT NULL") == [
         (10.5, T0 + timedelta(minutes=2))
     ]
