@@ -16,7 +16,7 @@ from chainlake.cep.automata.simulate import simulate, unfit_for
 from chainlake.cep.explain.near_misses import near_misses
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.cep.plan.steps import make_plan
-from chainlake.cli.event_files import with_type
+from chainlake.cli.inputs.event_files import with_type
 from chainlake.detect.division.cut import slice_of
 from chainlake.errors import DefinitionError, InputError, LimitExceeded
 from tests.cep.distributed import distributed

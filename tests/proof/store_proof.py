@@ -30,10 +30,10 @@ from typing import Any
 
 from chainlake.days import Days
 from chainlake.detect.step import detect
-from chainlake.env.child import die_with_parent
-from chainlake.env.ending import end
 from chainlake.env.java import java_home
 from chainlake.env.ports import free_port
+from chainlake.env.processes.child import die_with_parent
+from chainlake.env.processes.ending import end
 from chainlake.ingest.step import ingest
 from chainlake.lake.leases.conditional import require_conditional_writes
 from chainlake.lake.records import ops

@@ -16,7 +16,7 @@ from pathlib import Path
 from chainlake.catalog.models import LoadedModel
 from chainlake.catalog.patterns import load_patterns
 from chainlake.definitions.source import Sources, load_sources
-from chainlake.env.ending import stack_kept
+from chainlake.env.processes.ending import stack_kept
 from chainlake.errors import ChainlakeError
 from chainlake.lake.errors import LockBusy
 from chainlake.lake.locks import local_lock

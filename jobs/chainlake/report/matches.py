@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.catalog.patterns import CompiledPattern
+from chainlake.cep.compiling.names import attributes_of
+from chainlake.cep.compiling.tail import UNBOUNDED
 from chainlake.cep.language import ast
-from chainlake.cep.pattern_names import attributes_of
-from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.errors import ChainlakeError
 from chainlake.markup import Html, joined, link, section, table, tag
 from chainlake.report.drawing import charts
