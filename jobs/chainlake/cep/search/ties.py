@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from chainlake.cep.compiling.tail import UNBOUNDED
 from chainlake.cep.events.clock import Ties
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.events.previous import places
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
