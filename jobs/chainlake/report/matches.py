@@ -149,7 +149,7 @@ def page(lake: Lake, compiled: CompiledPattern, found: Around, origin: Html) -> 
         ),
         _facts(match, clock, source),
         section("On the curve", *drawn, about=shaded),
-        section("Its events", _events(lake, match), about=_about_units(lake, match)),
+        section("Its events", _events(lake, match), about=_about_units(lake)),
         section(
             "Why it is a match",
             _why(lake, compiled, match),
@@ -185,7 +185,7 @@ def _length(us: int) -> str:
     return f"{seconds / 60:.4g} min" if seconds >= 120 else f"{seconds:.6g} s"
 
 
-def _about_units(lake: Lake, match: Match) -> str:
+def _about_units(lake: Lake) -> str:
     stated = [one.name for one in lake.source.attributes if unit_of(lake.source, one.name)]
     if stated:
         return (
