@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from chainlake.cep.language.declared.function import COSTS
 from chainlake.cep.language.front_matter import LIMITS, LONGEST
 from chainlake.definitions.formats.format import EPOCHS, KINDS
 from chainlake.definitions.source_keys import TYPES
@@ -230,6 +231,14 @@ def pattern_schema() -> Schema:
         ("events", "matches"),
     )
     limits = {**{name: _whole() for name in LIMITS}, LONGEST: _DURATION}
+    function = _map(
+        {
+            "call": _said(_WORD, "MODULE:FUNCTION of dags/config/functions/"),
+            "cost": _any(_one_of(COSTS), {"type": "number", "exclusiveMinimum": 0}),
+            "symmetric": _SWITCH, "pure": {"const": True}, "result": _one_of(("number", "bool")), "longest": _DURATION,
+        },
+        ["call"],
+    )  # fmt: skip
     top = {
         "source": _said(_WORD, "whose events it reads"),
         "description": _said(_WORD, "what it means: readers of the match table see it"),
@@ -237,6 +246,7 @@ def pattern_schema() -> Schema:
         "sets": _of_each(values),
         "rates": _of_each({"type": "number", "minimum": 0}),
         "output": _said({"type": "array", "items": {"type": "string"}}, "attributes to carry into the match table"),
+        "functions": _of_each(function),
         "limits": _map(limits),
         "start": _DAY,
         "alerts": _map({"webhook": _WORD, "mute": _TEXTS, "withdrawn": _SWITCH}, ["webhook"]),
