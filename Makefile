@@ -66,23 +66,23 @@ damage-proof: .venv/.installed ## damage a lake in every way: check finds it, re
 spark-proof: .venv/.installed ## every test that Spark does, of the lake's port with all parameters (ARGS as for test)
 	@CHAINLAKE_ALL_SPARK=1 $(PYTEST) -m spark $(ARGS)
 
-store-proof: .venv/.installed ## a lake in an object store (S3Proxy), races, kills, the store away: same tables as on a disk
+store-proof: .venv/.installed ## a lake in an object store, races, kills, the store away: same tables as on a disk
 	@$(PY) -m tests.proof.store_proof $(ARGS)
 
-own-airflow-proof: .venv/.installed ## a shipped day in an Airflow of its own: our wheel, a PostgreSQL of the system, LocalExecutor
+own-airflow-proof: .venv/.installed ## a shipped day in an Airflow of its own: our wheel, a PostgreSQL, LocalExecutor
 	@$(PY) -m tests.proof.own_airflow
 
-cluster-proof: .venv/.installed ## a Spark master and two workers: the tables of one machine; workers that see no folder are refused
+cluster-proof: .venv/.installed ## a Spark master and two workers: same tables; workers that see no folder are refused
 	@$(PY) -m tests.proof.cluster_proof
 
-docker-proof: .venv/.installed ## build the image and run the shipped days in containers, with dockerd and podman (as root)
+docker-proof: .venv/.installed ## the image, and the shipped days in containers, with dockerd and podman (as root)
 	@$(PY) -m tests.proof.containers
 
 # Any compose that knows `depends_on` conditions: the plugin of Docker, or docker-compose.
 COMPOSE ?= docker compose
 SERVICES := $(COMPOSE) --project-name chainlake --file docker/compose.yaml
 
-docker-run: ## in containers: build, start PostgreSQL, Airflow and Spark, run the shipped days, then a summary (ARGS="--source sensor --days 1")
+docker-run: ## the shipped days in containers, then a summary (ARGS="--source sensor --days 1")
 	@docker/secrets.sh
 	@docker build --file docker/Dockerfile --tag chainlake:0.1.0 .
 	@$(SERVICES) up --detach
@@ -119,7 +119,7 @@ docs: .venv/.installed ## make docs/tables.md from the table definitions in sche
 LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
   --custom-compile-command "make lock" --python-version 3.11
 
-lock: .venv/.installed ## compile requirements.in into requirements.txt, and the locks of installer and image, with hashes
+lock: .venv/.installed ## compile the lock files, with hashes, from requirements.in and those of installer and image
 	@$(PY) $(LOCK) requirements.in --output-file requirements.txt
 	@$(PY) $(LOCK) --no-annotate --constraints requirements.txt docker/requirements.in --output-file docker/requirements.txt
 	@$(PY) $(LOCK) jobs/chainlake/env/installer.in --output-file jobs/chainlake/env/installer.txt

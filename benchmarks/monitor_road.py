@@ -27,7 +27,8 @@ import pyarrow as pa  # noqa: E402
 
 from benchmarks import monitor_data as data  # noqa: E402
 from chainlake.days import day_start_us  # noqa: E402
-from chainlake.model_change.config.model import ModelConfig, load_model, parse_model  # noqa: E402
+from chainlake.model_change.config.model import ModelConfig  # noqa: E402
+from chainlake.model_change.days.definitions import load_definition, parse_definition  # noqa: E402
 from chainlake.model_change.days.traces import GroupTrace, trace_group  # noqa: E402
 from chainlake.model_change.rounds.reduce import reduce_rows  # noqa: E402
 from chainlake.paths import PROJECT  # noqa: E402
@@ -83,8 +84,8 @@ def slow_downs(rows: pd.DataFrame) -> list[SlowDown]:
 
 def model(eps: float) -> ModelConfig:
     """The shipped road with these stations and both detectors."""
-    shipped = load_model(PROJECT / "dags" / "config" / "models" / "i5n_speed_profile.yaml")
-    nodes = parse_model(
+    shipped = load_definition(PROJECT / "dags" / "config" / "models" / "i5n_speed_profile.yaml")
+    nodes = parse_definition(
         {"source": "s", "start": "2025-01-01", "nodes": list(STATIONS), "response": "speed", "features": ["position"],
          "round": {"length": "5 min"}, "window": {"sliding": 12}, "eps": 1}
     ).groups  # fmt: skip

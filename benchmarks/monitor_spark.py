@@ -129,11 +129,11 @@ def measure(home: Home) -> dict[str, Any]:
 def alone(home: Home) -> float:
     """Seconds that the largest model takes on the driver, its rounds given."""
     from chainlake.lake.delta import tables
-    from chainlake.model_change.config.model import load_model
+    from chainlake.model_change.days.definitions import load_definition
     from chainlake.model_change.days.replay import GroupRun, run_days
     from chainlake.model_change.rounds.reduce import reduce_rows
 
-    config = load_model(home.config / "models" / f"{home.config.name}_0.yaml")
+    config = load_definition(home.config / "models" / f"{home.config.name}_0.yaml")
     columns = ["event_id", "ts", "node", *config.columns]
     wanted = [("node", "in", list(config.all_keys))]
     reduced = reduce_rows(config, tables.arrow(home, "events", "made", columns=columns, filters=wanted), "node")

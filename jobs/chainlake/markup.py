@@ -64,6 +64,6 @@ def table(header: Sequence[object], rows: Iterable[Sequence[object]], caption: s
     return tag("div", inner, class_="wide", tabindex="0", role="region", aria_label=caption)
 
 
-def details(summary: object, *children: object, open_: bool = False) -> Html:
+def details(summary: object, *children: object) -> Html:
     """A part that is folded at first."""
-    return Html(f"<details{' open' if open_ else ''}>{tag('summary', summary)}{joined(children)}</details>")
+    return Html(f"<details>{tag('summary', summary)}{joined(children)}</details>")

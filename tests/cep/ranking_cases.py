@@ -26,6 +26,7 @@ from chainlake.cep.search.bounding.strategy import strategies
 from chainlake.errors import UsageError
 from chainlake.schemas.matches import matches_table
 from tests.cep import ranking_by_definition as definition
+from tests.cep import ranking_queries as queries
 from tests.cep.context_cases import events_of as plain_events
 from tests.cep.context_cases import structure_of
 from tests.cep.interpreted import no_compiler
@@ -305,7 +306,7 @@ def over_days(query: dict[str, Any], events: list[dict[str, Any]]) -> tuple[dict
 
 def random_query(draw: random.Random, kind: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """A random query and random events; of every second one the matches are decided on several days."""
-    query, events = getattr(definition, kind)(draw), definition.events(draw)
+    query, events = getattr(queries, kind)(draw), queries.events(draw)
     if draw.random() < 0.5:
         return query, events
     # With few rows of a list, most lists are full.
@@ -314,7 +315,7 @@ def random_query(draw: random.Random, kind: str) -> tuple[dict[str, Any], list[d
 
 def differences_of(seed: int, query: dict[str, Any], events: list[dict[str, Any]], backend: str) -> Iterator[Any]:
     """In what the strategies differ from the definition."""
-    case, draw = definition.as_case(query), random.Random(seed)
+    case, draw = queries.as_case(query), random.Random(seed)
     wanted = definition.Evaluation(query, events).result()
     events = events_of({"events": draw.sample(events, len(events))})
     for how, found in runs(text_of(case), events, options_of(case), backend, draw, few=True):

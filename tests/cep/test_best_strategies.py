@@ -16,8 +16,8 @@ from chainlake.cep.search.bounding import cut, lists
 from chainlake.cep.search.bounding.score import Bound
 from chainlake.cep.search.bounding.strategy import strategies
 from chainlake.errors import UsageError
-from tests.cep import ranking_by_definition as definition
 from tests.cep import ranking_cases as cases
+from tests.cep import ranking_queries as queries
 from tests.cep.test_ranking import CASES
 
 
@@ -90,7 +90,7 @@ def test_a_bound_that_is_too_low_shows(backend: str, at_once: None, monkeypatch:
         monkeypatch.setattr(cut.Cutter, "_bounds", _without_bounds)
     for seed in range(40):
         draw = random.Random(seed)
-        query, events = definition.sum_query(draw), definition.events(draw)
+        query, events = queries.sum_query(draw), queries.events(draw)
         if any(", C" in how for _, how, _, _ in cases.differences_of(seed, query, events, backend)):
             return
     raise AssertionError("no query shows it")

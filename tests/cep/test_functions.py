@@ -281,39 +281,6 @@ def test_expressions_are_searched_for_anywhere() -> None:
     assert found
 
 
-def test_the_clock_at_the_change_of_summer_time() -> None:
-    """Every quarter of an hour around both changes, and a zone whose offset is no whole hour."""
-    for zone in ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC"):
-        for day in (
-            datetime(2025, 3, 29, tzinfo=UTC),
-            datetime(2025, 10, 25, tzinfo=UTC),
-            datetime(1890, 1, 1, tzinfo=UTC),
-        ):
-            ts = [day + timedelta(minutes=15 * i) for i in range(300)]
-            rows = [{"id": str(i), "type": "A", "ts": at} for i, at in enumerate(ts)]
-            text = (
-                f"PATTERN A a WITHIN 1 s MEASURES Hour(a.ts, '{zone}') AS h, Minute(a.ts, '{zone}') AS m, "
-                f"Weekday(a.ts, '{zone}') AS w, Date(a.ts, '{zone}') AS d"
-            )
-            found = {m["a"]: (m["h"], m["m"], m["w"], m["d"]) for m in match(text, rows)}
-            for i, at in enumerate(ts):
-                there = at.astimezone(ZoneInfo(zone))
-                assert found[str(i)] == (there.hour, there.minute, there.isoweekday(), there.date().isoformat())
-
-
-def test_times_that_no_calendar_has_are_null() -> None:
-    far = pa.array([2**62 - 1, -(2**61), 0], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
-    ts = pa.array([0, 1, 2], pa.timestamp("us", tz="UTC"))
-    table = pa.table({"event_id": ["a", "b", "c"], "type": ["A"] * 3, "ts": ts, "at": far})
-    text = "PATTERN A a WHERE Date(a.at, 'Asia/Tokyo') IS NULL AND Hour(a.at, 'UTC') IS NULL WITHIN 1 s"
-    assert [m["a"] for m in match(text, table)] == ["a", "b"]
-
-
-def test_differences_of_plain_numbers_are_seconds() -> None:
-    rows = [{"id": i, "type": "AB"[i], "ts": 7 * i} for i in range(2)]
-    assert list(match("PATTERN SEQ(A a, B b) WHERE SECONDS(b.ts - a.ts) = 7 WITHIN 9", rows)) == [{"a": 0, "b": 1}]
-
-
 def test_durations_keep_their_kind() -> None:
     rows = events(n=20)
     text = "PATTERN SEQ(A a, B b) WHERE Least(b.ts - a.ts, 1 s) < 700 ms AND Coalesce(a.none, b.ts) > a.ts WITHIN 5 s"
@@ -401,64 +368,6 @@ def test_whole_numbers_that_no_column_holds_are_said() -> None:
     rows = [{"id": 1, "type": "A", "ts": 0, "attrs": {"n": 2**63 - 1}}]
     with pytest.raises(InputError, match="beyond 64 bits"):
         list(match("PATTERN A a WHERE Round(a.n, -1) > 1 WITHIN 1", rows))
-
-
-LISTS = [None, [], [1.0], [None, NAN], [3.0, 1.0, 2.0, 2.0], [1e308, 1e308], [5.0, None, -5.0]]
-
-
-def of_list(function: str, values: list[float | None] | None) -> float | None:
-    if values is None:
-        return None
-    there = [v for v in values if v is not None and v == v]
-    if function in ("FIRST", "LAST"):
-        return (values[0] if function == "FIRST" else values[-1]) if values else None
-    if function == "COUNT":
-        return len(there)
-    if function == "COUNT DISTINCT":
-        return len(set(there))
-    if not there or function == "STDDEV" and len(there) < 2:
-        return None
-    ordered, mean = sorted(there), sum(there) / len(there)
-    middle = ordered[(len(ordered) - 1) // 2] / 2 + ordered[len(ordered) // 2] / 2
-    return {
-        "SUM": sum(there), "AVG": mean, "MIN": ordered[0], "MAX": ordered[-1], "MEDIAN": middle,
-        "STDDEV": math.sqrt(sum((v - mean) ** 2 for v in there if math.isfinite(mean)) / max(1, len(there) - 1)),
-    }[function]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "function", ["AVG", "SUM", "MIN", "MAX", "COUNT", "COUNT DISTINCT", "FIRST", "LAST", "STDDEV", "MEDIAN"]
-)
-def test_aggregates_of_lists(function: str) -> None:
-    lists = [one for one in LISTS if function not in ("SUM", "AVG", "STDDEV") or one != [1e308, 1e308]]
-    rows = [
-        {"id": str(i), "type": "A", "ts": START + timedelta(seconds=i), "attrs": {"h": h}} for i, h in enumerate(lists)
-    ]
-    word, distinct = function.split()[0], "DISTINCT " if " " in function else ""
-    text = f"PATTERN A a WITHIN 1 s MEASURES {word}({distinct}a.h) AS v"
-    found = {m["a"]: m.get("v") for m in match(text, rows)}
-    assert found == {str(i): None if (v := of_list(function, h)) != v else v for i, h in enumerate(lists)}
-
-
-def test_an_aggregate_of_a_list_is_one_value_of_each_member_also_of_a_set() -> None:
-    rows = [
-        {"id": "a", "type": "A", "ts": 0, "attrs": {"x": 9}},
-        {"id": "b", "type": "B", "ts": 1, "attrs": {"x": 7, "h": [1.0, 2.0]}},
-        {"id": "c", "type": "B", "ts": 2, "attrs": {"x": 2, "h": [1.0, 2.0]}},
-        {"id": "d", "type": "B", "ts": 3, "attrs": {"x": 8, "h": [2.0, 1.5]}},
-    ]
-    text = "PATTERN SEQ(A a, B+ b) WHERE b.x > 3 * AVG(b.h) AND SUM(b.x) > 8 WITHIN 5"
-    for backend in ("numpy", "compiled"):
-        found = sorted(m["b"] for m in match(text, rows, backend=backend))
-        assert found == [["b", "d"]]
-    # Where the columns are not known, the first run decides.
-    pattern = compile_pattern("PATTERN SEQ(A a, B b) WHERE AVG(b.x) > 1 WITHIN 5", strict_units=False)
-    with pytest.raises(DefinitionError, match="AVG needs a repeated event, and b is a single one") as error:
-        list(find(pattern, from_dicts(rows)[0]))
-    assert "B* b" in str(error.value.hint)
-    columns = {"h": pa.list_(pa.float64()), "x": pa.int64()}
-    known_columns = compile_pattern("PATTERN B b WHERE b.x > MAX(b.h) WITHIN 5", columns=columns, strict_units=False)
-    assert sum(batch.n for batch in find(known_columns, from_dicts(rows)[0])) == 2
 
 
 def test_a_pattern_without_functions_computes_nothing() -> None:

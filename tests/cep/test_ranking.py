@@ -27,6 +27,7 @@ from chainlake.cep.ranking.rule import Period
 from chainlake.cep.search import ranked
 from chainlake.errors import DefinitionError, InputError, UsageError
 from tests.cep import ranking_by_definition as definition
+from tests.cep import ranking_queries as queries
 from tests.cep.ranking_cases import (
     case_differences,
     differences,
@@ -63,8 +64,8 @@ def test_how_many_entries_wait_never_shows(room: int, monkeypatch: pytest.Monkey
     monkeypatch.setattr(ranked, "_ROOM", room)
     for seed in range(20):
         draw = random.Random(seed)
-        query, events = definition.query(draw), definition.events(draw)
-        text = text_of(definition.as_case(query))
+        query, events = queries.query(draw), queries.events(draw)
+        text = text_of(queries.as_case(query))
         wanted = definition.Evaluation(query, events).result()
         options = options_of(query)
         for _, found in runs(text, events_of({"events": events}), options, "numpy", draw, few=True):
@@ -80,7 +81,7 @@ def test_random_queries_give_what_an_evaluation_by_definition_does(first: int) -
     for seed in range(first, first + QUERIES):
         draw = random.Random(seed)
         query, events = random_query(draw, "query")
-        case = definition.as_case(query)
+        case = queries.as_case(query)
         wanted = definition.Evaluation(query, events).result()
         rows += len(wanted[0])
         text = text_of(case)
@@ -147,7 +148,7 @@ def test_sets_neighbours_and_selected_matches_are_ranked(text: str) -> None:
     value = value.removesuffix(" AS m")
     some = 0
     for seed in range(8):
-        events = events_of({"events": definition.events(random.Random(seed))})
+        events = events_of({"events": queries.events(random.Random(seed))})
         place = {one["id"]: i for i, one in enumerate(sorted(events, key=lambda e: (e["ts"], e["seq"])))}
         names = [name.name for name in compile_pattern(text, strict_units=False).names]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from chainlake.cep.automata.simulate import simulate, unfit_for
 from chainlake.cep.explain.near_misses import near_misses
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.cep.plan.steps import make_plan
-from chainlake.cli.event_files import with_type
+from chainlake.cli.inputs.event_files import with_type
 from chainlake.detect.division.cut import slice_of
 from chainlake.errors import DefinitionError, InputError, LimitExceeded
 from tests.cep.distributed import distributed
@@ -334,3 +335,13 @@ def test_places_of_equal_times_are_whole_numbers() -> None:
     assert compile_pattern(text, strict_units=False).columns_needed == {"event_id", "type", "ts", "seq", "x"}
     with pytest.raises(InputError, match="seq"):
         list(match(text, [one | {"seq": "x"} for one in events]))
+
+
+def test_any_match_of_a_repeated_event_in_shares() -> None:
+    times = sorted(random.Random(3).sample(range(60), 14))
+    events = [{"id": n, "type": "P", "ts": ts, "attrs": {}} for n, ts in enumerate(times)]
+    found = [tuple(one["p"]) for one in match("PATTERN SEQ(P+ p) WITHIN 19", events)]
+    assert len(found) == len(set(found)) == 167
+    assert [sum(one[0] % 4 == share for one in found) for share in range(4)] == [42, 57, 32, 36]
+    ten = [{"id": n, "type": "P", "ts": n, "attrs": {}} for n in range(10)]
+    assert len(list(match("PATTERN SEQ(P+ p) WITHIN 20", ten))) == 1_023

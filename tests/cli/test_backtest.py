@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from chainlake.cep.backtest import Alarm, Label, score
-from chainlake.cli.labels import read_labels, settings_of
+from chainlake.cli.inputs.labels import read_labels, settings_of
 from chainlake.cli.main import main
 from chainlake.errors import InputError, UsageError
 

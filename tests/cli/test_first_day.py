@@ -14,7 +14,7 @@ from chainlake.cli.main import main
 from chainlake.cli.verbs.lake import tune
 from chainlake.local.launcher import Stopped, run_program
 from chainlake.local.run import serve
-from chainlake.model_change.config.model import parse_model
+from chainlake.model_change.days.definitions import parse_definition
 from chainlake.paths import PROJECT, Home
 from chainlake.pictures.model import alike
 from chainlake.words import closest, nearest
@@ -119,7 +119,7 @@ def test_a_threshold_is_chosen_within_80_columns() -> None:
 
 def features(text: str) -> Iterator[dict[str, list[int]]]:
     rest = "source: s\nstart: 2025-01-01\nnodes: [a, b]\nround: {length: 5 min}\nwindow: {sliding: 12}\neps: 1\n"
-    yield alike(parse_model(f"{rest}response: speed\nfeatures:\n{text}"))
+    yield alike(parse_definition(f"{rest}response: speed\nfeatures:\n{text}"))
 
 
 def test_coefficients_of_unlike_units_have_an_axis_each() -> None:

@@ -25,9 +25,10 @@ def lint(capsys: pytest.CaptureFixture[str], *args: str | Path) -> tuple[int, st
 
 
 def with_tests(project: Path, tests: str) -> Path:
-    """The pattern ``shakeout`` with ``tests`` in its front matter."""
+    """The pattern ``shakeout`` with ``tests`` in its front matter, in place of its own, which are its last key."""
     file = project / "patterns" / "shakeout.sase"
     head, front, query = file.read_text().split("---\n", 2)
+    front = front.partition("tests:\n")[0]
     file.write_text(f"{head}---\n{front}tests:\n{tests}---\n{query}")
     return file
 

@@ -138,7 +138,8 @@ def test_what_is_shipped_fits(kind: str) -> None:
 def subschemas(schema: Any, place: tuple[str | int, ...], data: Any) -> list[Any]:
     """The parts of a schema that speak of a place of ``data``."""
     if "if" in schema:
-        return subschemas(schema["then" if data.get("kind") == "threshold" else "else"], place, data)
+        asked = schema["if"]["properties"]["kind"]["const"]
+        return subschemas(schema["then" if data.get("kind") == asked else "else"], place, data)
     if "anyOf" in schema:
         return [part for way in schema["anyOf"] for part in subschemas(way, place, data)]
     ways = [schema]

@@ -15,8 +15,8 @@ import pytest
 
 from chainlake.airflow import tasks
 from chainlake.days import Days
-from chainlake.env import child
-from chainlake.env.child import run_child, wait_until
+from chainlake.env.processes import child
+from chainlake.env.processes.child import run_child, wait_until
 from chainlake.errors import InfrastructureError
 from chainlake.paths import PROJECT, Home
 
@@ -64,7 +64,7 @@ def test_an_exception_here_ends_the_child_even_if_it_ignores_sigterm(
 PARENT = """
 import os, sys
 from pathlib import Path
-from chainlake.env.child import run_child
+from chainlake.env.processes.child import run_child
 inner = "import os, time; print(os.getpid(), flush=True); time.sleep(60)"
 def note(line):
     Path(sys.argv[1]).write_text(line)

@@ -1,4 +1,4 @@
-"""The one helper that turns a data interval into days."""
+"""How a data interval is turned into days."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import pytest
 
 from chainlake.env.ports import ForeignServer
 from chainlake.env.private import private_folder, write_private
-from chainlake.env.warm_driver import run_in_driver
+from chainlake.env.processes.warm_driver import run_in_driver
 from chainlake.local.api import Api
 from chainlake.local.door import Door, login_address, new_password, own_hosts, passwords_file
 from chainlake.local.settings import airflow_environment

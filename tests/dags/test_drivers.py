@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from chainlake import paths
-from chainlake.env.child import wait_until
-from chainlake.env.warm_driver import run_in_driver
+from chainlake.env.processes.child import wait_until
+from chainlake.env.processes.warm_driver import run_in_driver
 from chainlake.errors import InfrastructureError
 from chainlake.local.drivers import keeper as drivers
 from chainlake.local.drivers.keeper import start_keeper
@@ -89,7 +89,7 @@ def test_a_task_that_goes_takes_its_driver_with_it(keeper):
     process, address = keeper
     program = (
         "import sys\n"
-        "from chainlake.env.warm_driver import run_in_driver\n"
+        "from chainlake.env.processes.warm_driver import run_in_driver\n"
         "run_in_driver(sys.argv[1], ['sql', sys.argv[2]], print)"
     )
     task = subprocess.Popen([sys.executable, "-c", program, address, FOREVER], cwd=PROJECT)

@@ -19,7 +19,7 @@ import psutil
 import psycopg2
 import pytest
 
-from chainlake.env.child import wait_until
+from chainlake.env.processes.child import wait_until
 from chainlake.errors import InfrastructureError
 from chainlake.local import airflow_tables, guard
 from chainlake.local.command import kept_environment, running_api

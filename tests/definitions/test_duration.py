@@ -14,7 +14,7 @@ from chainlake.definitions.derived import parse_history
 from chainlake.definitions.duration import UNITS, parse_duration, parse_span
 from chainlake.definitions.source import load_source
 from chainlake.errors import ChainlakeError
-from chainlake.model_change.config.model import parse_model
+from chainlake.model_change.days.definitions import parse_definition
 
 SOURCE = "key: k\ntype: A\nattributes:\n  x: {type: double}\nformats:\n  - time: {column: ts}\n"
 MODEL = """\
@@ -57,7 +57,7 @@ def of_parameter(text: str, _: Path) -> int:
 
 
 def of_model(text: str, _: Path) -> int:
-    gap = parse_model(MODEL % text, "m").session_gap_us
+    gap = parse_definition(MODEL % text, "m").session_gap_us
     assert gap is not None
     return gap
 

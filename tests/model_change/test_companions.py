@@ -21,7 +21,7 @@ from chainlake.quality import published as gate
 from chainlake.quality.gates.companions import GATES
 from chainlake.schemas.models import FINDINGS
 from tests.model_change.companions import COMPANIONS
-from tests.model_change.test_step import here, lab, readings  # noqa: F401
+from tests.model_change.test_step import readings
 from tests.steps.history import day, deliver
 
 #: A value that breaks what each table promises, and that no row has.
@@ -36,7 +36,7 @@ def test_every_kind_has_a_table_and_a_gate_of_its_own() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMPANIONS)
-def test_a_monitor_is_published_audited_and_validated(lab, here, name) -> None:  # noqa: F811
+def test_a_monitor_is_published_audited_and_validated(lab, here, name) -> None:
     (lab.config / "models" / "slope.yaml").write_text(COMPANIONS[name])
     config = load_definition(lab.config / "models" / "slope.yaml")
     table = result_table(config)
@@ -67,7 +67,7 @@ def test_a_monitor_is_published_audited_and_validated(lab, here, name) -> None: 
 
 
 @pytest.mark.slow
-def test_zones_are_asked_for_by_node_and_time(lab, here) -> None:  # noqa: F811
+def test_zones_are_asked_for_by_node_and_time(lab, here) -> None:
     (lab.config / "models" / "slope.yaml").write_text(COMPANIONS["safe_zones"])
     deliver(lab, {i: readings(i) for i in (1, 2)})
     monitor(lab, "lab", Days(day(1), day(3)), run_id="r", ports=here)

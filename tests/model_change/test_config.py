@@ -6,7 +6,7 @@ import pytest
 
 from chainlake.definitions.source import load_source
 from chainlake.errors import DefinitionError
-from chainlake.model_change.config.model import load_model, parse_model
+from chainlake.model_change.days.definitions import load_definition, parse_definition
 from chainlake.paths import PROJECT
 
 GOOD = """\
@@ -25,7 +25,7 @@ eps: 0.5
 
 
 def test_defaults_and_names():
-    config = parse_model(GOOD, "m")
+    config = parse_definition(GOOD, "m")
     assert config.feature_names == (
         "constant", "flow", "diff(log(d.speed))", "position", "position^2", "position^3",
     )  # fmt: skip
@@ -37,21 +37,21 @@ def test_defaults_and_names():
     )
     assert config.keys("") == ("a", "b", "c", "d") and config.columns == ("flow", "position", "speed")
     assert config.max_carry == 12 and config.round_us == 300_000_000
-    assert parse_model(GOOD.replace("sliding", "infinite")).constraint == "onesided"
+    assert parse_definition(GOOD.replace("sliding", "infinite")).constraint == "onesided"
 
 
 def test_the_constant_may_stand_among_the_features_instead():
-    config = parse_model(GOOD.replace("  - flow\n", "  - flow\n  - constant\n") + "intercept: false\nridge: 2\n")
+    config = parse_definition(GOOD.replace("  - flow\n", "  - flow\n  - constant\n") + "intercept: false\nridge: 2\n")
     assert config.feature_names[:2] == ("flow", "constant") and config.intercept == 1
     assert config.ridge is not None and [row[i] for i, row in enumerate(config.ridge)] == [2, 0, 2, 2, 2, 2]
 
 
 def test_the_hash_follows_what_can_change_a_result():
-    same = parse_model(GOOD).definition_hash
+    same = parse_definition(GOOD).definition_hash
     for text in (GOOD + "max_replay: 3\n", GOOD + "description: other words\n", "# a comment\n" + GOOD):
-        assert parse_model(text).definition_hash == same
+        assert parse_definition(text).definition_hash == same
     for old, new in (("0.5", "0.6"), ("12}", "13}"), ("degree: 3", "degree: 2"), ("[a, b, c]", "[a, c, b]")):
-        assert parse_model(GOOD.replace(old, new)).definition_hash != same
+        assert parse_definition(GOOD.replace(old, new)).definition_hash != same
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hin
     path = tmp_path / "wrong.yaml"
     path.write_text(GOOD.replace(old, new))
     with pytest.raises(DefinitionError) as caught:
-        load_model(path)
+        load_definition(path)
     error = caught.value
     assert (error.file, error.line, error.key) == (str(path), line, key)
     assert hint in (error.hint or "")
@@ -107,25 +107,25 @@ def test_not_yaml_and_not_a_mapping(tmp_path):
     for text in ("a: [1", "- 1\n", ""):
         path.write_text(text)
         with pytest.raises(DefinitionError, match=r"wrong\.yaml"):
-            load_model(path)
+            load_definition(path)
         with pytest.raises(DefinitionError):
-            parse_model(text)
+            parse_definition(text)
 
 
 def test_shipped_models_are_valid():
     files = sorted((PROJECT / "dags" / "config" / "models").glob("*.yaml"))
-    assert files and all(load_model(file).name == file.stem for file in files)
+    assert files and all(load_definition(file).name == file.stem for file in files)
 
 
 def test_an_error_in_a_text_has_no_place_in_a_file() -> None:
     with pytest.raises(DefinitionError) as caught:
-        parse_model(GOOD.replace("eps: 0.5", "eps: x"), "m")
+        parse_definition(GOOD.replace("eps: 0.5", "eps: x"), "m")
     assert (caught.value.file, caught.value.line, caught.value.column, caught.value.key) == (None, None, None, "eps")
     assert str(caught.value).startswith("'x' is not a number (key eps)")
 
 
 def test_an_unknown_key_is_named_as_in_every_definition(tmp_path) -> None:
-    for text, load in ((GOOD, load_model), ("key: k\n", load_source)):
+    for text, load in ((GOOD, load_definition), ("key: k\n", load_source)):
         (tmp_path / "m.yaml").write_text(f"{text}zzz: 1\n")
         with pytest.raises(DefinitionError, match=r"unknown key 'zzz' \(key zzz\)\n *hint: Allowed here: "):
             load(tmp_path / "m.yaml")

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from chainlake.errors import DefinitionError, InputError
 from chainlake.model_change import monitor
-from chainlake.model_change.config.model import load_model, parse_model
 from chainlake.model_change.days.definitions import load_definition, parse_definition
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.paths import PROJECT
@@ -112,8 +111,8 @@ def test_an_event_that_where_is_not_true_for_does_not_exist(text: str) -> None:
     rows = events(1)
     left = [row for row in rows if CONDITIONS[text](row)]
     assert left and (len(left) < len(rows) or "ts >= ts" in text)
-    seen = monitor(parse_model(MODEL | {"where": text}), rows, until=date(2025, 3, 11))
-    same(seen, monitor(parse_model(MODEL), left, until=date(2025, 3, 11)))
+    seen = monitor(parse_definition(MODEL | {"where": text}), rows, until=date(2025, 3, 11))
+    same(seen, monitor(parse_definition(MODEL), left, until=date(2025, 3, 11)))
     assert len(seen.metrics)
 
 
@@ -125,8 +124,8 @@ def test_a_value_is_that_of_a_plain_loop_and_missing_where_it_is_null(text: str,
     plain = [row | {"value": VALUES[text](row)} for row in rows]
     assert any(row["value"] is None for row in plain) or "Coalesce" in text
     rounds = MODEL["round"] | {"aggregate": aggregate}
-    config = parse_model(MODEL | {"round": rounds, "features": [{"name": "value", "expression": text}]})
-    column = parse_model(MODEL | {"round": rounds, "features": ["value"]})
+    config = parse_definition(MODEL | {"round": rounds, "features": [{"name": "value", "expression": text}]})
+    column = parse_definition(MODEL | {"round": rounds, "features": ["value"]})
     got, wanted = reduce_rows(config, rows, "key"), reduce_rows(column, plain, "key")
     np.testing.assert_allclose(got[config.features[1].of], wanted["value"], rtol=1e-15)
     assert len(monitor(config, rows).changes) and config.feature_names == column.feature_names == ("constant", "value")
@@ -146,10 +145,10 @@ def test_expressions_go_wherever_columns_go() -> None:
         }  # fmt: skip
 
     named = {"name": "twice", "expression": "2 * x"}
-    one = monitor(parse_model(model(named)), rows)
-    two = monitor(parse_model(model({"of": "twice"})), plain)
+    one = monitor(parse_definition(model(named)), rows)
+    two = monitor(parse_definition(model({"of": "twice"})), plain)
     same(one, two)
-    names = parse_model(model({"expression": "x*2"})).feature_names
+    names = parse_definition(model({"expression": "x*2"})).feature_names
     assert names == ("constant", "b.(x * 2)", "lag(diff(x * 2), 2)", "(x * 2)", "(x * 2)^2")
     threshold = {"kind": "threshold", "source": "s", "start": "2025-03-08", "nodes": ["a", "b"], "threshold": 0.5,
                  "round": {"length": "10 min"}}  # fmt: skip
@@ -168,7 +167,7 @@ def test_expressions_go_wherever_columns_go() -> None:
 )
 def test_any_cut_of_history_gives_the_same_rows(seed: int, condition: str, value: str, cuts: set[int]) -> None:
     rows = events(seed)
-    config = parse_model(MODEL | {"where": condition, "features": ["x", {"expression": value}]})
+    config = parse_definition(MODEL | {"where": condition, "features": ["x", {"expression": value}]})
     end = date(2025, 3, 11)
     whole, result, changes, metrics = monitor(config, rows, until=end), None, [], []
     for until in [*(date(2025, 3, 8) + timedelta(days=cut) for cut in sorted(cuts - {3})), end]:
@@ -193,7 +192,7 @@ def test_definitions_without_expressions_keep_their_hash() -> None:
 
 def test_the_hash_follows_what_an_expression_says_and_not_how_it_is_written() -> None:
     def of(**more: object) -> str:
-        return parse_model(MODEL | more).definition_hash
+        return parse_definition(MODEL | more).definition_hash
 
     assert of() != of(where="seen > 3") == of(where="seen>3") == of(where='# why\n  "seen" > 3') != of(where="seen > 4")
     one = of(features=[{"expression": "(x - low)/seen"}])
@@ -202,7 +201,7 @@ def test_the_hash_follows_what_an_expression_says_and_not_how_it_is_written() ->
 
 
 def test_what_expressions_give_belongs_to_the_version_of_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
-    models = [parse_model(MODEL), parse_model(MODEL | {"where": "seen > 3"})]
+    models = [parse_definition(MODEL), parse_definition(MODEL | {"where": "seen > 3"})]
     before = [model.definition_hash for model in models]
     monkeypatch.setattr("chainlake.cep.ENGINE_VERSION", 1000)
     assert [model.definition_hash == old for model, old in zip(models, before, strict=True)] == [True, False]
@@ -231,7 +230,7 @@ def refused(path, text: str) -> DefinitionError:
     """The error of a model's file, which must be at the mark in the text."""
     path.write_text(text.replace(HERE, ""))
     with pytest.raises(DefinitionError) as caught:
-        load_model(path)
+        load_definition(path)
     before = text[: text.index(HERE)]
     place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
     assert (caught.value.file, caught.value.line, caught.value.column) == (str(path), *place), str(caught.value)
@@ -305,7 +304,7 @@ def test_a_list_that_one_event_holds_may_be_aggregated() -> None:
     assert 0 < len(left) < len(rows)
     same(monitor(MODEL | {"where": "MAX(lanes) >= 3"}, rows, until=date(2025, 3, 11)),
          monitor(MODEL, left, until=date(2025, 3, 11)))  # fmt: skip
-    shares = {parse_model(MODEL | {"where": f"PERCENTILE(lanes, {share}) > 1"}).where for share in (0.1, 0.9)}
+    shares = {parse_definition(MODEL | {"where": f"PERCENTILE(lanes, {share}) > 1"}).where for share in (0.1, 0.9)}
     assert len(shares) == 2
 
 

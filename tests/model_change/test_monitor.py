@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from chainlake.errors import InputError
 from chainlake.model_change import monitor
-from chainlake.model_change.config.model import parse_model
 from chainlake.model_change.days.daily import GroupMonitor
+from chainlake.model_change.days.definitions import parse_definition
 from chainlake.model_change.days.replay import by_day
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.model_change.rounds.rounds import Rounds
@@ -67,7 +67,7 @@ def same(one, two):
     ids=lambda more: ",".join(more) or "plain",
 )
 def test_days_with_carried_state_equal_one_pass(more):
-    config = parse_model({key: value for key, value in model(**more).items() if value is not None})
+    config = parse_definition({key: value for key, value in model(**more).items() if value is not None})
     rows = [row for row in events() if not 3 <= row["ts"].hour < 6]
     whole = monitor(config, rows)
     assert len(whole.changes) and len(whole.metrics) == 3 * len(config.groups)
@@ -128,7 +128,7 @@ def at(minutes, key, **values):
 
 
 def test_rounds_exist_where_enough_nodes_report_and_missing_ones_are_carried():
-    config = parse_model(model(round={"length": "10 min", "min_nodes": 2}, max_carry=1))
+    config = parse_definition(model(round={"length": "10 min", "min_nodes": 2}, max_carry=1))
     rows = [
         at(0, "a", x=1, y=1),
         at(0, "b", x=2, y=2),
@@ -152,14 +152,14 @@ def test_rounds_exist_where_enough_nodes_report_and_missing_ones_are_carried():
     ("how", "wanted"), [("last", 3.0), ("first", 5.0), ("mean", 3.0), ("sum", 9.0), ("min", 1.0), ("max", 5.0)]
 )
 def test_several_events_in_a_round(how, wanted):
-    config = parse_model(model(round={"length": "10 min", "aggregate": how}))
+    config = parse_definition(model(round={"length": "10 min", "aggregate": how}))
     rows = [at(9, "a", x=3), at(1, "a", x=5), at(4, "a", x=1), at(8, "a", x=None), at(11, "a", x=50), at(2, "c", x=9)]
     table = reduced(config, rows)
     assert table["x"].to_pylist()[0] == wanted and table["key"].to_pylist() == ["a", "a"]
 
 
 def test_transforms_other_keys_and_polynomials():
-    config = parse_model(model(nodes=["a"], window={"sliding": 6}, features=[
+    config = parse_definition(model(nodes=["a"], window={"sliding": 6}, features=[
         {"of": "x", "transform": ["log", "diff"]}, {"of": "x", "key": "b"}, {"of": "y", "transform": "lag 2"},
         {"polynomial": {"of": "x", "degree": 2, "scale": [-1, 1], "range": [0, 4]}}]))  # fmt: skip
     rows = [at(10 * i, key, x=float(i + 1), y=10.0 * i) for i in range(4) for key in ("a", "b")]
@@ -171,7 +171,7 @@ def test_transforms_other_keys_and_polynomials():
 
 
 def test_a_range_left_out_is_frozen_from_the_first_round():
-    config = parse_model(model(window={"sliding": 5}, features=[{"polynomial": {"of": "x", "degree": 1}}]))
+    config = parse_definition(model(window={"sliding": 5}, features=[{"polynomial": {"of": "x", "degree": 1}}]))
     first = [at(0, "a", x=10, y=0), at(0, "b", x=20, y=0)]
     rounds = Rounds(config, "")
     (chunk,) = rounds.chunks(reduced(config, first))
@@ -206,7 +206,7 @@ def test_a_gap_before_1970_resets_like_one_after():
 
 
 def test_days_without_rounds_have_no_row_and_snapshots_are_exact():
-    config = parse_model(model())
+    config = parse_definition(model())
     run = GroupMonitor(config, "")
     changes, metrics = run.day(date(2025, 3, 1), reduced(config, [at(0, "zz", x=1)]))
     assert changes == [] and metrics is None
@@ -321,7 +321,7 @@ def plain_rounds(values, transforms):
 def test_transforms_at_the_borders_of_sessions_equal_a_plain_loop(transforms, sessions):
     """Sessions shorter and longer than what a transform reaches back to, over days, with values of 0 and below."""
     rng = np.random.default_rng(len(sessions))
-    config = parse_model(
+    config = parse_definition(
         model(nodes=["a"], features=[{"of": "x", "transform": transforms}], session_gap="2 h", on_gap="reset")
     )
     rows, wanted, at = [], [], START + timedelta(hours=21)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from chainlake.errors import DefinitionError
 from chainlake.model_change import monitor
-from chainlake.model_change.config.model import parse_model
+from chainlake.model_change.days.definitions import parse_definition
 from tests.model_change.plain_loop import identifiable, value_of
 
 pytestmark = pytest.mark.slow
@@ -207,7 +207,7 @@ def test_nodes_of_several_keys_by_member_and_together():
     value = {(row["ts"], row["key"], name): row[name] for row in rows for name in ("x", "y")}
     content = model(nodes, response={"of": "y", "member": 2}, features=[{"of": "x", "member": 1}, "x"],
                     window={"sliding": 12}, eps=0.5)  # fmt: skip
-    config = parse_model(content)
+    config = parse_definition(content)
     assert config.feature_names == ("constant", "x[1]", "x")
     (init,) = monitor(config, rows).changes.to_pylist()
     x, y = [], []

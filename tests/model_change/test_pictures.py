@@ -17,7 +17,7 @@ from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.model_change import monitor
-from chainlake.model_change.config.model import parse_model
+from chainlake.model_change.days.definitions import parse_definition
 from chainlake.model_change.days.traces import trace_group
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.monitoring.model_days import beginning, find_model, published, read_rounds
@@ -58,7 +58,7 @@ def publish(home, result, until, state):
 
 
 def test_going_on_from_a_state_gives_the_same_rounds_and_references():
-    config = parse_model(lab.MODEL, "bend")
+    config = parse_definition(lab.MODEL, "bend")
     reduced = reduce_rows(config, lab.events(), "sensor")
     whole = trace_group(config, "", reduced, lab.FIRST, END)
     state = monitor(config, lab.events(), key="sensor", until=SECOND).state[""]
@@ -76,11 +76,11 @@ def test_going_on_from_a_state_gives_the_same_rounds_and_references():
 
 
 def test_profiles_are_for_curves_along_one_column():
-    assert profile_feature(parse_model(lab.MODEL)) == 1
+    assert profile_feature(parse_definition(lab.MODEL)) == 1
     plain = lab.MODEL.replace("  - polynomial: {of: p, degree: 2, scale: [-1, 1], range: [10, 30]}", "  - p")
-    assert profile_feature(parse_model(plain)) is None
-    reduced = reduce_rows(parse_model(lab.MODEL), lab.events(), "sensor")
-    trace = trace_group(parse_model(lab.MODEL), "", reduced, lab.FIRST, END)
+    assert profile_feature(parse_definition(plain)) is None
+    reduced = reduce_rows(parse_definition(lab.MODEL), lab.events(), "sensor")
+    trace = trace_group(parse_definition(lab.MODEL), "", reduced, lab.FIRST, END)
     assert trace.spans == {1: (10.0, 30.0)}
     rows = largest_changes(trace, day_start_us(SECOND))
     sizes = {at: event.error_before for at, event in trace.of_kind("change") if at >= 144}
@@ -88,7 +88,7 @@ def test_profiles_are_for_curves_along_one_column():
 
 
 def test_messages_of_the_trace_are_the_metrics():
-    config = parse_model(lab.MODEL)
+    config = parse_definition(lab.MODEL)
     trace = trace_group(config, "", reduce_rows(config, lab.events(), "sensor"), lab.FIRST, END)
     metrics = monitor(config, lab.events(), key="sensor").metrics.to_pylist()
     shown = shown_by_trace(trace, day_start_us(lab.FIRST))

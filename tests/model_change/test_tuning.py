@@ -13,8 +13,7 @@ from chainlake.cli.main import main
 from chainlake.days import Days
 from chainlake.errors import InputError
 from chainlake.model_change import monitor
-from chainlake.model_change.config.model import parse_model
-from chainlake.model_change.days.definitions import kind_of, load_definition
+from chainlake.model_change.days.definitions import kind_of, load_definition, parse_definition
 from chainlake.model_change.days.traces import trace_group
 from chainlake.model_change.days.tuning import sweep
 from chainlake.model_change.rounds.reduce import reduce_rows
@@ -25,7 +24,7 @@ END = date(2025, 3, 4)
 
 
 def setting(text=lab.MODEL, rows=None):
-    config = parse_model(text)
+    config = parse_definition(text)
     return config, reduce_rows(config, lab.events() if rows is None else rows, "sensor")
 
 

@@ -23,8 +23,8 @@ from typing import NoReturn
 
 from chainlake.days import Days
 from chainlake.detect.step import detect
-from chainlake.env.child import die_with_parent
-from chainlake.env.ending import end
+from chainlake.env.processes.child import die_with_parent
+from chainlake.env.processes.ending import end
 from chainlake.ingest.step import ingest
 from chainlake.lake.records.runs import new_run_id
 from chainlake.lake.store.files import FilesLake

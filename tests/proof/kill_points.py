@@ -20,7 +20,7 @@ from pathlib import Path
 
 from chainlake.days import Days
 from chainlake.detect.step import detect
-from chainlake.env.child import die_with_parent
+from chainlake.env.processes.child import die_with_parent
 from chainlake.errors import InfrastructureError
 from chainlake.ingest.step import ingest
 from chainlake.lake.spark.session import stop_session

@@ -10,30 +10,27 @@ overwrites is refused. Exit code 0 if all is so, else 1.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import http.client
 import http.server
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from chainlake.days import Days
 from chainlake.detect.step import detect
-from chainlake.env.child import die_with_parent
-from chainlake.env.ending import end
-from chainlake.env.java import java_home
 from chainlake.env.ports import free_port
+from chainlake.env.processes.child import die_with_parent
+from chainlake.env.processes.ending import end
 from chainlake.ingest.step import ingest
 from chainlake.lake.leases.conditional import require_conditional_writes
 from chainlake.lake.records import ops
@@ -48,12 +45,9 @@ from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.ops_rows import RateRow
 from chainlake.storage.errors import StoreFailed
+from tests.proof.s3proxy import BUCKET, KEY, SECRET, Server, server_jar
 from tests.proof.small import in_folder
 
-_JAR = "s3proxy-4.1.0-jar-with-dependencies.jar"
-_COORDINATE = "org.gaul:s3proxy:4.1.0:jar:jar-with-dependencies"
-_SHA256 = "a4d025969aaf796616ed4b1e2491d87d455ce84bb28cb9db086b2e6aaa68b48d"
-_KEY, _SECRET, _BUCKET = "chainlake", "chainlake-secret", "lake"
 _STEPS: dict[str, Callable[..., Any]] = {"ingest": ingest, "detect": detect, "monitor": monitor}
 #: A process that takes longer than this hangs.
 _MOST_S = 900
@@ -69,82 +63,6 @@ PATTERN SEQ(Reading clean, Reading gas)
 WHERE clean.channel = R7 AND gas.channel = R7 AND gas.value <= clean.value * 0.9
 WITHIN 10 min CONSUME all
 """
-
-
-@dataclass
-class Server:
-    """S3Proxy on a port of its own.
-
-    Args:
-        jar: the program.
-        folder: its data and settings.
-        port: on the loopback address.
-        authorization: what it asks of who comes.
-    """
-
-    jar: Path
-    folder: Path
-    port: int
-    authorization: str = "aws-v2-or-v4"
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        """Its address."""
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        """Start it, and wait until it answers."""
-        (self.folder / "data" / _BUCKET).mkdir(parents=True, exist_ok=True)
-        settings = {
-            "s3proxy.endpoint": self.url,
-            "s3proxy.authorization": self.authorization,
-            "s3proxy.identity": _KEY,
-            "s3proxy.credential": _SECRET,
-            "jclouds.provider": "filesystem-nio2",
-            "jclouds.filesystem.basedir": str(self.folder / "data"),
-            "jclouds.identity": "none",
-            "jclouds.credential": "none",
-        }
-        conf = self.folder / "s3proxy.conf"
-        conf.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        java = Path(os.environ.get("JAVA_HOME") or java_home(), "bin", "java")
-        with open(self.folder / "server.log", "ab") as log:
-            self.process = subprocess.Popen(
-                [java, "-Xmx400m", "-jar", self.jar, "--properties", conf],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent(signal.SIGKILL),
-            )  # fmt: skip
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise RuntimeError(f"S3Proxy did not start: see {self.folder / 'server.log'}")
-
-    def stop(self) -> None:
-        """Kill it."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
-
-
-def server_jar(cache: Path) -> Path:
-    """The program, fetched by Maven on first use.
-
-    Raises:
-        RuntimeError: it cannot be fetched, or is another one.
-    """
-    named = os.environ.get("CHAINLAKE_S3PROXY")
-    jar = Path(named) if named else cache / "proof" / _JAR
-    if not jar.is_file():
-        jar.parent.mkdir(parents=True, exist_ok=True)
-        goal = ["dependency:copy", f"-Dartifact={_COORDINATE}", f"-DoutputDirectory={jar.parent}"]
-        subprocess.run(["mvn", "-q", "-B", *goal, "-Dmdep.useBaseVersion=true"], check=True, timeout=600)
-    if hashlib.sha256(jar.read_bytes()).hexdigest() != _SHA256:
-        raise RuntimeError(f"{jar} is not the expected file: its SHA-256 differs from {_SHA256}")
-    return jar
 
 
 def installation(root: Path, lake: str | None) -> Home:
@@ -338,7 +256,7 @@ def overwriting(store: Home, server: Server) -> Iterator[str]:
     trusting.folder.mkdir()
     trusting.start()
     with careless(trusting) as url:
-        probe = child(replace(store, lake=f"s3://{_BUCKET}/careless"), "probe", CHAINLAKE_STORE_ENDPOINT=url)
+        probe = child(replace(store, lake=f"s3://{BUCKET}/careless"), "probe", CHAINLAKE_STORE_ENDPOINT=url)
         said, _ = probe.communicate(timeout=_MOST_S)
     trusting.stop()
     print(f"  a store that overwrites: {said.strip()[:120]}", flush=True)
@@ -353,10 +271,10 @@ def proof(root: Path, sources: Sequence[str], days: int) -> int:
     server.folder.mkdir()
     server.start()
     os.environ |= {
-        "CHAINLAKE_STORE_ENDPOINT": server.url, "CHAINLAKE_STORE_ACCESS_KEY": _KEY,
-        "CHAINLAKE_STORE_SECRET_KEY": _SECRET, "CHAINLAKE_STORE_REGION": "us-east-1",
+        "CHAINLAKE_STORE_ENDPOINT": server.url, "CHAINLAKE_STORE_ACCESS_KEY": KEY,
+        "CHAINLAKE_STORE_SECRET_KEY": SECRET, "CHAINLAKE_STORE_REGION": "us-east-1",
     }  # fmt: skip
-    local, store = installation(root / "disk", None), installation(root / "store", f"s3://{_BUCKET}/lake")
+    local, store = installation(root / "disk", None), installation(root / "store", f"s3://{BUCKET}/lake")
     wrong: list[str] = []
     try:
         took = [run_history(home, sources, days) for home in (local, store)]

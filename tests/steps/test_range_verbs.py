@@ -15,7 +15,7 @@ import pytest
 
 from chainlake.cli.main import _parser, main, module_of
 from chainlake.days import Days
-from chainlake.env.child import wait_until
+from chainlake.env.processes.child import wait_until
 from chainlake.operations.backfills import launch
 from chainlake.operations.backfills.applications import Application
 from chainlake.operations.backfills.plan import plan_range

@@ -18,10 +18,10 @@ from typing import Any
 
 from chainlake.airflow.names import first_start
 from chainlake.days import Days
-from chainlake.env.child import run_child
 from chainlake.env.java import java_home
 from chainlake.env.own_folders import own_folder
-from chainlake.env.warm_driver import ADDRESS, run_in_driver
+from chainlake.env.processes.child import run_child
+from chainlake.env.processes.warm_driver import ADDRESS, run_in_driver
 from chainlake.errors import InfrastructureError, UsageError
 from chainlake.lake.spark.site import Site
 from chainlake.paths import CODE, PROJECT, Home

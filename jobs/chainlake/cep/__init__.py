@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from chainlake.cep.compiling.names import PositiveName
 from chainlake.cep.library import match
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern, compile_pattern
-from chainlake.cep.pattern_names import PositiveName
 from chainlake.cep.search.find import find
 from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.options import SearchOptions

@@ -13,7 +13,7 @@ import pyarrow as pa
 from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.events.previous import positions
-from chainlake.cep.language.examples import Example
+from chainlake.cep.language.declared.examples import Example
 from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.library import as_dicts, from_table

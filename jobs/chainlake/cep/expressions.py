@@ -9,6 +9,7 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from chainlake.cep.compiling.names import kinds_of
 from chainlake.cep.conditions.computed import Rows
 from chainlake.cep.events.previous import STORED
 from chainlake.cep.language import ast
@@ -19,7 +20,6 @@ from chainlake.cep.language.parsing.conditions import Conditions
 from chainlake.cep.language.parsing.lexer import Token
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
-from chainlake.cep.pattern_names import kinds_of
 from chainlake.cep.values.values import as_float
 from chainlake.words import nearest
 

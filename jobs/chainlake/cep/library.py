@@ -12,7 +12,7 @@ from typing import Any, TypedDict, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.dataset import is_list
+from chainlake.cep.events.columns import is_list
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.language.declared.function import Code
 from chainlake.cep.pattern import Pattern, compile_pattern

@@ -8,6 +8,27 @@ from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from chainlake.cep.compiling.episodes import episode_rule, with_key
+from chainlake.cep.compiling.functions import identity_of, own_functions, parted
+from chainlake.cep.compiling.names import (
+    PositiveName,
+    attributes_of,
+    check_event_names,
+    check_rates,
+    kinds_of,
+    positive_names,
+    with_ranked,
+)
+from chainlake.cep.compiling.ranked import ranking_of
+from chainlake.cep.compiling.tail import (
+    UNBOUNDED,
+    Extras,
+    check_longest,
+    check_tail,
+    measures_of,
+    with_event_windows,
+    with_own_windows,
+)
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.computed import Columns
@@ -18,31 +39,10 @@ from chainlake.cep.language.normal_form import Branch, normal_form
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
-from chainlake.cep.pattern_episodes import episode_rule, with_key
-from chainlake.cep.pattern_functions import identity_of, own_functions, parted
-from chainlake.cep.pattern_names import (
-    PositiveName,
-    attributes_of,
-    check_event_names,
-    check_rates,
-    kinds_of,
-    positive_names,
-    with_ranked,
-)
-from chainlake.cep.pattern_tail import (
-    UNBOUNDED,
-    Extras,
-    check_longest,
-    check_tail,
-    measures_of,
-    with_event_windows,
-    with_own_windows,
-)
 from chainlake.cep.plan import partition
 from chainlake.cep.plan.order import choose_order
 from chainlake.cep.plan.pause import with_pause
 from chainlake.cep.policy import policy_of
-from chainlake.cep.ranked import ranking_of
 from chainlake.cep.remembered import Remembered
 from chainlake.definitions.derived import History, Series
 from chainlake.digests import text_digest

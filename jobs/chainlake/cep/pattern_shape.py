@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from chainlake.cep.compiling.tail import Measure
 from chainlake.cep.language import ast
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.pattern_tail import Measure
 from chainlake.cep.ranking.rule import Rule
 from chainlake.schemas.matches import MatchName, MatchShape
 from chainlake.schemas.table import TIMESTAMP

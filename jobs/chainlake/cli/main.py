@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from chainlake.cli.errors import MissingPackage, UnknownVerb
-from chainlake.env.ending import end, unexpected
+from chainlake.env.processes.ending import end, unexpected
 from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.paths import Home
 from chainlake.terminal import for_people

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.events.any_type import ANY_TYPE
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.events.history import LIST, add_histories
 from chainlake.cep.events.previous import ORDERED_BY, last_of_each, places
 from chainlake.cep.language import ast

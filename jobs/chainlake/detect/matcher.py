@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.events.event_ids import PACKED, packed, texts
 from chainlake.cep.heavy.calls import NUMBER, numbered
 from chainlake.cep.heavy.memo import Memo

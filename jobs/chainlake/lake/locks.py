@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from chainlake.env.own_folders import NotWritable
-from chainlake.env.waiting import Notice
+from chainlake.env.processes.waiting import Notice
 from chainlake.lake.errors import LockBusy, WrongLocks
 from chainlake.lake.leases.conditional import require_conditional_writes
 from chainlake.lake.leases.lease import StoreLock, Watch

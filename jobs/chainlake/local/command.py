@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from chainlake.env.private import write_private
-from chainlake.env.warm_driver import ADDRESS
+from chainlake.env.processes.warm_driver import ADDRESS
 from chainlake.errors import ChainlakeError
 from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.door import USER, passwords_file

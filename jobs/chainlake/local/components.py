@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chainlake.env.child import die_with_parent, wait_until
+from chainlake.env.processes.child import die_with_parent, wait_until
 from chainlake.local.errors import AirflowUnavailable
 from chainlake.paths import PROJECT
 

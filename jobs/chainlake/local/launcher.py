@@ -18,11 +18,11 @@ from types import FrameType, TracebackType
 from typing import IO
 
 from chainlake.airflow.names import BROKEN_DEFINITIONS, SPARK_POOL, dag_ids
-from chainlake.env.ending import unexpected
 from chainlake.env.ports import HOST, free_port
 from chainlake.env.private import marked_folder, private_folder, write_private
-from chainlake.env.waiting import Notice
-from chainlake.env.warm_driver import ADDRESS
+from chainlake.env.processes.ending import unexpected
+from chainlake.env.processes.waiting import Notice
+from chainlake.env.processes.warm_driver import ADDRESS
 from chainlake.errors import ChainlakeError
 from chainlake.local import airflow_tables, guard, settings
 from chainlake.local.api import Api, ApiUnreachable

@@ -16,7 +16,7 @@ import sys
 import traceback
 from pathlib import Path
 
-from chainlake.env.child import die_with_parent
+from chainlake.env.processes.child import die_with_parent
 
 #: What the components and the tasks import anyway.
 PRELOAD = (

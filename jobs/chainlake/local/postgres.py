@@ -22,10 +22,10 @@ from typing import Any
 
 import psycopg2
 
-from chainlake.env.child import die_with_parent, wait_until
 from chainlake.env.ports import HOST, free_port
 from chainlake.env.private import private_folder, write_private
-from chainlake.env.waiting import Notice
+from chainlake.env.processes.child import die_with_parent, wait_until
+from chainlake.env.processes.waiting import Notice
 from chainlake.local.errors import DatabaseUnavailable
 
 USER = "chainlake"

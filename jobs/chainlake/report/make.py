@@ -16,7 +16,7 @@ from pathlib import Path
 from chainlake.catalog.models import LoadedModel
 from chainlake.catalog.patterns import load_patterns
 from chainlake.definitions.source import Sources, load_sources
-from chainlake.env.ending import stack_kept
+from chainlake.env.processes.ending import stack_kept
 from chainlake.errors import ChainlakeError
 from chainlake.lake.errors import LockBusy
 from chainlake.lake.locks import local_lock
@@ -139,7 +139,7 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
     kept = Kept() if everything else Kept.read(folder)
     judged, loaded, notes = judge_all(home)
     sources = load_sources(home)
-    entries = _entries(judged, loaded, sources, home)
+    entries = _entries(judged, loaded, home)
     due = [one for one in _due(home, judged, loaded, sources) if _is_new(kept, one, folder)]
     _forget(kept, folder, [one.judged.name for one in entries if one.page is not None])
     _copy_assets(folder)
@@ -150,7 +150,7 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
     for one in due:
         if budget is not None and time.monotonic() - began > budget:
             left.append(one.name)
-        elif _page(home, kept, one, folder):
+        elif _page(kept, one, folder):
             made.append(one.name)
     kept.left = left
     late = [f"report: the page of {name} is older than its days" for name in left]
@@ -169,7 +169,7 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
     return Outcome(folder / "index.html", tuple(made), tuple(left), tuple(sorted(kept.failed)))
 
 
-def _page(home: Home, kept: Kept, one: _Due, folder: Path) -> bool:
+def _page(kept: Kept, one: _Due, folder: Path) -> bool:
     """Make the pages of one definition; its failure concerns no other one."""
     try:
         files = one.make()
@@ -222,9 +222,7 @@ def _page_of(name: str) -> str:
     return f"models/{bare}.html" if kind == "model" else f"patterns/{bare}.html"
 
 
-def _entries(
-    judged: Sequence[Judged], loaded: Sequence[LoadedModel], sources: Sources, home: Home
-) -> list[overview.Entry]:
+def _entries(judged: Sequence[Judged], loaded: Sequence[LoadedModel], home: Home) -> list[overview.Entry]:
     about = {one.definition.name: one.config.description for one in loaded}
     about |= {f"pattern/{path.stem}": _described(path) for path in sorted((home.config / "patterns").glob("*.sase"))}
     broken = {one.name for one in judged if one.unjudged}

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.catalog.patterns import CompiledPattern
+from chainlake.cep.compiling.names import attributes_of
+from chainlake.cep.compiling.tail import UNBOUNDED
 from chainlake.cep.language import ast
-from chainlake.cep.pattern_names import attributes_of
-from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.errors import ChainlakeError
 from chainlake.markup import Html, joined, link, section, table, tag
 from chainlake.report.drawing import charts
@@ -149,7 +149,7 @@ def page(lake: Lake, compiled: CompiledPattern, found: Around, origin: Html) -> 
         ),
         _facts(match, clock, source),
         section("On the curve", *drawn, about=shaded),
-        section("Its events", _events(lake, match), about=_about_units(lake, match)),
+        section("Its events", _events(lake, match), about=_about_units(lake)),
         section(
             "Why it is a match",
             _why(lake, compiled, match),
@@ -185,7 +185,7 @@ def _length(us: int) -> str:
     return f"{seconds / 60:.4g} min" if seconds >= 120 else f"{seconds:.6g} s"
 
 
-def _about_units(lake: Lake, match: Match) -> str:
+def _about_units(lake: Lake) -> str:
     stated = [one.name for one in lake.source.attributes if unit_of(lake.source, one.name)]
     if stated:
         return (

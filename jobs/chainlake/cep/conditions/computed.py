@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.conditions.evaluate import View
-from chainlake.cep.events.dataset import encoded, kind_of, ticks_of, values_of
+from chainlake.cep.events.columns import encoded, kind_of, ticks_of, values_of
 from chainlake.cep.events.previous import STORED, add_previous, places
 from chainlake.cep.heavy.calls import Calls
 from chainlake.cep.language import ast

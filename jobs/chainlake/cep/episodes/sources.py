@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.compiling.episodes import SEVERITY, EpisodeRule
 from chainlake.cep.episodes.merge import of_matches
 from chainlake.cep.matches.ids import Group, Single, match_ids
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.pattern_episodes import SEVERITY, EpisodeRule
 from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.values.arrow import int64_array, numpy_of
 from chainlake.errors import InputError

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.events.order import total_order
 from chainlake.cep.events.series import series_of
 from chainlake.cep.values.arrow import NAN, numpy_of

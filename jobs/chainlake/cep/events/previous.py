@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.events.order import in_order, total_order
 from chainlake.cep.events.series import series_of
 from chainlake.cep.values.arrow import int64_array, plain

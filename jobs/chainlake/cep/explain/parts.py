@@ -7,12 +7,12 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
+from chainlake.cep.compiling.episodes import EpisodeRule
+from chainlake.cep.compiling.tail import UNBOUNDED
 from chainlake.cep.language import ast
 from chainlake.cep.language.formatter import format_node
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.pattern_episodes import EpisodeRule
-from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.cep.search.bounding.strategy import strategies
 from chainlake.definitions.duration import UNITS
 

@@ -195,7 +195,7 @@ class Checker:
             if kind in ("string", "bool", "list"):
                 raise self.source.error(f"'{node.op}' takes numbers, not a {kind}", node.at)
         if left in OPEN or right in OPEN:
-            return self.open_arithmetic(node.op, left, right)
+            return self.open_arithmetic(left, right)
         result = _RESULT.get((node.op, left, right))
         if result is None:
             raise self.source.error(
@@ -205,7 +205,7 @@ class Checker:
             )
         return result
 
-    def open_arithmetic(self, op: str, left: str, right: str) -> str:
+    def open_arithmetic(self, left: str, right: str) -> str:
         if "time" in (left, right) or "duration" in (left, right):
             return "any"
         return "any" if "any" in (left, right) else "null"

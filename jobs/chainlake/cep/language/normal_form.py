@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
@@ -274,7 +273,7 @@ def _branch(
         late=tuple(c for c in every if c.names & special),
         stream=_stream(source, branch.structure, types),
         sizes={name: event.size for name, event in events.items() if event.kleene and event.size != ast.ANY_SIZE},
-        windows=tuple(_windows(branch.structure)),
+        windows=tuple(ast.windows_of(branch.structure)),
     )
     for clause in clauses:
         _check_clause(source, found, clause)
@@ -320,17 +319,6 @@ def _order(structure: ast.Structure, before: dict[str, set[str]]) -> set[str]:
                 before[name] |= earlier
         earlier |= names
     return earlier
-
-
-def _windows(structure: ast.Structure) -> Iterator[tuple[ast.Within, frozenset[str]]]:
-    """The windows of groups, each with the names whose events it spans."""
-    if isinstance(structure, ast.Event):
-        return
-    if structure.within is not None:
-        spanned = (event for event in ast.events_of(structure) if event.role is ast.Role.BOUND)
-        yield structure.within, frozenset(event.name for event in spanned)
-    for item in structure.items:
-        yield from _windows(item)
 
 
 def _check_clause(source: SourceText, branch: Branch, clause: Clause) -> None:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from chainlake.cep.compiling.functions import own_functions
+from chainlake.cep.compiling.names import check_event_names, check_rates, kinds_of, positive_names
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.front_matter import FrontMatter, read_front_matter
@@ -26,8 +28,6 @@ from chainlake.cep.lint.set_aside import is_fence, query_start, without
 from chainlake.cep.lint.unheard import Heard, unheard
 from chainlake.cep.lint.warnings import warnings_of
 from chainlake.cep.pattern import Pattern, compile_pattern
-from chainlake.cep.pattern_functions import own_functions
-from chainlake.cep.pattern_names import check_event_names, check_rates, kinds_of, positive_names
 from chainlake.definitions.derived import History, Series
 from chainlake.definitions.errors import UnknownSource
 from chainlake.errors import DefinitionError

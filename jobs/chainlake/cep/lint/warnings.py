@@ -103,7 +103,7 @@ def _words(query: ast.Query) -> Iterator[str]:
         scores.append(query.ranking.score)
     for one in (one for score in scores if score is not None for one in score.criteria):
         values += [one.value, *(one.norm or ()), *(() if one.weight is None else (one.weight,))]
-    for window in (window for branch in query.branches for window in _own_windows(branch.structure)):
+    for window, _ in (own for branch in query.branches for own in ast.windows_of(branch.structure)):
         if isinstance(window.value, str):
             yield window.value
     for where in (query.where, *(branch.where for branch in query.branches), *values):
@@ -123,15 +123,6 @@ def _words(query: ast.Query) -> Iterator[str]:
                 yield node.name
             elif isinstance(node, ast.Duration) and node.name is not None:
                 yield node.name
-
-
-def _own_windows(structure: ast.Structure) -> Iterator[ast.Within]:
-    """The windows of groups inside a structure."""
-    if isinstance(structure, ast.Group):
-        if structure.within is not None:
-            yield structure.within
-        for item in structure.items:
-            yield from _own_windows(item)
 
 
 def _types(query: ast.Query, source: SourceText, types: tuple[str, ...] | None) -> Iterator[DefinitionError]:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking import part as parts
 from chainlake.cep.ranking.part import Part

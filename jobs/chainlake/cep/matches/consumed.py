@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.policy import Policy
 from chainlake.digests import text_digest
 from chainlake.schemas.matches import FIXED_COLUMNS

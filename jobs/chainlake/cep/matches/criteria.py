@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.compiling.names import attributes_of
+from chainlake.cep.compiling.tail import Measure
 from chainlake.cep.conditions.blocks import Bindings
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import Scan
@@ -16,8 +18,6 @@ from chainlake.cep.events.dataset import Dataset, Wanted
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.pattern_names import attributes_of
-from chainlake.cep.pattern_tail import Measure
 from chainlake.cep.search.found.measured import as_arrow
 from chainlake.cep.values.arrow import int64_array, numpy_of
 

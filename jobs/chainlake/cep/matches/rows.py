@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.events.event_ids import texts
 from chainlake.cep.matches.ids import Group, Single, match_ids
 from chainlake.cep.pattern import Pattern

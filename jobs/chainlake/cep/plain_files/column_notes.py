@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
+from chainlake.cep.compiling.names import kinds_of
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.lint.warnings import unlike_kinds
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.pattern_names import kinds_of
 from chainlake.cep.plain_files.cells import spelled_alike
 from chainlake.cep.plain_files.places import shown
 from chainlake.cep.plain_files.read import Events

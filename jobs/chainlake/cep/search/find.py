@@ -13,7 +13,8 @@ from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.events.dataset import Dataset, Wanted, kind_of, ticks_of
+from chainlake.cep.events.columns import kind_of, ticks_of
+from chainlake.cep.events.dataset import Dataset, Wanted
 from chainlake.cep.heavy.calls import Calls
 from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.language.check import Checker

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.events.dataset import kind_of, ticks_of
+from chainlake.cep.events.columns import kind_of, ticks_of
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.values.arrow import MINUS_ONE, numpy_of
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.events.previous import places
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.best import Entries, best, padded

@@ -9,13 +9,13 @@ from itertools import permutations
 import numpy as np
 import pyarrow as pa
 
+from chainlake.cep.compiling.tail import UNBOUNDED
 from chainlake.cep.events.clock import Ties
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.events.previous import places
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.pattern_tail import UNBOUNDED
 
 
 def in_total_order(pattern: Pattern, events: pa.Table) -> tuple[Pattern, Ties, np.ndarray]:

@@ -10,7 +10,7 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.matches.consumed import Consumed
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.search.statistics import BestSearches, Statistics

@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.days import Days

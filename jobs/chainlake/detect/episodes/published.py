@@ -13,7 +13,7 @@ from chainlake.catalog.episodes import CompiledEpisodes
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.episodes.days import day_of
 from chainlake.cep.episodes.sources import columns_of, of_rows, rule_of
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.values.arrow import numpy_of
 from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us
 from chainlake.lake.delta import tables

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from chainlake.catalog.derived import Derived
 from chainlake.catalog.patterns import CompiledPattern
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.matches.best import columns_of, ranked_rows
 from chainlake.days import ALWAYS, US_PER_DAY, Days, day_number, day_of_us
 from chainlake.detect.derived import Piece, judged_days, now, publish_derived, run_pieces

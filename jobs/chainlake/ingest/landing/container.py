@@ -154,7 +154,7 @@ class Content:
             data: bytes = self._read(_PIECE)
         except (NotReadable, MemoryError):
             raise
-        except Exception as error:
+        except Exception as error:  # what a decompressor raises at bad bytes has many kinds
             self._damaged = True
             raise _damaged(error) from error
         self._digest.update(data)
@@ -296,7 +296,7 @@ def _told_apart() -> Iterator[None]:
         yield
     except (NotReadable, MemoryError):
         raise
-    except Exception as error:
+    except Exception as error:  # an archive that is cut short or false can end in any
         raise _damaged(error) from error
 
 

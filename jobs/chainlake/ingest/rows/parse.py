@@ -122,7 +122,7 @@ class _Parser:
             except MemoryError:
                 # It says nothing about the file.
                 raise
-            except Exception as error:
+            except Exception as error:  # a fault of the parser: the file goes to quarantine, the others are read
                 whole.insert(0, ("parser_error", _words(error)))
         if self.failed and not waits:
             if self.tally.rows_read:
@@ -323,7 +323,7 @@ def _tolerant(block: Block, work: Callable[[Block], list[Piece]], failed: Callab
     except (NotReadable, OSError, Damaged, MemoryError):
         # None of these comes of a line.
         raise
-    except Exception as error:
+    except Exception as error:  # a fault of the parser at some line, which halves find
         if len(block.lines) == 1:
             line = block.lines[0][: 4 * KEPT].decode("utf-8", errors="replace")[:KEPT]
             failed(BadLine(int(block.numbers[0]), "parser_error", line, value=_words(error)))

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import ALWAYS, US_PER_DAY, Days, day_number, day_of_us
-from chainlake.env.waiting import Notice
+from chainlake.env.processes.waiting import Notice
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta import tables
 from chainlake.lake.locks import held, holder

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chainlake.env.child import die_with_parent
+from chainlake.env.processes.child import die_with_parent
 from chainlake.errors import UsageError
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.sql.scan import Scan, whole

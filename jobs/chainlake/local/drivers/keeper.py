@@ -21,9 +21,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from chainlake.env.child import GRACE_S, die_with_parent
 from chainlake.env.ports import HOST
-from chainlake.env.warm_driver import LINE_BYTES, KeeperGone
+from chainlake.env.processes.child import GRACE_S, die_with_parent
+from chainlake.env.processes.warm_driver import LINE_BYTES, KeeperGone
 from chainlake.paths import PROJECT, code_files
 
 #: Idle drivers that are kept, seconds that they are kept, and steps after which a driver is recycled.

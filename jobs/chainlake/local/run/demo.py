@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from chainlake.airflow.names import source_names
 from chainlake.env import doctor
-from chainlake.env.ending import end
+from chainlake.env.processes.ending import end
 from chainlake.errors import InfrastructureError
 from chainlake.lake.spark.jars import delta_jars
 from chainlake.local.airflow_tables import complete_finished_backfills

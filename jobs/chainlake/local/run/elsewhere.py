@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from chainlake.airflow.names import dag_ids
-from chainlake.env.ending import end
+from chainlake.env.processes.ending import end
 from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.door import USER
 from chainlake.local.errors import AirflowUnavailable

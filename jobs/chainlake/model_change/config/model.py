@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -71,24 +69,6 @@ class ModelConfig(SeriesConfig):
                 "independent features of mean zero the local test would fail by noise alone"
             )
         return tuple(found)
-
-
-def load_model(path: str | Path) -> ModelConfig:
-    """The model in one YAML file; its name is the file's stem.
-
-    Raises:
-        DefinitionError: naming file, line, key and the allowed values.
-    """
-    return checked_model(Path(path).stem, Settings.read(Path(path)))
-
-
-def parse_model(content: dict[str, Any] | str, name: str = "model") -> ModelConfig:
-    """A model from a mapping or a YAML text (the library's way in).
-
-    Raises:
-        DefinitionError: as `load_model`.
-    """
-    return checked_model(name, Settings.of(content))
 
 
 def checked_model(name: str, top: Settings) -> ModelConfig:

@@ -205,9 +205,9 @@ def identifiable(a: Array, shape: Shape | None = None) -> Array:
     return factors(a, shape or Shape()).good
 
 
-def solve(a: Array, c: Array, shape: Shape | None = None) -> Array:
+def solve(a: Array, c: Array) -> Array:
     """Models of (n, m, m), (n, m) sums; rows of NaN where `identifiable` says no."""
-    return solved(factors(a, shape or Shape()), a, c)
+    return solved(factors(a, Shape()), a, c)
 
 
 def solved(found: Factors, a: Array, c: Array) -> Array:

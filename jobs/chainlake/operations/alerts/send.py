@@ -15,7 +15,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
-from chainlake.cep.language.alerting import Alerts
+from chainlake.cep.language.declared.alerting import Alerts
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
 from chainlake.lake.commits.changes import FeedUnavailable, changes, feed_now

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from chainlake.env.child import run_child
 from chainlake.env.java import java_home
 from chainlake.env.own_folders import own_folder
+from chainlake.env.processes.child import run_child
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError, UsageError
 from chainlake.operations.backfills.applications import Application
 from chainlake.paths import CODE, PROJECT, Home

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chainlake.cep.compiling.tail import UNBOUNDED
 from chainlake.cep.pattern_shape import ranking_columns
-from chainlake.cep.pattern_tail import UNBOUNDED
 from chainlake.schemas.matches import FIXED_COLUMNS
 
 if TYPE_CHECKING:

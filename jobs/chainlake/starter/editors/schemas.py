@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from chainlake.cep.language.declared.function import COSTS
 from chainlake.cep.language.front_matter import LIMITS, LONGEST
 from chainlake.definitions.formats.format import EPOCHS, KINDS
 from chainlake.definitions.source_keys import TYPES
 from chainlake.model_change.config.model import CONSTRAINTS, DETECTORS, METRICS
 from chainlake.model_change.config.series import AGGREGATES, ON_GAP
+from chainlake.model_change.days.definitions import KINDS as KINDS_OF_MODELS
+from chainlake.model_change.learning.learners import CURVATURE
+from chainlake.model_change.zones.design import METHODS
 
 Schema = dict[str, Any]
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -151,7 +155,7 @@ def _series() -> Schema:
 
 
 def model_schema() -> Schema:
-    """The schema of ``models/NAME.yaml``: of linear models and of threshold monitors, which ``kind`` tells apart."""
+    """The schema of ``models/NAME.yaml``: of all kinds of models, which ``kind`` tells apart."""
     pair = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
     powers = {"of": _WORD, "name": _WORD, "expression": _WORD, "degree": _whole(), "scale": pair, "range": pair}
     feature = _any(_series(), _map({"polynomial": _map(powers, ["degree"])}, ["polynomial"]))
@@ -171,7 +175,7 @@ def model_schema() -> Schema:
     nodes = {"type": "array", "items": node, "minItems": 1}
     rounds = {"length": _DURATION, "aggregate": _one_of(AGGREGATES), "min_nodes": _whole()}
     shared = {
-        "kind": _one_of(("model", "threshold")),
+        "kind": _one_of(KINDS_OF_MODELS),
         "description": _TEXT,
         "source": _said(_WORD, "whose events"),
         "start": _said(_DAY, "first UTC day"),
@@ -206,14 +210,58 @@ def model_schema() -> Schema:
         "count_from": _whole(0),
     }
     threshold = {"nodes": nodes, "value": _series(), "threshold": _NUMBER, "weight": _WORD}
+    ranges = {"nodes": nodes, "groups": linear["groups"]}
+    columns = {"type": "array", "items": _series(), "minItems": 1}
+    companions = _companions(ranges, columns, linear)
     always = ("source", "start", "round")
+    found = _map(shared | linear, (*always, "response", "window", "eps"))
+    for kind, (own, required) in {"threshold": (threshold, ("nodes", "value", "threshold")), **companions}.items():
+        asked = {"properties": {"kind": {"const": kind}}, "required": ["kind"]}
+        found = {"if": asked, "then": _map(shared | own, (*always, *required)), "else": found}
+    return {"$schema": _DRAFT, "title": "Chainlake model", "type": "object", **found}
+
+
+def _companions(ranges: Schema, columns: Schema, linear: Schema) -> dict[str, tuple[Schema, tuple[str, ...]]]:
+    """Of each kind that is neither a linear model nor a threshold monitor its keys, and those that it must have."""
+    above = {"type": "number", "exclusiveMinimum": 0}
+    bound = {"type": ["number", "null"]}
+    corner = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
+    half_plane = _map(
+        {"normal": {"type": "array", "items": _NUMBER, "minItems": 1}, "below": _NUMBER, "name": _WORD},
+        ["normal", "below"],
+    )
+    forms = {"box": {**corner, "items": bound}, "polygon": corner, "half_planes": half_plane}
+    region = {form: {"type": "array", "items": item, "minItems": 1} for form, item in forms.items()}
+    design = {"rounds": _whole(10), "every": _whole(), "method": _one_of(METHODS)}
+    zones = {
+        **ranges,
+        "values": columns,
+        "region": _map(region, minProperties=1, maxProperties=1),
+        "design": _map(design, ["rounds"]),
+    }
+    learning = {
+        **ranges,
+        **{key: linear[key] for key in ("response", "features", "intercept")},
+        "loss": _one_of(CURVATURE),
+        "learning_rate": above,
+        "penalty": {"type": "number", "minimum": 0},
+        "sync": _any(
+            _map({"dynamic": above, "every": _whole()}, ["dynamic"]),
+            _map({"static": _whole()}, ["static"]),
+        ),
+    }
+    faults = {
+        **ranges,
+        "counters": columns,
+        "window": _any({"const": "day"}, _map({"sliding": _whole(2)}, ["sliding"])),
+        "alpha": {**above, "exclusiveMaximum": 1},
+        "sketch": _map({"dimensions": _whole(), "seed": _whole(0)}, ["dimensions"]),
+        "normalise": _map({"low": {"type": "number", "minimum": 0}, "high": _NUMBER}, ["low", "high"]),
+    }
     return {
-        "$schema": _DRAFT,
-        "title": "Chainlake model",
-        "type": "object",
-        "if": {"properties": {"kind": {"const": "threshold"}}, "required": ["kind"]},
-        "then": _map(shared | threshold, (*always, "nodes", "value", "threshold")),
-        "else": _map(shared | linear, (*always, "response", "window", "eps")),
+        "safe_zones": (zones, ("values", "region")),
+        "shared_learning": (learning, ("response", "features", "learning_rate", "sync")),
+        "latent_faults": (faults, ("counters",)),
     }
 
 
@@ -230,6 +278,14 @@ def pattern_schema() -> Schema:
         ("events", "matches"),
     )
     limits = {**{name: _whole() for name in LIMITS}, LONGEST: _DURATION}
+    function = _map(
+        {
+            "call": _said(_WORD, "MODULE:FUNCTION of dags/config/functions/"),
+            "cost": _any(_one_of(COSTS), {"type": "number", "exclusiveMinimum": 0}),
+            "symmetric": _SWITCH, "pure": {"const": True}, "result": _one_of(("number", "bool")), "longest": _DURATION,
+        },
+        ["call"],
+    )  # fmt: skip
     top = {
         "source": _said(_WORD, "whose events it reads"),
         "description": _said(_WORD, "what it means: readers of the match table see it"),
@@ -237,6 +293,7 @@ def pattern_schema() -> Schema:
         "sets": _of_each(values),
         "rates": _of_each({"type": "number", "minimum": 0}),
         "output": _said({"type": "array", "items": {"type": "string"}}, "attributes to carry into the match table"),
+        "functions": _of_each(function),
         "limits": _map(limits),
         "start": _DAY,
         "alerts": _map({"webhook": _WORD, "mute": _TEXTS, "withdrawn": _SWITCH}, ["webhook"]),

@@ -43,6 +43,7 @@ from chainlake.cep.language.ast.structure import (
     Structure,
     Within,
     events_of,
+    windows_of,
 )
 
 __all__ = [
@@ -89,4 +90,5 @@ __all__ = [
     "Within",
     "Word",
     "events_of",
+    "windows_of",
 ]

@@ -227,3 +227,14 @@ class Query:
     selection: Selection | None = None
     episodes: Episodes | None = None
     ranking: Ranking | None = None
+
+
+def windows_of(structure: Structure) -> Iterator[tuple[Within, frozenset[str]]]:
+    """The windows of groups inside a structure, each with the names whose events it spans."""
+    if isinstance(structure, Event):
+        return
+    if structure.within is not None:
+        spanned = (event for event in events_of(structure) if event.role is Role.BOUND)
+        yield structure.within, frozenset(event.name for event in spanned)
+    for item in structure.items:
+        yield from windows_of(item)

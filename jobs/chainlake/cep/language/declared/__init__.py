@@ -1,1 +1,1 @@
-"""Functions that a pattern declares in its front matter (docs/language.md#functions-of-your-own)."""
+"""What a pattern declares in its front matter: functions (docs/language.md#functions-of-your-own), alerts, tests."""

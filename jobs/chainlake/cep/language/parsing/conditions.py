@@ -273,7 +273,7 @@ class Conditions(Cursor):
             )
         place = self.token.at
         of = self.argument()
-        share = self.share(token) if function == "PERCENTILE" else None
+        share = self.share() if function == "PERCENTILE" else None
         self.expect_symbol(")", f"after the argument of {function}")
         if isinstance(of, ast.Ref):
             return ast.Aggregate(function, of.name, of.attr, token.at, distinct, share)
@@ -287,7 +287,7 @@ class Conditions(Cursor):
             )
         return ast.Aggregate(function, next(iter(of.plain)), None, token.at, distinct, share, of)
 
-    def share(self, token: Token) -> float:
+    def share(self) -> float:
         """The second argument of PERCENTILE."""
         self.expect_symbol(",", "after the first argument of PERCENTILE")
         found = self.take()

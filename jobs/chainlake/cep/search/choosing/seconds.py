@@ -50,7 +50,7 @@ def compiled_seconds(model: Model, order: Sequence[str]) -> float:
         clauses = _ready(model, singles, number)
         visits, size = _visits(model, bound), model.totals[name]
         scope = model.step(bound, name) / visits if visits else 0.0
-        shares = [_share(model, clause, name) for clause in clauses if comparison(name, clause)]
+        shares = [_share(model, clause) for clause in clauses if comparison(name, clause)]
         key = list_key(singles, number, clauses)
         entered = _visits(model, frozenset(singles[: key + 1]))
         tables = _tables(model.branch, name, singles[:number])
@@ -130,6 +130,6 @@ def _tables(branch: Branch, name: str, bound: Sequence[str]) -> set[tuple[str, s
     }
 
 
-def _share(model: Model, clause: Clause, name: str) -> float:
+def _share(model: Model, clause: Clause) -> float:
     """The share of candidates that pass a clause and those between the same names."""
     return model.pass_rates.get(clause.names, 1.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.events.dataset import ticks_of
+from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.events.order import total_order
 from chainlake.cep.policy import Policy
 from chainlake.cep.search.found.batch import MatchBatch

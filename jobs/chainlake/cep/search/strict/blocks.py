@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.events.clock import Clock
-from chainlake.cep.events.dataset import of_types, ticks_of
+from chainlake.cep.events.columns import ticks_of
+from chainlake.cep.events.dataset import of_types
 from chainlake.cep.events.order import by_number
 from chainlake.cep.events.series import codes_of
 from chainlake.cep.language import ast

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from chainlake.cli.errors import BadOption
-from chainlake.cli.event_files import add_column_arguments, compiled, pattern_text, read, with_type
+from chainlake.cli.inputs.event_files import add_column_arguments, compiled, pattern_text, read, with_type
 from chainlake.cli.tables import FORMATS
 from chainlake.cli.zones import add_zone_argument, shown_zone
 from chainlake.paths import Home
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.cep.backtest import alarms_of, score
     from chainlake.cep.library import from_table
     from chainlake.cep.search.find import find
-    from chainlake.cli.labels import read_labels, settings_of
+    from chainlake.cli.inputs.labels import read_labels, settings_of
     from chainlake.definitions.duration import parse_span
 
     slack = parse_span(args.slack)

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from chainlake.cli.errors import BadOption, NotIngested, OptionsClash
-from chainlake.cli.event_files import add_column_arguments, compiled, pattern_text, read, says_columns, with_type
-from chainlake.cli.source_events import ingested, of_source
+from chainlake.cli.inputs.event_files import add_column_arguments, compiled, pattern_text, read, says_columns, with_type
+from chainlake.cli.inputs.source_events import ingested, of_source
 from chainlake.days import Days
 from chainlake.lake.engine import VARIABLE, asked_engine, engine_of
 from chainlake.operations.searched import last_search

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chainlake.cli.errors import OptionsClash
-from chainlake.cli.event_files import add_column_arguments, compiled, pattern_text, read, with_type
+from chainlake.cli.inputs.event_files import add_column_arguments, compiled, pattern_text, read, with_type
 from chainlake.cli.tables import FORMATS, flat
 from chainlake.cli.zones import add_zone_argument, shown_zone
 from chainlake.paths import Home

@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print what the model finds."""
     from chainlake.catalog.models import load_one
-    from chainlake.cli.landed_files import read_landed
+    from chainlake.cli.inputs.landed_files import read_landed
     from chainlake.days import day_of_us, us_of
     from chainlake.definitions.source import load_sources
     from chainlake.model_change import monitor

@@ -39,7 +39,7 @@ class PositiveName:
 
 def kinds_of(columns: Mapping[str, pa.DataType]) -> dict[str, str]:
     """Column name to the kind of its values (``unusable`` if the language has none for its type)."""
-    from chainlake.cep.events.dataset import kind_of
+    from chainlake.cep.events.columns import kind_of
 
     return {name: kind_of(kind) or "unusable" for name, kind in columns.items()}
 

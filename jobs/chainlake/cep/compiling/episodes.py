@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from chainlake.cep.compiling.names import PositiveName
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import OPEN, PSEUDO, Checker
 from chainlake.cep.language.front_matter import LONGEST, FrontMatter
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
-from chainlake.cep.pattern_names import PositiveName
 from chainlake.cep.plan.partition import same_in_match
 from chainlake.words import nearest
 

@@ -88,7 +88,7 @@ def read(args: argparse.Namespace, files: Sequence[Path], text: str = "") -> Eve
     if args.source is not None:
         if says_columns(args):
             raise OptionsClash.source_and_columns()
-        from chainlake.cli.landed_files import read_landed
+        from chainlake.cli.inputs.landed_files import read_landed
 
         return _landed(args.source, read_landed(args.source, files), text)
     for option, column in (("--id", args.id), ("--type", args.type), ("--ts", args.ts), ("--key", args.key)):

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from chainlake.cep.compiling.tail import Measure, Ranking, check_members, in_branch
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
-from chainlake.cep.pattern_tail import Measure, Ranking, check_members, in_branch
 from chainlake.cep.ranking.rule import COLUMNS, Criterion, Period, Rule, Score, value_names
 
 #: Windows that a match can be in at most.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 
+from chainlake.cep.compiling.episodes import EpisodeRule
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import OPEN, Checker
 from chainlake.cep.language.computed import Computed, rebuilt
@@ -14,7 +15,6 @@ from chainlake.cep.language.front_matter import LONGEST, FrontMatter
 from chainlake.cep.language.normal_form import Branch, Clause, clauses_of
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
-from chainlake.cep.pattern_episodes import EpisodeRule
 from chainlake.cep.policy import Policy
 from chainlake.cep.ranking.rule import Rule
 from chainlake.schemas.matches import CHANGE_COLUMN

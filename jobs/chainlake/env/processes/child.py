@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from chainlake.env.waiting import Notice
+from chainlake.env.processes.waiting import Notice
 
 _PR_SET_PDEATHSIG = 1
 #: Seconds between SIGTERM and SIGKILL.
