@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.lake.delta.reader import open_table
-from chainlake.lake.store.delta_commits import commit_files, turn_of
+from chainlake.lake.store.delta_commits import commit_files, landed, turn_of
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
 
@@ -17,7 +17,7 @@ def append_files(home: Home, table: Table, files: Sequence[DataFile], *, app: st
     """Make data files part of a table, as version ``base_version + 1``, which is returned."""
     at = open_table(home, table.schema, table.name, version=base_version, to_write=True)
     commit_files(at, table, files, turn_of(app, base_version, mark))
-    return base_version + 1
+    return landed(home, table, mark, base_version)
 
 
 def append_arrow(home: Home, table: Table, rows: pa.Table, *, app: str, base_version: int, mark: str) -> int:

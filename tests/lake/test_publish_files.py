@@ -108,7 +108,7 @@ def seen(spark: SparkSession, home: Home) -> dict[str, Any]:
         "delta-rs": str(tables.arrow(home, "matches", "p").sort_by(order).to_pylist()),
         "arrow types": tables.arrow_schema(home, "matches", "p"),
         "duckdb": str(by_duckdb.to_pylist()),
-        "feed": str(feed.drop_columns("at").to_pylist()),
+        "feed": str(feed.drop_columns("committed_at").to_pylist()),
     }
 
 
@@ -153,7 +153,7 @@ def test_the_staged_files_may_go_and_another_file_system_gets_copies(
         raise OSError("Invalid cross-device link")
 
     found = staged(tmp_path / "rows", ROWS)
-    monkeypatch.setattr(data_files.os, "link", refuse)
+    monkeypatch.setattr("chainlake.storage.local.os.link", refuse)
     publish(home, found, [D1, D2])
     assert links(home) == [1, 1]
     for path in found.paths:
