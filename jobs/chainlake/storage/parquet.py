@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from chainlake.storage.door import storage_of
+
+# Both import pandas where it is installed, which takes a second, and not everybody who could read files does.
+if TYPE_CHECKING:
+    import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
 
 
 def parquet_file(path: str, **options: Any) -> pq.ParquetFile:
     """A file to read; ``options`` are those of ``pyarrow.parquet.ParquetFile``."""
+    import pyarrow.parquet as pq
+
     files, place = storage_of(path).arrow(path)
     # Of a store the pieces of a row group are fetched together, and not one by one.
     return pq.ParquetFile(place, filesystem=files, pre_buffer=files is not None, **options)
@@ -21,18 +26,24 @@ def parquet_file(path: str, **options: Any) -> pq.ParquetFile:
 
 def parquet_writer(path: str, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
     """A file to write; ``options`` are those of ``pyarrow.parquet.ParquetWriter``."""
+    import pyarrow.parquet as pq
+
     files, place = storage_of(path).arrow(path)
     return pq.ParquetWriter(place, schema, filesystem=files, **options)
 
 
 def parquet_footer(path: str) -> pq.FileMetaData:
     """What the end of a file says of it."""
+    import pyarrow.parquet as pq
+
     files, place = storage_of(path).arrow(path)
     return pq.read_metadata(place, filesystem=files)
 
 
 def parquet_rows(path: str, **options: Any) -> pa.Table:
     """All rows of a file; ``options`` are those of ``pyarrow.parquet.read_table``."""
+    import pyarrow.parquet as pq
+
     files, place = storage_of(path).arrow(path)
     return pq.read_table(place, filesystem=files, partitioning=None, **options)
 
@@ -47,6 +58,8 @@ def parquet_dataset(
         schema: of the rows; the first file's if not given.
         file_format: how they are read.
     """
+    import pyarrow.dataset as ds
+
     found = [storage_of(path).arrow(path) for path in paths]
     return ds.dataset(
         [place for _, place in found],
