@@ -232,12 +232,12 @@ def _companions(ranges: Schema, columns: Schema, linear: Schema) -> dict[str, tu
     )
     forms = {"box": {**corner, "items": bound}, "polygon": corner, "half_planes": half_plane}
     region = {form: {"type": "array", "items": item, "minItems": 1} for form, item in forms.items()}
-    design = {"rounds": _whole(10), "every": _whole(), "method": _one_of(METHODS)}
+    designed = {"rounds": _whole(10), "every": _whole(), "method": _one_of(METHODS)}
     zones = {
         **ranges,
         "values": columns,
         "region": _map(region, minProperties=1, maxProperties=1),
-        "design": _map(design, ["rounds"]),
+        "design": _map(designed, ["rounds"]),
     }
     learning = {
         **ranges,
