@@ -36,7 +36,7 @@ def test_an_append_whose_version_is_taken_fails_and_writes_nothing(home: Home) -
     tables.ensure_table(home, THINGS)
     _append(home, 0, thing("a"))
     with pytest.raises(InfrastructureError, match="another writer"):
-        _append(home, 0, thing("late"))
+        append_arrow(home, THINGS, things([thing("late")]), app="test", base_version=0, mark="late")
     assert _ids(home) == ["a"]
 
 
