@@ -146,8 +146,8 @@ class BestCounts(TypedDict):
     scored: NotRequired[int | None]
 
 
-class PlanRow(_Set, BestCounts):
-    """A row of ``ops.plans``."""
+class _Searched(TypedDict):
+    """Of a row of ``ops.plans``, how a day was searched and what it cost."""
 
     definition: str
     day: date
@@ -159,6 +159,11 @@ class PlanRow(_Set, BestCounts):
     evaluations_neg: NotRequired[int | None]
     matches: NotRequired[int | None]
     regret: NotRequired[float | None]
+
+
+class PlanRow(_Set, _Searched, BestCounts):
+    """A row of ``ops.plans``."""
+
     pair_evals: NotRequired[int | None]
     pair_memo_hits: NotRequired[int | None]
     replication: NotRequired[float | None]

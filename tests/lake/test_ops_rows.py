@@ -47,7 +47,7 @@ def test_there_is_a_row_for_each_table() -> None:
 def test_a_row_has_the_columns_of_its_table(name: str) -> None:
     """A column that can be null may be missing from a row that is written; appending sets the last three."""
     hints = get_type_hints(ROWS[name], include_extras=True)
-    assert {one for one in hints if one not in SET} == {c.name for c in ALL[name].columns if c.name not in SET}
+    assert [one for one in hints if one not in SET] == [c.name for c in ALL[name].columns if c.name not in SET]
     for column in ALL[name].columns:
         hint = hints[column.name]
         optional = get_origin(hint) is NotRequired

@@ -33,7 +33,7 @@ from chainlake.schemas.table import Table
 
 #: Namespace of our jobs.
 NAMESPACE = "chainlake"
-PRODUCER = "https://pypi.org/project/chainlake"
+PRODUCER = "urn:chainlake"
 _FAILED = "failed"
 
 
