@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from chainlake.catalog.tables import published_tables
+from chainlake.catalog.tables import defined_tables
 from chainlake.cli.main import main
 from chainlake.paths import Home
 
@@ -48,7 +48,7 @@ def test_the_contract_fits_the_standard(
 
 
 def test_all_tables_some_and_an_unknown_one(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    names = {f"{table.schema}.{table.name}" for table in published_tables(home)}
+    names = {f"{table.schema}.{table.name}" for table in defined_tables(home)}
     assert {"events.stock", "quarantine.traffic", "matches.shakeout", "ranked.fastest_rises", "ops.runs"} <= names
     assert main(["contract", "matches.shakeout"]) == 0
     assert [table["name"] for table in yaml.safe_load(capsys.readouterr().out)["schema"]] == ["matches.shakeout"]

@@ -15,7 +15,7 @@ from chainlake.schemas.raw import raw_table
 from chainlake.schemas.table import Table
 
 
-def published_tables(home: Home) -> list[Table]:
+def defined_tables(home: Home) -> list[Table]:
     """Of every source, pattern and model that can be used, and the ``ops`` tables; each once."""
     sources = load_sources(home)
     found = [make(source) for source in sources.values() for make in (events_table, raw_table, quarantine_table)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from chainlake.catalog.tables import published_tables
+from chainlake.catalog.tables import defined_tables
 from chainlake.lake.sql.errors import NotInTheLake
 from chainlake.paths import Home
 from chainlake.terminal import for_programs
@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.schemas.documents.contract import as_yaml, contract
 
     home = Home.from_env()
-    known = {f"{table.schema}.{table.name}": table for table in published_tables(home)}
+    known = {f"{table.schema}.{table.name}": table for table in defined_tables(home)}
     for name in args.tables:
         if name not in known:
             raise NotInTheLake.listed("table", name, sorted(known))
