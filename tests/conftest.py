@@ -7,6 +7,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from logging import getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,6 +128,17 @@ def sigterm_stays_deadly() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
     yield
     signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(autouse=True)
+def no_handler_stays() -> Iterator[None]:
+    """Whoever has lines of the log printed takes its handler away again: the next test's output is its own."""
+    yield
+    kept = {name: logger.handlers for name in ("chainlake", "chainlake.steps") if (logger := getLogger(name)).handlers}
+    for name, handlers in kept.items():
+        for handler in list(handlers):
+            getLogger(name).removeHandler(handler)
+    assert not kept, f"handlers stay: {kept}"
 
 
 @pytest.fixture

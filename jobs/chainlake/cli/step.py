@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import logging
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -49,11 +48,6 @@ def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, 
     if args.result is not None and (args.result.is_dir() or not args.result.parent.is_dir()):
         raise BadTarget.result(args.result)
     run_id = args.run_id or new_run_id(verb)
-    if not LOG.handlers:
-        LOG.addHandler(_Printed())
-        LOG.setLevel(logging.INFO)
-        # Another program's own handlers, as Airflow's, would show each line again.
-        LOG.propagate = False
     LOG.info("%s %s %s: run %s, chainlake %s", verb, args.source, days, run_id, code_version())
     home, began = Home.from_env(), time.monotonic()
     try:
@@ -86,14 +80,6 @@ def _lineage(home: Home, source: str, verb: str, run_id: str) -> Iterator[None]:
     finally:
         if send.wanted():
             send.tell(home, source, verb, run_id)
-
-
-class _Printed(logging.Handler):
-    """What a step logs as lines of its output: to the stream that is in use when a line comes."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print the line."""
-        print(self.format(record), flush=True)
 
 
 def _told(result: dict[str, Any]) -> str:
