@@ -118,6 +118,32 @@ def test_a_header_line_is_no_row_however_bad(tmp_path, monkeypatch, size):
     assert fate(found) == {2: "row", 4: "row"} and found.counts["a.csv"]["rows_read"] == 2
 
 
+@pytest.mark.parametrize("end", ["\r", "\x85", "\u2028", "\v", "\f", "\x1e", "\0"])
+@pytest.mark.parametrize("last", ["", "\n"])
+@pytest.mark.parametrize(
+    ("form", "first", "where"),
+    [
+        ("time: {column: ts, format: iso}", HEAD, "line 1, the header line, holds"),
+        (
+            "skip_lines: 1\n    columns: [ts, ticker, price, volume, note]\n    time: {column: ts, format: iso}",
+            "made by hand\n",
+            "line 1, a line that 'skip_lines' passes over, holds",
+        ),
+    ],
+)
+def test_no_row_is_lost_in_a_line_that_is_none(tmp_path, end, last, form, first, where):
+    text = (first + row(0) + row(1)).replace("\n", end) + last
+    found = parsed(tmp_path, text, BARS.replace("time: {column: ts, format: iso}", form))
+    assert found.rows == [] and [bad[:2] for bad in found.bad] == [(0, "no_format")]
+    said = found.counts["a.csv"]["reason"]
+    assert where in said or "its lines end in lone carriage returns" in said
+
+
+def test_other_ends_of_lines_may_stand_in_quotes_of_a_header(tmp_path):
+    text = HEAD.replace("note", 'note,"in\vUSD"') + row(0, "A,1,1,x,y")
+    assert fate(parsed(tmp_path, text)) == {2: "row"}
+
+
 @pytest.mark.parametrize("size", [50, 4 << 20])
 def test_a_line_as_long_as_is_allowed_is_a_row_however_it_is_read(tmp_path, monkeypatch, size):
     monkeypatch.setattr(lines, "CHUNK", size)

@@ -19,7 +19,7 @@ from chainlake.ingest.landing.expected import LandedNames, expected_globs
 from chainlake.ingest.landing.walk import walk
 from chainlake.ingest.rows.parse import HOPELESS, parse_file
 from chainlake.ingest.rows.parsed import BadRows, Counts, RawRows, Task
-from chainlake.ingest.rows.text_columns import HEAD, header_of, no_lines
+from chainlake.ingest.rows.text_columns import HEAD, header_of, no_lines, swallowed
 from chainlake.paths import Home
 from chainlake.words import counted
 
@@ -146,6 +146,8 @@ class _Look:
             globs = ", ".join(str(form.glob) for form in self.source.formats)
             self.error(f"{path}: no format's glob fits it", hint=f"The globs are {globs}.")
             return False
+        split = [(form, why) for form in named if (why := swallowed(head, form))]
+        named = [form for form in named if form not in [one for one, _ in split]]
         headers = [list(form.columns) if form.columns is not None else header_of(head, form) for form in named]
         if any(
             form.kind == "json_map" or (header is not None and not form.misfits(header))
@@ -155,6 +157,8 @@ class _Look:
         if lacking := no_lines(head):
             self.error(f"{path}: {lacking}")
             return False
+        for form, why in split:
+            self.error(f"{path}: {form.name}: {why}")
         for form, header in zip(named, headers, strict=True):
             if header is None:
                 self.error(f"{path}: {form.name}: there is no header line")

@@ -83,13 +83,41 @@ _MAGIC = (
 )
 
 
+_RETURN = "carriage return"
+
+
 def no_lines(head: bytes) -> str:
     """Why a file that begins with ``head`` has no lines to read, in words; empty if it has."""
     for magic, what in _MAGIC:
         if head.startswith(magic):
             return f"it is {what}, which is not read: only text is, plain or compressed by gzip or zip"
     if b"\r" in head and b"\n" not in head:
-        return "its lines end in lone carriage returns, which end no line here: convert it to line feeds"
+        return f"its lines end in lone {_RETURN}s, which end no line here: convert it to line feeds"
+    return ""
+
+
+#: Signs that end a line for others and none here.
+_OTHER_ENDS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_LAST_ENDS = re.compile(f"{_OTHER_ENDS.pattern}|\0")
+
+
+def swallowed(head: bytes, form: Format) -> str:
+    """Why a file that begins with ``head`` has rows in a line that is none, in words; empty if it has not.
+
+    What stands in the header line, or in a line that is passed over, is never seen again.
+    """
+    encoding, bom = sniff(head[:4], form.encoding)
+    before = form.skip_lines + (1 if form.kind == "csv" and form.columns is None else 0)
+    lines = head[bom:].decode(encoding, errors="replace").split("\n", before)
+    # A NUL is a sign of damage where lines follow, and what ends lines where none do.
+    ends = _OTHER_ENDS if any(line.strip() for line in lines[before:]) else _LAST_ENDS
+    quoted = re.compile("{0}[^{0}]*{0}".format(re.escape(form.quote))) if form.quote else None
+    for number, line in enumerate(lines[:before], 1):
+        plain = line.strip() if quoted is None else quoted.sub("", line).strip()
+        if other := ends.search(plain):
+            sign = f"a lone {_RETURN}" if other[0] == "\r" else f"the sign U+{ord(other[0]):04X}"
+            what = "the header line" if number > form.skip_lines else "a line that 'skip_lines' passes over"
+            return f"line {number}, {what}, holds {sign}, which ends no line here: convert it to line feeds"
     return ""
 
 
@@ -101,6 +129,9 @@ def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> tuple[
     why: list[str] = []
     for form in formats:
         if not form.fits_path(path):
+            continue
+        if rows := swallowed(head, form):
+            why.append(f"{form.name}: {rows}")
             continue
         if form.kind == "json_map":
             return form, ["time", "value"], ""
