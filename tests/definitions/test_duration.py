@@ -37,7 +37,7 @@ def of_source(text: str, folder: Path) -> int:
 
 
 def of_time(text: str, folder: Path) -> int:
-    file = SOURCE.replace("{column: ts}", f"{{column: ts, around: '{text}'}}")
+    file = f"path: (?P<date>\\d{{8}})\n{SOURCE}".replace("{column: ts}", f"{{column: ts, around: '{text}'}}")
     (folder / "s.yaml").write_text(file, encoding="utf-8")
     return load_source(folder / "s.yaml").formats[0].time.around // MICROSECOND
 

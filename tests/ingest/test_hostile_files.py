@@ -144,6 +144,11 @@ def test_other_ends_of_lines_may_stand_in_quotes_of_a_header(tmp_path):
     assert fate(parsed(tmp_path, text)) == {2: "row"}
 
 
+def test_a_delimiter_ends_no_line(tmp_path):
+    form = BARS.replace("time: {column: ts, format: iso}", 'delimiter: "\\v"\n    time: {column: ts, format: iso}')
+    assert fate(parsed(tmp_path, (HEAD + row(0)).replace(",", "\v"), form)) == {2: "row"}
+
+
 @pytest.mark.parametrize("size", [50, 4 << 20])
 def test_a_line_as_long_as_is_allowed_is_a_row_however_it_is_read(tmp_path, monkeypatch, size):
     monkeypatch.setattr(lines, "CHUNK", size)

@@ -87,6 +87,7 @@ REFUSED = [
     ("type: Bar", "type: Bar\nexpect: ['x_{date+99999999}']", 3, "too far away"),
     ("type: Bar", "type: Bar\nexpect: ['/x_{date}']", 3, "no path within"),
     ("type: Bar", "type: Bar\nexpect: ['']", 3, "is empty"),
+    ("type: Bar", "type: Bar\nexpect: ['x_*']", 3, "the same for all days"),
     # times
     *[("{column: ts}", f"{{column: ts, format: '{form}'}}", 11, what) for form, what in [
         ("%H:%M:%S %d", "gives no whole date"), ("%m-%d %H:%M", "gives no whole date"), ("%Y", "gives no whole date"),
@@ -101,6 +102,8 @@ REFUSED = [
         ("%Y-%m-%d %U", "with a year and a weekday only"), ("%W %Y-%m-%d", "with a year and a weekday only"),
         ("%G-%m-%d %Y", "%G is the year of a week"), ("%G %V %u %j %Y", "%G is the year of a week"),
     ]],
+    ("{column: ts}", "{column: [d, d], format: '%Y-%m-%d %H:%M'}", 11, "the column 'd' is given twice"),
+    ("{column: ts}", '{column: ts, format: "%Y-%m-%d\\n%H:%M"}', 11, "holds the end of a line"),
     ("{column: ts}", "{column: [d, t], format: epoch_s}", 11, "one number, not 2 columns"),
     ("{column: ts}", "{column: ts, format: epoch_s, zone: Europe/Berlin}", 11, "the zone changes nothing"),
     ("{column: ts}", "{column: ts, latest: 2025-02-30}", 11, "must be a day"),
@@ -114,6 +117,8 @@ REFUSED = [
     ("map:", "delimiter: a\n    map:", 12, "cannot be the delimiter"),
     ("map:", "delimiter: '\\t'\n    map:", 12, "in double quotes"),
     ("map:", "delimiter: '\"'\n    map:", 12, "the quote must differ"),
+    ("map:", "quote: '.'\n    map:", 12, "the quote must differ from the decimal"),
+    ("map:", "quote: '_'\n    thousands: '_'\n    map:", 12, "the quote must differ from the decimal"),
     ("map:", "thousands: '-'\n    map:", 12, "cannot be the thousands"),
     ("map:", "thousands: '0'\n    map:", 12, "cannot be the thousands"),
     ("map:", "'null': [NA, ' -']\n    map:", 12, "white space"),
@@ -193,6 +198,14 @@ def test_a_wrong_value_is_refused_where_it_stands(tmp_path: Path, old: str, new:
     # What is wrong of unpivot with map can be told at either.
     assert error.line in (line, line + 1) if "unpivot" in new else error.line == line, error.summary
     assert error.column is not None
+
+
+def test_around_needs_a_date_to_be_around(tmp_path: Path) -> None:
+    text = BASE.replace("{column: ts}", "{column: ts, around: 36 h}")
+    source(tmp_path, text)
+    with pytest.raises(DefinitionError, match="the date in the file's path, which names none") as caught:
+        source(tmp_path, text.replace("(?P<date>", "(?P<key>"))
+    assert (caught.value.line, caught.value.column) == (11, 24)
 
 
 @pytest.mark.parametrize(

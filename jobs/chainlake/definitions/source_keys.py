@@ -225,6 +225,11 @@ def check_path_fields(
                     "formats", at, "map", name,
                     hint=rf"E.g. (?P<{mapping.path}>\d+), or type: string.",
                 )  # fmt: skip
+        if "date" not in groups and "around" in section.data["formats"][at]["time"]:
+            raise section.error(
+                "'around' is measured from the date in the file's path, which names none", "formats", at, "time",
+                "around", hint="Define (?P<date>…) in 'path', or write earliest and latest.",
+            )  # fmt: skip
         if date_from_path(form.time.format) and "date" not in groups:
             raise section.error(
                 "times of day need a date in the path", "formats", at, "time", "format",
@@ -255,13 +260,13 @@ def read_expect(section: Section) -> tuple[str, ...]:
     """``expect``.
 
     Raises:
-        DefinitionError: a glob that can fit no file.
+        DefinitionError: a glob that can fit no file, or those of all days.
     """
     globs = section.texts("expect")
     for at, glob in enumerate(globs):
         problem = expect_problem(glob)
         if problem is not None:
-            raise section.error(f"'{glob}' can fit no file: it {problem.what}", "expect", at, hint=problem.hint)
+            raise section.error(f"'{glob}' names no file of a day: it {problem.what}", "expect", at, hint=problem.hint)
     return globs
 
 

@@ -258,6 +258,8 @@ def _signs(section: Section, kind: str) -> tuple[str, str, str, str | None]:
             raise section.error(f"{value!r} cannot be the {key}", key, hint="A sign such as , ; | or \\t.")
     if decimal == delimiter and kind == "csv" or (thousands is not None and thousands == decimal):
         raise section.error("the decimal sign must differ from delimiter and thousands sign", "decimal")
+    if kind == "csv" and quote and quote in (decimal, thousands):
+        raise section.error("the quote must differ from the decimal and the thousands sign", "quote")
     if quote == delimiter:
         key = "quote" if "quote" in section.data else "delimiter"
         raise section.error("the quote must differ from the delimiter", key)
@@ -292,6 +294,10 @@ def _time(section: Section, zone: str, kind: str) -> TimeRule:
     columns = ("time",) if kind == "json_map" else time.texts("column")
     if not columns:
         raise section.error("'time.column' is missing", "time", hint="Name the column or columns that hold the time.")
+    for position, name in enumerate(columns):
+        if name in columns[:position]:
+            hint = "Name each part of the time once."
+            raise time.error(f"the column '{name}' is given twice", "column", position, hint=hint)
     form = time.get("format", str, default="iso")
     if form != "iso" and form not in EPOCHS:
         if "%" not in form:

@@ -47,7 +47,7 @@ def expected_glob(glob: str, day: date) -> str:
 
 
 def expect_problem(glob: str) -> Problem | None:
-    """Why a glob of ``expect`` can fit no landed file; else None."""
+    """Why a glob of ``expect`` can fit no landed file of a certain day; else None."""
     hint = "E.g. bars_{date:%Y%m%d}.csv, {date-1}."
     rest = DATE_FIELD.sub("", glob)
     if "{" in rest or "}" in rest:
@@ -58,4 +58,6 @@ def expect_problem(glob: str) -> Problem | None:
         unknown = [letter for letter in re.findall(r"%(.?)", form) if letter not in tuple("aAbBdGjmuUVwWyY%")]
         if unknown or (form and "%" not in form):
             return Problem(f"'{form}' is no format of a date", hint)
-    return glob_problem(expected_glob(glob, date(2025, 11, 28)))
+    if not (problem := glob_problem(expected_glob(glob, date(2025, 11, 28)))) and not DATE_FIELD.search(glob):
+        return Problem("is the same for all days, so that any file of them would make each day complete", hint)
+    return problem

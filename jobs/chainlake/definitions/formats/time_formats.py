@@ -147,6 +147,8 @@ def _unknown(form: str, found: list[str]) -> Problem | None:
     listed = f"Known are {' '.join('%' + letter for letter in sorted(_KNOWN, key=str.lower) if letter != '%')}."
     if form != form.strip():
         return Problem("begins or ends with white space, which is stripped from cells", "Leave it out.")
+    if any(sign in form for sign in "\n\r\0"):
+        return Problem("holds the end of a line, which no cell does", "Write it in one line.")
     for letter in found:
         if letter == "":
             return Problem("ends with a lone %", "Write %% for the sign itself.")

@@ -114,7 +114,7 @@ def swallowed(head: bytes, form: Format) -> str:
     quoted = re.compile("{0}[^{0}]*{0}".format(re.escape(form.quote))) if form.quote else None
     for number, line in enumerate(lines[:before], 1):
         plain = line.strip() if quoted is None else quoted.sub("", line).strip()
-        if other := ends.search(plain):
+        if other := ends.search(plain.replace(form.delimiter, "")):
             sign = f"a lone {_RETURN}" if other[0] == "\r" else f"the sign U+{ord(other[0]):04X}"
             what = "the header line" if number > form.skip_lines else "a line that 'skip_lines' passes over"
             return f"line {number}, {what}, holds {sign}, which ends no line here: convert it to line feeds"
