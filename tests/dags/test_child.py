@@ -18,6 +18,8 @@ from chainlake.days import Days
 from chainlake.env.processes import child
 from chainlake.env.processes.child import run_child, wait_until
 from chainlake.errors import InfrastructureError
+from chainlake.local import settings
+from chainlake.local.drivers.keeper import KEPT
 from chainlake.paths import PROJECT, Home
 
 
@@ -171,10 +173,24 @@ def test_drivers_are_kept_warm_on_this_machine_alone(
     asked = []
     monkeypatch.setenv("SPARK_MASTER", master)
     monkeypatch.setenv(tasks.ADDRESS, "1:token")
-    monkeypatch.setattr(tasks, "run_in_driver", lambda *_: asked.append("driver") or 0)
+    monkeypatch.setattr(tasks, "run_in_driver", lambda *_, fresh: asked.append("fresh" if fresh else "warm") or 0)
     monkeypatch.setattr(tasks, "run_child", lambda *_, **__: asked.append("child") or 0)
-    tasks.run_step("ingest", "lab", Days.parse("2025-01-06", "2025-01-07"), run_id="r.1")
-    assert asked == ["driver" if warm else "child"]
+    for short in (True, False):
+        tasks.run_step("ingest", "lab", Days.parse("2025-01-06", "2025-01-07"), run_id="r.1", warm=short)
+    assert asked == (["warm", "fresh"] if warm else ["child", "child"])
+    assert settings.spark_slots() == (KEPT + 1 if warm else KEPT)
+
+
+def test_what_is_about_tables_takes_no_driver_and_starts_nothing_where_there_is_none(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setenv(tasks.ADDRESS, "1:token")
+    monkeypatch.setattr(tasks, "run_child", lambda command, **__: started.append(command) or 0)
+    assert tasks.run_on_tables(["check"], run_id="r.1") == {} and started == []
+    (Path(home.lake) / "events").mkdir(parents=True)
+    tasks.run_on_tables(["check"], run_id="r.1")
+    assert [command[3] for command in started] == ["check"]
 
 
 @pytest.mark.parametrize("master", ["local[2]", "spark://a:7077"])

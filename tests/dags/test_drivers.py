@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import signal
 import socket
@@ -18,8 +20,8 @@ from chainlake.env.processes.child import wait_until
 from chainlake.env.processes.warm_driver import run_in_driver
 from chainlake.errors import InfrastructureError
 from chainlake.local.drivers import keeper as drivers
-from chainlake.local.drivers.keeper import start_keeper
-from chainlake.paths import PROJECT, Home
+from chainlake.local.drivers.keeper import KEPT, start_keeper
+from chainlake.paths import CODE, PROJECT, Home
 
 LIST = ["sql", "SELECT 41 + 1 AS answer", "--format", "csv"]
 FOREVER = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a.range + b.range = -1"
@@ -27,7 +29,7 @@ FOREVER = "SELECT count(*) FROM range(1000000000) a, range(1000000000) b WHERE a
 
 @pytest.fixture
 def keeper(home: Home) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    process, address = start_keeper({**os.environ, "PYTHONPATH": str(PROJECT)})
+    process, address = start_keeper({**os.environ, "PYTHONPATH": str(CODE)})
     yield process, address
     assert process.stdin is not None
     process.stdin.close()
@@ -67,6 +69,60 @@ def test_two_steps_at_a_time_have_two_drivers(keeper):
     for thread in threads:
         thread.join()
     assert codes == [0, 0] and len(processes(process)) == 2
+
+
+def test_a_third_step_waits_for_its_turn_and_one_whose_task_went_meanwhile_never_runs(keeper):
+    process, address = keeper
+
+    def forever() -> None:
+        # The end of the test is the end of the keeper, which is an error for the steps that it leaves.
+        with contextlib.suppress(InfrastructureError):
+            run_in_driver(address, ["sql", FOREVER], str)
+
+    for _ in range(KEPT):
+        threading.Thread(target=forever, daemon=True).start()
+    assert wait_until(lambda: len(processes(process)) == KEPT, 20)
+    port, _, token = address.partition(":")
+    with socket.create_connection(("127.0.0.1", int(port)), timeout=20) as gone:
+        gone.sendall(json.dumps({"token": token, "arguments": LIST, "fresh": False}).encode() + b"\n")
+        assert b"waiting for a driver" in gone.recv(1000)
+    lines: list[str] = []
+    codes: list[int | None] = []
+    third = threading.Thread(target=lambda: codes.append(run_in_driver(address, LIST, lines.append)), daemon=True)
+    third.start()
+    assert wait_until(lambda: lines == ["waiting for a driver: 2 steps run at a time"], 20)
+    assert len(processes(process)) == KEPT and not codes
+    processes(process)[0].kill()
+    third.join(60)
+    # Of the two that waited, the one that is still there.
+    assert codes == [0] and lines[1:] == ["answer", "42"]
+
+
+def test_a_fresh_driver_runs_one_step_beside_those_that_are_kept(keeper):
+    process, address = keeper
+    assert run_in_driver(address, LIST, str) == 0
+    (kept,) = processes(process)
+    lines: list[str] = []
+    assert run_in_driver(address, LIST, lines.append, fresh=True) == 0
+    assert lines == ["answer", "42"]
+    assert wait_until(lambda: [p.pid for p in processes(process)] == [kept.pid], 10)
+
+
+def test_a_prepared_driver_is_there_before_it_is_asked_and_serves_even_if_it_could_not_be(home):
+    # Without Java its preparation fails; the step needs none.
+    process, address = start_keeper({**os.environ, "PYTHONPATH": str(CODE), "JAVA_HOME": str(home.root)}, prepared=1)
+    try:
+        assert wait_until(lambda: bool(processes(process)), 20)
+        (prepared,) = processes(process)
+        assert "--prepare" in prepared.cmdline()
+        lines: list[str] = []
+        assert run_in_driver(address, LIST, lines.append) == 0
+        assert lines[-2:] == ["answer", "42"] and any("could not be prepared" in line for line in lines)
+        assert [p.pid for p in processes(process)] == [prepared.pid]
+    finally:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(10)
 
 
 def test_a_killed_driver_is_told_and_replaced(keeper):
@@ -112,7 +168,7 @@ def test_the_end_of_the_keeper_is_the_end_of_its_drivers_and_an_error_for_its_st
 
 
 def test_a_keeper_that_is_told_to_end_ends_in_the_middle_of_a_step_and_says_nothing(home):
-    process, address = start_keeper({**os.environ, "PYTHONPATH": str(PROJECT)})
+    process, address = start_keeper({**os.environ, "PYTHONPATH": str(CODE)})
     errors: list[BaseException] = []
 
     def step() -> None:

@@ -155,7 +155,7 @@ def maintenance(dag_id: str, description: str) -> DAG:
         description=description,
         doc_md=page.maintenance_page(description),
         tags=["chainlake", "tables"],
-        # Not a data interval: once unpaused it waits for its hour, and missed days are not caught up.
+        # Not a data interval: of the hours that it missed, it catches up the last one alone.
         schedule=CronTriggerTimetable("30 4 * * *", timezone="UTC"),
         start_date=START,
         catchup=False,
@@ -167,11 +167,11 @@ def maintenance(dag_id: str, description: str) -> DAG:
 
         @task(execution_timeout=STEP_TIMEOUT)
         def maintain() -> dict[str, Any]:
-            return tasks.run_verb(["maintain"], run_id=this_run())
+            return tasks.run_on_tables(["maintain"], run_id=this_run())
 
         @task(execution_timeout=STEP_TIMEOUT)
         def check() -> dict[str, Any]:
-            return tasks.run_verb(["check"], run_id=this_run())
+            return tasks.run_on_tables(["check"], run_id=this_run())
 
         # Neither waits for the other: what cannot be maintained is checked too, and each shows its own end.
         maintain()

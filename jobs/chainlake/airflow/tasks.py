@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from chainlake.airflow.names import first_start
 from chainlake.days import Days
@@ -152,8 +152,8 @@ def run_step(
         run_id: id of the run in ``ops``.
         definitions: names of patterns or models, all of the source if empty.
         options: further arguments.
-        warm: in a warm driver if there is one; long work is better off in a process of its own, whose JVM has the
-            optimising compiler that the drivers' JVMs do without.
+        warm: in a warm driver if the launcher keeps some; long work is better off in a fresh one, whose JVM has the
+            optimising compiler that those of warm drivers do without.
 
     Returns:
         The step's result.
@@ -166,17 +166,31 @@ def run_step(
     call = [verb, source, str(days.start), str(days.end), *options]
     if definitions and option:
         call += [word for name in definitions for word in (option, name)]
-    return run_verb(call, run_id=run_id, warm=warm)
+    return run_verb(call, run_id=run_id, driver="warm" if warm else "fresh")
 
 
-def run_verb(words: Sequence[str], *, run_id: str, warm: bool = True) -> dict[str, Any]:
-    """Run ``python -m jobs WORDS…``, a verb that knows ``--run-id`` and ``--result``; otherwise as :func:`run_step`."""
+def run_on_tables(words: Sequence[str], *, run_id: str) -> dict[str, Any]:
+    """:func:`run_verb` for what is about tables alone: no process is started where there is none yet."""
+    from chainlake.storage.door import storage_of
+
+    lake = Home.from_env().lake
+    if not storage_of(lake).folders(lake):
+        log.info("there is no table yet in %s: nothing to do", lake)
+        return {}
+    return run_verb(words, run_id=run_id)
+
+
+def run_verb(words: Sequence[str], *, run_id: str, driver: Literal["warm", "fresh"] | None = None) -> dict[str, Any]:
+    """Run ``python -m jobs WORDS…``, a verb that knows ``--run-id`` and ``--result``; otherwise as :func:`run_step`.
+
+    Without a driver it runs in a process of its own, beside the steps and without waiting for one of them.
+    """
     home = Home.from_env()
     with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:
         result_file = Path(folder) / "result.json"
         call = [*words, "--run-id", run_id, "--result", str(result_file)]
         lines = _Lines(log.log)
-        code = _run(call, lines, warm)
+        code = _run(call, lines, driver)
         result: dict[str, Any] = json.loads(result_file.read_text()) if result_file.exists() else {}
     if code == 0:
         return result
@@ -191,11 +205,11 @@ def run_verb(words: Sequence[str], *, run_id: str, warm: bool = True) -> dict[st
     raise StepFailed(reason)
 
 
-def _run(call: list[str], on_line: Callable[[str], None], warm: bool) -> int:
-    """``python -m jobs CALL…`` in a warm driver if it may be and the launcher keeps some, else as a child; its code."""
+def _run(call: list[str], on_line: Callable[[str], None], driver: str | None) -> int:
+    """``python -m jobs CALL…`` in a driver if it wants one and the launcher keeps some, else as a child; its code."""
     # Idle drivers would hold the executors of a cluster that others use too.
-    address = os.environ.get(ADDRESS) if warm and Site.from_env().on_this_machine else None
-    code = run_in_driver(address, call, on_line) if address else None
+    address = os.environ.get(ADDRESS) if driver and Site.from_env().on_this_machine else None
+    code = run_in_driver(address, call, on_line, fresh=driver == "fresh") if address else None
     if code is not None:
         return code
     return run_child([sys.executable, "-m", "chainlake", *call], env=_environment(), cwd=PROJECT, on_line=on_line)

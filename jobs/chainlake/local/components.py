@@ -31,12 +31,13 @@ RESTART_WINDOW_S = 120.0
 
 @dataclass
 class Component:
-    """One component: its process while it runs, and when it was started."""
+    """One component: its process while it runs, whether that was told to end, and when it was started."""
 
     name: str
     arguments: list[str]
     pid: int | None = None
     code: int | None = None
+    asked: bool = False
     starts: list[float] = field(default_factory=list)
 
 
@@ -104,11 +105,21 @@ class Components:
             before_restart(component.name)
             self._ask(component)
 
+    def ask_to_end(self) -> None:
+        """Tell all components to end, each once, and do not wait for it."""
+        for component in self._living():
+            if not component.asked:
+                component.asked = True
+                _signal_group(component.pid, signal.SIGTERM)
+
+    def _living(self) -> list[Component]:
+        return [c for c in self._all.values() if c.pid is not None and c.code is None]
+
     def stop(self) -> None:
         """End all components and the nursery; returns when they are gone."""
-        living = [c for c in self._all.values() if c.pid is not None and c.code is None]
-        for component in living:
-            _signal_group(component.pid, signal.SIGTERM)
+        self._listen(0.0)
+        living = self._living()
+        self.ask_to_end()
 
         def all_ended() -> bool:
             self._listen(0.05)
@@ -141,7 +152,7 @@ class Components:
         return nursery
 
     def _ask(self, component: Component) -> None:
-        component.pid, component.code = None, None
+        component.pid, component.code, component.asked = None, None, False
         component.starts.append(time.monotonic())
         assert self._nursery.stdin is not None
         try:

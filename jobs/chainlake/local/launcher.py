@@ -51,11 +51,22 @@ class Airflow:
     Args:
         home: the installation.
         say: receives one line per thing worth knowing.
+        prepared: Spark drivers that are made ready while Airflow starts, for whom work is certain to come.
+        parse_s: seconds between two looks at a DAG file that has not changed.
     """
 
-    def __init__(self, home: Home, say: Callable[[str], None] = print) -> None:
+    def __init__(
+        self,
+        home: Home,
+        say: Callable[[str], None] = print,
+        *,
+        prepared: int = 0,
+        parse_s: int = settings.PARSE_S,
+    ) -> None:
         self.home = home
         self.say = say
+        self._prepared = prepared
+        self._parse_s = parse_s
         self.api = Api("")
         self.page = ""
         #: The page with its login; its address gives full access.
@@ -104,6 +115,14 @@ class Airflow:
             self._postgres.start(self._env)
             if self._postgres.port != port:
                 raise DatabaseUnavailable.port_taken(port)
+
+    def begin_stop(self) -> None:
+        """Have the components end while something else is done; :meth:`stop` does the rest.
+
+        From here on ``tick`` is not to be called: it would start them again.
+        """
+        if self._components is not None:
+            self._components.ask_to_end()
 
     def stop(self) -> None:
         """Stop everything that was started; returns when it is gone. Ctrl-C during it changes nothing."""
@@ -158,8 +177,9 @@ class Airflow:
         write_private(passwords_file(self.home), json.dumps({USER: password}) + "\n")
         self.address = login_address(self.page, password)
         self.api = Api(self.page, password)
-        self._keeper, drivers = start_keeper(settings.base_environment(self.home))
+        self._keeper, drivers = start_keeper(settings.base_environment(self.home), self._prepared)
         self._env = settings.airflow_environment(self.home, database, api_port) | {ADDRESS: drivers}
+        self._env[settings.PARSE_INTERVAL] = str(self._parse_s)
         keep_environment(self.home, self._env)
         self._components = Components(self._env, self.home.airflow / "logs" / "components", self.say)
         self._migrate(database, self._components)
@@ -167,7 +187,7 @@ class Airflow:
         self._wait_ready()
         if self.api.answers_to(_FOREIGN_HOST):
             raise AirflowUnavailable.open_door(self._components.log("api-server"))
-        self.api.set_pool(SPARK_POOL, settings.SPARK_SLOTS, "Spark applications that run at a time")
+        self.api.set_pool(SPARK_POOL, settings.spark_slots(), "Tasks of steps on Spark that begin at a time")
 
     def _start_components(self) -> None:
         assert self._components is not None

@@ -10,12 +10,22 @@ from importlib.metadata import version
 from chainlake.env.java import java_home
 from chainlake.env.ports import HOST
 from chainlake.env.private import write_private
+from chainlake.lake.spark.site import Site
 from chainlake.local.door import ROLE, USER, passwords_file
+from chainlake.local.drivers.keeper import KEPT
 from chainlake.local.guard import MARK
 from chainlake.paths import CODE, PACKAGE, PROJECT, Home
 
-PARALLELISM = 4
-SPARK_SLOTS = 2
+#: Tasks at a time: two of steps that run, one that has begun and waits for its turn, two that look for a day.
+PARALLELISM = KEPT + 3
+#: Seconds between two looks at a DAG file that has not changed, though definitions may have; and what says so.
+PARSE_S = 30
+PARSE_INTERVAL = "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"
+
+
+def spark_slots() -> int:
+    """Slots of the pool of Spark's tasks: one more than steps run at a time where the keeper of drivers counts them."""
+    return KEPT + 1 if Site.from_env().on_this_machine else KEPT
 
 
 def airflow_version() -> str:
@@ -97,7 +107,6 @@ def airflow_environment(home: Home, database: str, api_port: int) -> dict[str, s
         "WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "5",
         "DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH": str(home.airflow / "bundles"),
         "DAG_PROCESSOR__REFRESH_INTERVAL": "30",
-        "DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
         "DAG_PROCESSOR__PARSING_PROCESSES": "1",
     }
     env = base_environment(home)

@@ -18,8 +18,10 @@ ADDRESS = "CHAINLAKE_DRIVERS"
 LINE_BYTES = 1 << 24
 
 
-def run_in_driver(address: str, arguments: Sequence[str], on_line: Callable[[str], None]) -> int | None:
-    """Run ``python -m jobs ARGUMENTS…`` in a warm driver.
+def run_in_driver(
+    address: str, arguments: Sequence[str], on_line: Callable[[str], None], *, fresh: bool = False
+) -> int | None:
+    """Run ``python -m jobs ARGUMENTS…`` in a driver of the keeper, as soon as it is this step's turn.
 
     The step ends when this process ends, however that happens, and when this process lost its own parent.
 
@@ -27,6 +29,7 @@ def run_in_driver(address: str, arguments: Sequence[str], on_line: Callable[[str
         address: from :func:`start_keeper`.
         arguments: verb and arguments.
         on_line: called for every line of the step's output.
+        fresh: in a driver that has run nothing before, and ends with the step.
 
     Returns:
         The exit code, the negative signal number when a signal ended the driver; ``None`` if there is no keeper.
@@ -42,7 +45,7 @@ def run_in_driver(address: str, arguments: Sequence[str], on_line: Callable[[str
     except OSError:
         return None
     with connection:
-        request = json.dumps({"token": token, "arguments": list(arguments)}).encode() + b"\n"
+        request = json.dumps({"token": token, "arguments": list(arguments), "fresh": fresh}).encode() + b"\n"
         try:
             connection.sendall(request)
         except ConnectionError:

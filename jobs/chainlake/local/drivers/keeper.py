@@ -4,6 +4,9 @@ A short step spends nine tenths of its CPU time on starting and on code that is 
 that has run a step runs the next one in a fraction of it. Only one step runs in a driver at a time; a driver whose
 step failed, whose code is not the code on disk any more, or that has been idle for long is ended. A task that goes
 away ends its driver, as it would end a child of its own; without a keeper, tasks start children of their own.
+
+The keeper says how many steps run at a time, and Airflow's pool lets one task more begin: what Airflow needs to start a
+task and to end one passes while the steps of others run, and no driver waits for it.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from chainlake.env.processes.child import GRACE_S, die_with_parent
 from chainlake.env.processes.warm_driver import LINE_BYTES, KeeperGone
 from chainlake.paths import PROJECT, code_files
 
-#: Idle drivers that are kept, seconds that they are kept, and steps after which a driver is recycled.
+#: Drivers that work at a time and are kept, seconds that idle ones are kept, and steps after which one is recycled.
 KEPT = 2
 IDLE_S = 120.0
 STEPS = 40
@@ -78,9 +81,17 @@ class Keeper:
     def __init__(self, token: str) -> None:
         self._token = token
         self._idle: list[Driver] = []
+        self._turns = asyncio.Semaphore(KEPT)
+
+    async def prepare(self, count: int) -> None:
+        """Start drivers that make themselves ready while nobody asks for them."""
+        self._idle += [await self._started("--prepare") for _ in range(min(count, KEPT))]
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request: a line ``{"token": …, "arguments": […]}``; answers are lines, the last has the exit code."""
+        """One request, a line ``{"token": …, "arguments": […], "fresh": …}``; answers are lines, the last has the code.
+
+        A fresh driver has run nothing before and runs nothing afterwards.
+        """
 
         def tell(answer: dict[str, Any]) -> None:
             writer.write(json.dumps(answer).encode() + b"\n")
@@ -88,29 +99,46 @@ class Keeper:
         try:
             request = json.loads(await reader.readline())
             if hmac.compare_digest(str(request["token"]), self._token):
-                await self._step(request["arguments"], reader, tell)
+                await self._in_turn(request, reader, tell)
             await writer.drain()
         except ConnectionError:
             return
         finally:
             writer.close()
 
-    async def _step(
-        self, arguments: list[str], reader: asyncio.StreamReader, tell: Callable[[dict[str, Any]], None]
+    async def _in_turn(
+        self, request: Mapping[str, Any], reader: asyncio.StreamReader, tell: Callable[[dict[str, Any]], None]
     ) -> None:
-        driver = await self._take()
-        work = asyncio.ensure_future(driver.run(arguments, tell))
+        """Run the step when fewer than ``KEPT`` others do, unless the task has gone by then."""
         # The task says nothing more: its stream ends when the task does.
         gone = asyncio.ensure_future(reader.read())
+        if self._turns.locked():
+            tell({"line": f"waiting for a driver: {KEPT} steps run at a time"})
+        turn = asyncio.ensure_future(self._turns.acquire())
+        try:
+            await asyncio.wait({turn, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if turn.done():
+                await self._step(request["arguments"], request["fresh"], gone, tell)
+        finally:
+            gone.cancel()
+            if turn.done():
+                self._turns.release()
+            else:
+                turn.cancel()
+
+    async def _step(
+        self, arguments: list[str], fresh: bool, gone: asyncio.Future[bytes], tell: Callable[[dict[str, Any]], None]
+    ) -> None:
+        driver = await self._started() if fresh else await self._take()
+        work = asyncio.ensure_future(driver.run(arguments, tell))
         kept = False
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 code = work.result()
                 tell({"code": code, "driver": driver.process.pid})
-                kept = code == 0 and driver.steps < STEPS and len(self._idle) < KEPT
+                kept = code == 0 and not fresh and driver.steps < STEPS and len(self._idle) < KEPT
         finally:
-            gone.cancel()
             work.cancel()
             if not kept:
                 await driver.end()
@@ -121,12 +149,16 @@ class Keeper:
     async def _take(self) -> Driver:
         code = code_state()
         await self._end(lambda driver: driver.code != code or driver.process.returncode is not None)
-        if self._idle:
-            return self._idle.pop()
+        return self._idle.pop() if self._idle else await self._started()
+
+    async def _started(self, *arguments: str) -> Driver:
+        # Before its start: a driver has the code of this moment, or a newer one.
+        code = code_state()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "chainlake.local.drivers.driver",
+            *arguments,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=PROJECT,
@@ -147,12 +179,13 @@ class Keeper:
             await self._end(lambda driver: time.monotonic() - driver.idle_since > IDLE_S)
 
 
-async def keep() -> None:
-    """Print ``PORT:TOKEN`` and serve until stdin ends."""
+async def keep(prepared: int) -> None:
+    """Print ``PORT:TOKEN`` and serve until stdin ends, from the start with so many drivers."""
     token = secrets.token_hex(16)
     keeper = Keeper(token)
     server = await asyncio.start_server(keeper.serve, HOST, 0, limit=LINE_BYTES)
     print(f"{server.sockets[0].getsockname()[1]}:{token}", flush=True)
+    await keeper.prepare(prepared)
     resting = asyncio.ensure_future(keeper.rest())
     await asyncio.to_thread(sys.stdin.buffer.read)
     resting.cancel()
@@ -161,17 +194,18 @@ async def keep() -> None:
     os._exit(0)
 
 
-def start_keeper(env: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], str]:
+def start_keeper(env: Mapping[str, str], prepared: int = 0) -> tuple[subprocess.Popen[bytes], str]:
     """The keeper's process, and its address for the tasks' environment; closing its stdin ends it.
 
     Args:
         env: the whole environment of the keeper and its drivers.
+        prepared: drivers that are made ready at once, for whom work is certain to come.
 
     Raises:
         InfrastructureError: it could not be started.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "chainlake.local.drivers.keeper"],
+        [sys.executable, "-m", "chainlake.local.drivers.keeper", str(prepared)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=dict(env),
@@ -187,4 +221,4 @@ def start_keeper(env: Mapping[str, str]) -> tuple[subprocess.Popen[bytes], str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(keep())
+    asyncio.run(keep(int(sys.argv[1])))

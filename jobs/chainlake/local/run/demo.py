@@ -12,12 +12,13 @@ from chainlake.env.processes.ending import end
 from chainlake.errors import InfrastructureError
 from chainlake.lake.spark.jars import delta_jars
 from chainlake.local.airflow_tables import complete_finished_backfills
+from chainlake.local.drivers.keeper import KEPT
 from chainlake.local.launcher import Airflow, run_program
 from chainlake.local.run.chain import Chain
 from chainlake.local.run.driving import POLL_S, drive, unpause
 from chainlake.local.run.progress import Progress
-from chainlake.local.run.shipped import shipped_days
-from chainlake.local.run.summary import Timing, print_summary
+from chainlake.local.run.shipped import all_landed, shipped_days
+from chainlake.local.run.summary import Timing, print_summary, report_now
 from chainlake.paths import Home
 
 
@@ -32,7 +33,11 @@ def demo() -> int:
     timing = Timing(datetime.now(UTC))
     fetched = Fetch(home)
     fetched.start()
-    with Airflow(home, say=progress.say) as airflow:
+    # The cores are not always busy while Airflow starts; where nothing has landed since the last time, no step needs
+    # Spark. JARs that must be fetched are fetched once, not by every driver.
+    fetched.join(_CACHED_S)
+    prepared = 0 if fetched.is_alive() or fetched.error is not None or all_landed(home, plan) else KEPT
+    with Airflow(home, progress.say, prepared=prepared, parse_s=PARSE_S) as airflow:
         timing.mark("start of Airflow: database, API server, scheduler, DAG processor")
         progress.say(f"Airflow is up at {airflow.address}")
         unpause(airflow, source_names(home), progress)
@@ -46,10 +51,17 @@ def demo() -> int:
         chain = Chain(home, airflow.api, lambda: complete_finished_backfills(airflow.database), plan)
         drive(airflow, chain, progress)
         timing.mark("the chain: land, ingest, detect, monitor")
-        failed = [run for run in chain.runs if not run.ok]
-    timing.mark("stop of Airflow")
-    print_summary(home, chain, timing)
-    return 1 if failed else 0
+        airflow.begin_stop()
+        report = report_now(home)
+    timing.mark("stop of Airflow, and meanwhile the report")
+    print_summary(home, chain, timing, report)
+    return 1 if any(not run.ok for run in chain.runs) else 0
+
+
+#: What the check of JARs takes that are in the cache, and more.
+_CACHED_S = 1.0
+#: Seconds between two looks at a DAG file that has not changed: a run has ended before somebody waits for one.
+PARSE_S = 600
 
 
 class Fetch(threading.Thread):

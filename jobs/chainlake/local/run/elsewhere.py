@@ -19,7 +19,7 @@ from chainlake.local.run.chain import Chain
 from chainlake.local.run.driving import POLL_S, drive, unpause
 from chainlake.local.run.progress import Progress
 from chainlake.local.run.shipped import shipped_days
-from chainlake.local.run.summary import Timing, print_summary
+from chainlake.local.run.summary import Timing, print_summary, report_now
 from chainlake.paths import Home
 
 #: How long the DAGs may take to appear.
@@ -59,7 +59,7 @@ def elsewhere() -> int:
     chain = Chain(home, airflow.api, lambda: None, plan)
     drive(airflow, chain, progress)
     timing.mark("the chain: land, ingest, detect, monitor")
-    print_summary(home, chain, timing, page=given.page, command="chainlake")
+    print_summary(home, chain, timing, report_now(home), page=given.page, command="chainlake")
     return 1 if any(not run.ok for run in chain.runs) else 0
 
 

@@ -13,6 +13,9 @@ from chainlake.terminal import for_commands, one_line
 
 #: Without a terminal, a sign of life this often.
 QUIET_S = 20.0
+#: How often the tasks are looked at, on a terminal and without one: a failed try waits longer for the next. Each look
+#: costs the API server CPU time that the steps could use.
+LOOK_S, QUIET_LOOK_S = 2.0, 5.0
 _ACTIVE = ("running", "queued", "up_for_retry", "up_for_reschedule")
 
 
@@ -24,6 +27,7 @@ class Progress:
         self._terminal = sys.stdout.isatty()
         self._shown = ""
         self._last_line = self._start
+        self._looked = 0.0
         self._tries: dict[str, int] = {}
 
     def say(self, text: str) -> None:
@@ -60,8 +64,10 @@ class Progress:
     def tasks(self, api: Api, chain: Chain) -> None:
         """Show the tasks that are running or waiting, and tell of attempts that failed and will be repeated."""
         runs = {(run.dag_id, run.run_id): run for run in chain.runs if run.asked and not run.ended}
-        if not runs:
+        now = time.monotonic()
+        if not runs or now - self._looked < (LOOK_S if self._terminal else QUIET_LOOK_S):
             return
+        self._looked = now
         shown = []
         for task in api.task_instances({run.dag_id for run in runs.values()}, _ACTIVE):
             run = runs.get((task["dag_id"], task["dag_run_id"]))

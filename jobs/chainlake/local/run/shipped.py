@@ -5,6 +5,7 @@ from __future__ import annotations
 import filecmp
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -47,6 +48,20 @@ def shipped_days(home: Home, data: Path = DATA) -> dict[str, list[ShippedDay]]:
     return plan
 
 
+def all_landed(home: Home, plan: Mapping[str, Sequence[ShippedDay]]) -> bool:
+    """Whether every file of the plan lies in its landing folder as it is shipped."""
+    return all(
+        _landed(file, home.landing(source) / file.name)
+        for source, days in plan.items()
+        for day in days
+        for file in day.files
+    )
+
+
+def _landed(file: Path, target: Path) -> bool:
+    return target.exists() and filecmp.cmp(file, target, shallow=False)
+
+
 def land(home: Home, source: str, shipped: ShippedDay) -> int:
     """Copy the files of a day into the landing folder, each all at once; returns how many were not there yet.
 
@@ -61,7 +76,7 @@ def land(home: Home, source: str, shipped: ShippedDay) -> int:
         waiting.mkdir(exist_ok=True)
         for file in shipped.files:
             target = folder / file.name
-            if target.exists() and filecmp.cmp(file, target, shallow=False):
+            if _landed(file, target):
                 continue
             # With the time of the original: the file is not one that is still being written.
             part = waiting / f"{source}-{file.name}"

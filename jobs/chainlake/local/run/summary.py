@@ -47,6 +47,7 @@ def print_summary(
     home: Home,
     chain: Chain,
     timing: Timing,
+    report: str,
     *,
     page: str = "make airflow   (prints the address of its page)",
     command: str = ".venv/bin/python -m jobs",
@@ -57,6 +58,7 @@ def print_summary(
         home: the installation.
         chain: what ran.
         timing: how long its parts took.
+        report: what :func:`report_now` says.
         page: where Airflow's page is.
         command: how verbs are run there.
     """
@@ -77,7 +79,7 @@ def print_summary(
     print(f"  tables       {home.lake}/<schema>/<table>")
     print(f"  landing      {home.root / 'landing'}")
     print(f"  Data Docs    {_docs(home)}")
-    print(f"  report       {_report(home)}")
+    print(f"  report       {report}")
     print(f"  Airflow      {page}")
     print(f'  query        {command} sql "SELECT …"')
     for query in QUERIES:
@@ -213,7 +215,7 @@ def _docs(home: Home) -> str:
     return str(page) if page.exists() else "not built: no audit has run yet"
 
 
-def _report(home: Home) -> str:
+def report_now(home: Home) -> str:
     """The report's first page, brought up to date; why there is none, if it cannot be made."""
     from chainlake.report.make import make_report
 
@@ -248,7 +250,7 @@ def _print_timing(home: Home, chain: Chain, timing: Timing) -> None:
             if row["spark_app_id"]:
                 applications.add(row["spark_app_id"])
     runs = [run.seconds for run in chain.runs if run.seconds]
-    print(f"\n  {len(runs)} runs took {sum(runs):.0f} s in all, two at a time; Spark drivers: {len(applications)}")
+    print(f"\n  {len(runs)} runs took {sum(runs):.0f} s in all, with their waits; Spark drivers: {len(applications)}")
     rows = [
         (name, len(times), f"{sum((ended - started).total_seconds() for started, ended in times):.1f}")
         for name, times in sorted(spans.items())
