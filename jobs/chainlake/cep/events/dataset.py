@@ -20,6 +20,8 @@ from chainlake.cep.values.texts import Texts
 from chainlake.cep.values.values import NULL, Value
 from chainlake.errors import InputError
 
+_FAR = 1 << 62
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -35,6 +37,8 @@ class Wanted:
         strict: whether ``ts`` is a time (else a number).
         in_stream: whether the order of the stream, (ts, seq, id), is asked for.
         by_seq: whether the rows themselves must be in that order.
+        others: whether events of other types may stay where they are few: to leave them out takes longer than to pass
+            over them.
     """
 
     types: Iterable[str]
@@ -46,6 +50,7 @@ class Wanted:
     strict: bool = True
     in_stream: bool = False
     by_seq: bool = False
+    others: bool = False
 
 
 class Dataset:
@@ -65,20 +70,23 @@ class Dataset:
                 raise InputError(f"the events have no column {column}", key=column)
         ts = ticks_of(events["ts"], "ts")
         codes, self._codes_of = _type_codes(events["type"], sorted({*wanted.types} - {ANY_TYPE}))
-        self._every_type = ANY_TYPE in wanted.types
+        keep = _kept(ts, codes, self._codes_of, wanted)
+        known = keep is not None and apart is None and _may_stay(events, ts, keep, wanted)
+        #: whether events of other types are among the rows
+        self.has_others = known or ANY_TYPE in wanted.types
         #: row of the events table of each sorted row; None if they are the same
-        self._picked = _kept(ts, codes, self._codes_of, wanted)
+        self._picked = None if keep is None or known else np.flatnonzero(keep)
         self.clock = None if apart is None else apart[0]
         self._parts = None if apart is None else apart[1]
         searched = ts if apart is None else apart[0].moved(ts, apart[1])
         kept = self.pick(searched)
         ids = plain(events["event_id"]) if wanted.by_id or wanted.in_stream else None
         if wanted.by_seq:
-            if not in_order(kept):
+            if not known and not in_order(kept):
                 order = total_order(events, kept, rows=self._picked)
                 self._picked = order if self._picked is None else self._picked[order]
                 kept = searched[self._picked]
-        elif not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked):
+        elif not known and (not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked)):
             rows = np.arange(len(ts)) if self._picked is None else self._picked
             if ids is not None:
                 table = pa.table({"ts": int64_array(kept), "id": ids.take(int64_array(rows))})
@@ -153,7 +161,7 @@ class Dataset:
 
     def have_only(self, names: Collection[str]) -> bool:
         """Whether nothing but these types was asked for."""
-        return not self._every_type and self._codes_of.keys() <= set(names)
+        return not self.has_others and self._codes_of.keys() <= set(names)
 
     def have_types(self, names: Iterable[str]) -> np.ndarray:
         """Which of the sorted rows have one of these types."""
@@ -233,13 +241,24 @@ def _with_types(codes: np.ndarray, codes_of: dict[str, int]) -> np.ndarray | Non
 
 
 def _kept(ts: np.ndarray, codes: np.ndarray, codes_of: dict[str, int], wanted: Wanted) -> np.ndarray | None:
-    """The rows with wanted types and times, or None if all have them."""
+    """Which rows have wanted types and times; None if all have."""
     keep = None if ANY_TYPE in wanted.types else _with_types(codes, codes_of)
     if wanted.lo is not None:
         keep = ts >= wanted.lo if keep is None else keep & (ts >= wanted.lo)
     if wanted.hi is not None:
         keep = ts < wanted.hi if keep is None else keep & (ts < wanted.hi)
-    return None if keep is None or keep.all() else np.flatnonzero(keep)
+    return None if keep is None or keep.all() else keep
+
+
+def _may_stay(events: pa.Table, ts: np.ndarray, keep: np.ndarray, wanted: Wanted) -> bool:
+    """Whether rows that are not wanted may stay: they are few, all are in order, and all have numbers."""
+    if not wanted.others or wanted.lo is not None or wanted.hi is not None or 2 * np.count_nonzero(keep) < len(ts):
+        return False
+    columns = [events[attr] for attr in {*wanted.attributes} - {"ts", "id"} if attr in events.column_names]
+    plain_numbers = all(kind_of(one.type) == "number" and not one.null_count for one in columns)
+    # Times that far are an error, but not those of events that nobody asked for.
+    near = bool(ts[0] > -_FAR and ts[-1] < _FAR)
+    return plain_numbers and near and "id" not in wanted.attributes and in_order(ts)
 
 
 def _is_sorted(ts: np.ndarray) -> bool:

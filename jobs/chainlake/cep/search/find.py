@@ -192,7 +192,7 @@ class _Asked:
 
     def data(self, own: tuple[int, int] | None) -> Dataset:
         """The events that matches decided in ``own`` need."""
-        found = dataset(self.pattern, self.events, own, parts=self.options.parts, clock=self.clock)
+        found = dataset(self.pattern, self.events, own, parts=self.options.parts, clock=self.clock, others=True)
         found.calls = Calls.of(self.events, self.options.memo, self.memo, self.statistics.called)
         return found
 
@@ -312,11 +312,12 @@ def dataset(
     by_id: bool | None = None,
     parts: np.ndarray | None = None,
     clock: Clock | None = None,
+    others: bool = False,
 ) -> Dataset:
     """The events that ``pattern`` may use for the matches decided in ``own``, with the columns it mentions.
 
     Ties of ts are in the order of the ids as ``by_id`` says; default: where that order can show (in sums over sets, and
-    in E_neg). ``parts`` are those of ``find``, and ``clock`` says how their times are moved.
+    in E_neg). ``parts`` are those of ``find``, ``clock`` moves their times, and ``others`` of other types may stay.
 
     Raises:
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
@@ -328,8 +329,8 @@ def dataset(
     shown = (b.collected or b.stream is None and (b.sets or b.negated or b.until) for b in pattern.branches)
     in_order = any(shown) if by_id is None else by_id
     types, attributes, words = pattern.event_types, pattern.searched, pattern.words
-    by_seq = pattern.extras.policy is not None
-    wanted = Wanted(types, attributes, words, lo, hi, in_order, pattern.strict, pattern.in_stream, by_seq)
+    by_seq, others = pattern.extras.policy is not None, others and not pattern.neighbours
+    wanted = Wanted(types, attributes, words, lo, hi, in_order, pattern.strict, pattern.in_stream, by_seq, others)
     apart = None
     if parts is not None and len(parts):
         apart = clock or Clock.of_parts(ticks_of(events["ts"], "ts"), parts, pattern.window_us), parts

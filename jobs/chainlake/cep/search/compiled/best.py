@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from chainlake.cep.events.any_type import share_events
-from chainlake.cep.plan.steps import Step
+from chainlake.cep.plan.steps import Plan, Step
 from chainlake.cep.search.compiled.lists.site import Site
 from chainlake.cep.search.compiled.text.code import Writer
 from chainlake.cep.search.compiled.text.slots import Make
@@ -42,6 +42,30 @@ class Wanted:
         return self.names[-1]
 
 
+def decisive_of(wanted: Wanted) -> tuple[str, ...]:
+    """The names in the order in which they decide which of two matches is better."""
+    names = wanted.names[1:-1] if wanted.select == "per_initiator" else wanted.names[:-1]
+    return names[::-1] if wanted.select == "last" else names
+
+
+def single_steps(plan: Plan, wanted: Wanted | None) -> frozenset[int]:
+    """The steps of which the first event that is found, of those from the best one on, is the only one that matters.
+
+    They are those in the order in which names decide, and the last one: it decides between matches that differ in it
+    alone.
+    """
+    if wanted is None or wanted.select == "accumulate":
+        return frozenset()
+    decisive, found = decisive_of(wanted), set[int]()
+    for number, name in enumerate(plan.order[1:], 1):
+        if wanted.select == "per_initiator" or number > len(decisive) or name != decisive[number - 1]:
+            break
+        found.add(number)
+    if plan.order[-1] in decisive:
+        found.add(len(plan.order) - 1)
+    return frozenset(found)
+
+
 class Kernel(Site, Protocol):
     """A kernel under construction that chooses."""
 
@@ -50,9 +74,6 @@ class Kernel(Site, Protocol):
     @property
     def output(self) -> Output:
         """Where matches are put."""
-
-    def forget_lists(self, number: int) -> None:
-        """Have the lists that belong to the event of a step made anew."""
 
     def written(self, name: str) -> str:
         """The local that counts the events written of a name that is bound to sets."""
@@ -98,9 +119,7 @@ class Best:
         self.backward = wanted.select == "last"
         self.per_initiator = wanted.select == "per_initiator"
         self.accumulates = wanted.select == "accumulate"
-        decisive = wanted.names[1:-1] if self.per_initiator else wanted.names[:-1]
-        #: names in the order in which they decide which of two matches is better
-        self.decisive = decisive[::-1] if self.backward else decisive
+        self.decisive = decisive_of(wanted)
         self.initiator = wanted.names[0]
         types = to.plan.branch.types
         #: names of which an event can be used up
@@ -188,8 +207,9 @@ class Best:
     @cached_property
     def _has_dead_ends(self) -> bool:
         """Whether the third name comes before the second, and is compared with it alone."""
-        plan, lists = self.to.plan, self.to.lists
-        if len(plan.order) < 3 or lists.get(2) != 1 or self.backward and self.decisive[0] == plan.order[2]:
+        plan, to = self.to.plan, self.to
+        each = to.lists.get(2) == 1 or 2 in to.searches
+        if len(plan.order) < 3 or not each or self.backward and self.decisive[0] == plan.order[2]:
             return False
         second, step = plan.order[1], plan.steps[2]
         named = frozenset[str]().union(*(clause.names for clause in step.clauses))

@@ -18,6 +18,7 @@ from chainlake.cep.search.bounding.watch import Bounds
 from chainlake.cep.search.compiled.best import Best, Wanted
 from chainlake.cep.search.compiled.bounded import Bounded
 from chainlake.cep.search.compiled.lists.listed import Listed
+from chainlake.cep.search.compiled.lists.nearest import Nearest
 from chainlake.cep.search.compiled.lists.scopes import Scopes
 from chainlake.cep.search.compiled.lists.skip import Ways
 from chainlake.cep.search.compiled.sets import Sets
@@ -86,7 +87,7 @@ class Generator:
         bounds: Bounds | None = None,
     ) -> None:
         self.plan, self.by_start = plan, limits.by_start
-        self.skips, self.lists = ways.skips, ways.lists
+        self.skips, self.lists, self.searches = ways.skips, ways.lists, ways.searches
         self.slots = Slots()
         self.make = Expressions(self.slots, facts, frozenset(bar.name for bar in ways.bars))
         self.scopes = Scopes(plan.branch, limits.window, self.make)
@@ -177,9 +178,11 @@ class Generator:
     def _events(self, step: Step, number: int) -> None:
         out, make, name = self.out, self.make, step.name
         listed = Listed(self, step, number) if number in self.lists else None
-        assert listed or not step.clauses, f"the conditions of {name} would not be tested"
+        searched = number in self.searches
+        assert listed or searched or not step.clauses, f"the conditions of {name} would not be tested"
         p, q, lo, hi = (f"{letter}{number}" for letter in ("p", "q", "lo", "hi"))
-        limited = name in make.limited
+        # Evaluations of a search that chooses are those of the candidates that are left.
+        limited = name in make.limited and not self.best
         if limited:
             first, last = make.fresh(), make.fresh()
             self.scopes.counted(name, step.scope, first, last, out)
@@ -193,6 +196,10 @@ class Generator:
             out.put(f"{lo} = 0", f"{hi} = {self.bounded.given.sizes[0] if self.bounded else self.size(name)}")
         promising = self.bounded is not None and not number
         apart = self.apart_from(step.scope, name)
+        if searched and self.best:
+            out.put(f"E += {hi} - {lo}")
+            Nearest(self, step, number, self.searches[number], self.best).write(apart)
+            return
         place = self.slots.state()
         self.places.append((place, f"g{number}" if listed or promising else q))
         out.put("if resume != 0:", f"    {p} = {place}")

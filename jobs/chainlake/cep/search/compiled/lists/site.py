@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from chainlake.cep.plan.steps import Plan, Scope, Step
+from chainlake.cep.search.compiled.lists.jumps import Jump
 from chainlake.cep.search.compiled.lists.scopes import Scopes
 from chainlake.cep.search.compiled.lists.skip import Skip
 from chainlake.cep.search.compiled.text.code import Writer
@@ -24,6 +25,7 @@ class Site(Protocol):
     plan: Plan
     skips: Mapping[int, Skip]
     lists: Mapping[int, int]
+    searches: Mapping[int, Jump | None]
     slots: Slots
     make: Expressions
     scopes: Scopes
@@ -41,6 +43,9 @@ class Site(Protocol):
 
     def useful(self, name: str, position: str) -> list[str]:
         """What is true of an event that may be part of a match that is wanted, where some are."""
+
+    def forget_lists(self, number: int) -> None:
+        """Have the lists that belong to the event of a step made anew."""
 
     def size(self, name: str) -> str:
         """Slot of the number of candidates of a name."""

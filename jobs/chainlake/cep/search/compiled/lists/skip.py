@@ -6,9 +6,9 @@ its first: the search pays one look per stretch and one per passing candidate, n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from math import log2, sqrt
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import log, log2, sqrt
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import Plan, Step
+from chainlake.cep.search.compiled.lists.jumps import Jump
 from chainlake.cep.search.compiled.lists.passing import Bar, bars_of, share_left
 from chainlake.cep.search.compiled.lists.stretches import sorted_stretches
 from chainlake.cep.search.compiled.text.code import Writer
@@ -26,6 +27,8 @@ from chainlake.cep.search.compiled.text.slots import Slots
 
 #: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
 TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 12e-9
+#: Seconds: where a search goes on, found for one candidate. The most events that a search that ends early enters.
+JUMP, SEARCHED = 8e-9, 4.0
 #: Seconds: what is gathered of a candidate, and what it costs to leave candidates out, whatever their number.
 GATHER, LIMIT = 4e-9, 100e-6
 #: Candidates are left out where that takes at most this share of the seconds without it.
@@ -108,11 +111,13 @@ class Ways:
         lists: number of every later step with conditions, which lists what passes, to that of the step whose event its
             list belongs to.
         bars: what leaves candidates out before the search.
+        searches: number of every step that looks for one event to that by which it passes over others, or None.
     """
 
     skips: Mapping[int, Skip]
     lists: Mapping[int, int]
     bars: tuple[Bar, ...] = ()
+    searches: Mapping[int, Jump | None] = field(default_factory=dict)
 
 
 def can_be_sorted(form: Form) -> bool:
@@ -120,8 +125,13 @@ def can_be_sorted(form: Form) -> bool:
     return form.letter in ("f", "i") and not form.nullable
 
 
-def choose_ways(plan: Plan, scan: Scan) -> Ways:
+def choose_ways(plan: Plan, scan: Scan, single: Collection[int] = ()) -> Ways:
     """For which steps of ``plan`` skipping by value, and lists that serve several bindings, are estimated to pay.
+
+    Args:
+        plan: the plan.
+        scan: what is looked through.
+        single: numbers of the steps of which one event is wanted: they are searched if no list serves several bindings.
 
     A step whose conditions look at some of the bound names only finds the same candidates, but for the window, for all
     bindings of the others: where it is entered often per event of the last of these names, they are listed once.
@@ -129,15 +139,20 @@ def choose_ways(plan: Plan, scan: Scan) -> Ways:
     bars: list[Bar] = []
     skips: dict[int, Skip] = {}
     lists: dict[int, int] = {}
+    searches: dict[int, Jump | None] = {}
     order = list(plan.order)
     bound: list[str] = []
     #: bindings that enter each step
     entered = [1.0]
     for number, step in enumerate(plan.steps):
-        if number and step.clauses and not step.kleene:
-            key = list_key(order, number, step.clauses)
-            if entered[number] <= LISTED * entered[key + 1]:
-                key = number - 1
+        key = list_key(order, number, step.clauses)
+        if entered[number] <= LISTED * entered[max(key, 0) + 1 if number else 0]:
+            key = number - 1
+        if number in single and key == number - 1:
+            size, visits = _scope_size(plan.branch, step.name, bound, scan), entered[number]
+            price, searches[number] = _search(step, scan, bound, size, visits)
+            bars += _limits(plan, number, scan, bars, (price * visits, price * visits / TEST))
+        elif number and step.clauses and not step.kleene:
             lists[number], visits, seen = key, entered[key + 1], bound[: key + 1]
             if visits and len(scan.candidates[step.name]):
                 size = _scope_size(plan.branch, step.name, seen, scan)
@@ -155,9 +170,26 @@ def choose_ways(plan: Plan, scan: Scan) -> Ways:
         passing = 1.0
         for clause in step.clauses:
             passing *= _passing(step, clause, scan)
-        entered.append(entered[number] * scope * passing)
+        found = scope * passing
+        entered.append(entered[number] * (min(found, SEARCHED) if number in searches else found))
         bound.append(step.name)
-    return Ways(skips, lists, tuple(bars))
+    return Ways(skips, lists, tuple(bars), searches)
+
+
+def _search(step: Step, scan: Scan, bound: list[str], scope: float, visits: float) -> tuple[float, Jump | None]:
+    """Seconds per visit of a search for one event, and by what it passes over others, if that pays."""
+    price, found, size = scope * TEST, None, len(scan.candidates[step.name])
+    jumping = LOOK * (1.0 + log(1.0 + scope)) + JUMP * size / max(visits, 1.0)
+    shares = {}
+    for clause in step.clauses:
+        compared_by = _compared(step, clause, scan, bound)
+        if compared_by is not None and compared_by[0] != "=":
+            shares[clause] = _passing(step, clause, scan), compared_by
+    if shares and jumping < price:
+        clause = min(shares, key=lambda clause: shares[clause][0])
+        op, mine, _ = shares[clause][1]
+        price, found = jumping, Jump(step.name, clause, op, mine)
+    return price, found
 
 
 def _limits(plan: Plan, number: int, scan: Scan, bars: list[Bar], unlimited: tuple[float, float]) -> list[Bar]:
@@ -224,24 +256,31 @@ def _option(
     visits: float,
 ) -> tuple[float, Skip] | None:
     """The cost of skipping by ``clause``, or None if it cannot be or does not pay."""
-    compared_by = comparison(step.name, clause)
+    compared_by = _compared(step, clause, scan, bound)
     if compared_by is None:
         return None
     op, mine, other = compared_by
+    value, compared = scan.value(step.name, mine), _bound_values(other, scan)
+    share = GUESS if compared is None else _share(op, value.values, compared)
+    price, shift = by_value(scope, share, visits, len(value.values))
+    if not shift:
+        return None
+    return price, Skip(step.name, clause, op, mine, other, shift)
+
+
+def _compared(step: Step, clause: Clause, scan: Scan, bound: list[str]) -> tuple[str, ast.Node, ast.Node] | None:
+    """The comparison that a clause is, if values can be told by it that cannot pass."""
+    compared_by = comparison(step.name, clause)
+    if compared_by is None:
+        return None
+    _, mine, other = compared_by
     value = scan.value(step.name, mine)
     if not can_be_sorted(form_of(value)):
         return None
     probe = Expressions(Slots(), Facts(scan))
     probe.singles = dict.fromkeys(bound, "0")
     code = probe.value(other, Writer())
-    if code.dtype not in "fi" or code.kind != value.kind:
-        return None
-    compared = _bound_values(other, scan)
-    share = GUESS if compared is None else _share(op, value.values, compared)
-    price, shift = by_value(scope, share, visits, len(value.values))
-    if not shift:
-        return None
-    return price, Skip(step.name, clause, op, mine, other, shift)
+    return compared_by if code.dtype in "fi" and code.kind == value.kind else None
 
 
 def _bound_values(node: ast.Node, scan: Scan) -> np.ndarray | None:
