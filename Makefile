@@ -73,7 +73,7 @@ own-airflow-proof: .venv/.installed ## a shipped day in an Airflow of its own: o
 	@$(PY) -m tests.proof.own_airflow
 
 cluster-proof: .venv/.installed ## a Spark master and two workers: same tables; workers that see no folder are refused
-	@$(PY) -m tests.proof.cluster_proof
+	@$(PY) -m tests.proof.cluster_proof $(ARGS)
 
 docker-proof: .venv/.installed ## the image, and the shipped days in containers, with dockerd and podman (as root)
 	@$(PY) -m tests.proof.containers
