@@ -56,7 +56,12 @@ def installation(root: Path, lake: str | None) -> Home:
 
 def environment(home: Home, more: Mapping[str, str]) -> dict[str, str]:
     """The environment of a process that works on ``home``."""
-    own = {"CHAINLAKE_HOME": str(home.root), "CHAINLAKE_LAKE": home.lake, "CHAINLAKE_CONFIG": str(home.config)}
+    own = {
+        "CHAINLAKE_HOME": str(home.root),
+        "CHAINLAKE_LAKE": home.lake,
+        "CHAINLAKE_LANDING": home.landed_all,
+        "CHAINLAKE_CONFIG": str(home.config),
+    }
     return os.environ | own | more
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
@@ -46,6 +47,13 @@ def test_files_are_written_listed_and_read(root: str) -> None:
     for nothing in (files.folders, files.names, files.files):
         assert nothing(f"{root}/none") == []
     assert files.listed(f"{root}/none") == ([], [])
+
+
+def test_a_packed_file_is_read_as_it_lies_there(root: str, tmp_path: Path) -> None:
+    files, path = storage_of(root), f"{root}/rows.csv.gz"
+    packed = gzip.compress(b"ts,x\n")
+    files.write(path, packed)
+    assert files.read(path) == packed and Path(files.bring(path, str(tmp_path))).read_bytes() == packed
 
 
 def test_a_file_is_read_from_any_place_and_has_a_stamp(root: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from chainlake.storage.errors import store_error
 from chainlake.storage.port import File, Stamp
 
 if TYPE_CHECKING:
+    from pyarrow import NativeFile
     from pyarrow.fs import FileInfo, FileSystem
 
 
@@ -124,10 +125,14 @@ class ObjectStorage:
         """See ``Storage.read``."""
         with _told(path):
             try:
-                with self._files.open_input_stream(self._key(path)) as stream:
+                with self._stream(path) as stream:
                     return bytes(stream.read())
             except FileNotFoundError:
                 return None
+
+    def _stream(self, path: str) -> NativeFile:
+        # As it lies there: Arrow would unpack what is named like a packed file.
+        return self._files.open_input_stream(self._key(path), compression=None)
 
     def write(self, path: str, data: bytes) -> None:
         """See ``Storage.write``."""
@@ -175,7 +180,7 @@ class ObjectStorage:
     def bring(self, path: str, folder: str) -> str:
         """See ``Storage.bring``."""
         place = os.path.join(folder, f"{uuid.uuid4().hex}-{os.path.basename(path)}")
-        with _told(path), self._files.open_input_stream(self._key(path)) as read, open(place, "wb") as written:
+        with _told(path), self._stream(path) as read, open(place, "wb") as written:
             shutil.copyfileobj(read, written, _CHUNK)
         return place
 
