@@ -1,11 +1,11 @@
 """``make cluster-proof``: a Spark master and two workers give the tables that one machine gives, or nothing.
 
-``tables``: shipped days, a late file, an edited pattern, a pattern that uses events up and a model, on ``local[2]`` and a
-disk, and on a standalone cluster, whose workers share nothing with the driver but an object store
-(S3Proxy): the folders of the driver's home are empty for them. Lake and landed files lie in the store; the site's
-settings ask for other rows. All tables must be the same. ``refused``: one of two workers has another disk under the
-path of a lake on a disk: the step must be refused in one sentence and publish nothing. ``again``: without that worker
-the same step gives the events of the first part.
+``tables``: shipped days, a late file, an edited pattern, a pattern that uses events up and a model, on ``local[2]`` and
+a disk, and on a standalone cluster, whose workers share nothing with the driver but an object store (S3Proxy): the
+folders of the driver's home are empty for them. Lake and landed files lie in the store; the site's settings ask for
+other rows. All tables must be the same. ``refused``: one of two workers has another disk under the path of a lake on a
+disk: the step must be refused in one sentence and publish nothing. ``again``: without that worker the same step gives
+the events of the first part.
 
 The workers are processes of this machine, in mount namespaces, so this runs as root.
 """
