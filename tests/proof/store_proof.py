@@ -1,10 +1,17 @@
 """``make store-proof``: the lake in an object store against the lake on a disk, by real servers, on loopback addresses.
 
 S3Proxy, which keeps to conditional writes, is fetched once into the cache and checked; or ``CHAINLAKE_S3PROXY`` names
-its JAR. Two lakes get the same shipped days, a late file, an edited pattern, a pattern that uses events up and a model,
-and must hold the same tables. Then, in the store: processes race for one lock and one table, a holder is killed, the
-store goes away in the middle of a step and comes back, a wrong key and a missing bucket are told, and a store that
-overwrites is refused. Exit code 0 if all is so, else 1.
+its JAR. The parts, in their order:
+
+refusals     a wrong key, a missing bucket, a store that is down: one sentence and exit code 5
+overwriting  a store that overwrites is refused
+race         processes race for one lock and one log: no row is lost
+killed       a holder of a lock is killed, on this machine and as if elsewhere
+tables       shipped days, a late file, an edited pattern, a pattern that uses events up and a model, with lake and
+             landed files on a disk and in the store: all tables are the same
+verbs        verbs say the same of both lakes
+landing      landed files in a store that is away wait
+away         the store goes away in the middle of a step and comes back
 """
 
 from __future__ import annotations
@@ -26,12 +33,13 @@ from pathlib import Path
 from chainlake.days import Days
 from chainlake.env.ports import free_port
 from chainlake.env.processes.ending import end
+from chainlake.lake.delta import tables
 from chainlake.lake.leases.conditional import require_conditional_writes
 from chainlake.lake.records import ops
 from chainlake.lake.records.runs import new_run_id
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import published_tables
-from chainlake.local.run.shipped import shipped_days
+from chainlake.local.run.shipped import land, shipped_days
 from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
@@ -70,18 +78,26 @@ def verb(home: Home, *words: str, **more: str) -> tuple[int, str]:
     return run([sys.executable, "-m", "chainlake", *words], home.root / f"{words[0]}.log", environment(home, more))
 
 
-def verbs(local: Home, store: Home) -> Iterator[str]:
+def verbs(local: Home, store: Home, days: int) -> Iterator[str]:
     """Verbs that say the same of both lakes, and those that change one; a line for each that does not."""
     query = "select count(*) n, min(event_id) a, max(event_id) b from events.sensor"
-    same = (("sql", query), ("sql", "--safe", query), ("changes", "matches.gas_seen", "--since", "0"), ("status",))
+    shipped = [day.day for day in shipped_days(store)[SOURCE][:days]]
+    span = Days(shipped[0], Days.one(shipped[-1]).end)
+    same = (
+        ("sql", query),
+        ("sql", "--safe", query),
+        ("changes", "matches.gas_seen", "--since", "0"),
+        ("status",),
+        ("plan", str(span.start), str(span.end)),
+    )
     for words in same:
         told = [verb(home, *words) for home in (local, store)]
         if told[0] != told[1]:
             yield f"{words[0]} says {told[1]} of the store, and {told[0]} of the disk"
-    for words, wanted in ((("check",), "no damage"), (("maintain",), "tables "), (("plan",), "0 Spark applications")):
-        code, said = verb(store, *words)
+    for word, wanted in (("check", "no damage"), ("maintain", "tables ")):
+        code, said = verb(store, word)
         if code or wanted not in said:
-            yield f"{words[0]} ended with {code}: {said[-500:]}"
+            yield f"{word} ended with {code}: {said[-500:]}"
     (store.config / "patterns" / f"{PATTERN}.sase").unlink()
     code, said = verb(store, "retire", PATTERN, "--drop")
     if code or ("matches", PATTERN) in published_tables(store):
@@ -118,6 +134,32 @@ def killed_holder(store: Home) -> Iterator[str]:
         print(f"  a killed holder, {name}: replaced after {waited:.1f} s, the start of a process included", flush=True)
         if waited < least:
             yield f"a killed holder {name}, whose process cannot be seen, was replaced after {waited:.1f} s"
+
+
+def landing(root: Path, server: Server) -> Iterator[str]:
+    """Landed files in a store that is away wait, and are not taken for removed ones; lake and store are not one."""
+    home = replace(installation(root / "landing", None), landing_root=f"s3://{BUCKET}/landing-alone")
+    shipped = shipped_days(home)[SOURCE][0]
+    day = Days.one(shipped.day)
+    words = ("ingest", SOURCE, f"{day.start}", f"{day.end}")
+    land(home, SOURCE, shipped)
+    counts: list[int] = []
+    for there, wanted in ((True, 0), (False, 5), (True, 0)):
+        if not there:
+            server.stop()
+        with running(child(home, *words)) as step:
+            code, said = step.finish()
+        if not there:
+            server.start()
+            print(
+                f"  landed files in a store that is away: exit code {code}: {said.strip().splitlines()[-2:]}",
+                flush=True,
+            )
+        if code != wanted:
+            yield f"ingest ended with {code}, not with {wanted}: {said[-800:]}"
+        counts.append(tables.arrow(home, "events", SOURCE, columns=["event_id"]).num_rows)
+    if not counts[0] or len(set(counts)) > 1:
+        yield f"events before, while the store is away, and after: {counts}"
 
 
 def outage(store: Home, server: Server) -> Iterator[str]:
@@ -215,7 +257,7 @@ def histories(local: Home, store: Home, days: int) -> list[str]:
     return compared(local, store)
 
 
-NAMES = ("refusals", "overwriting", "race", "killed", "tables", "verbs", "away")
+NAMES = ("refusals", "overwriting", "race", "killed", "tables", "verbs", "landing", "away")
 
 
 def proof(root: Path, only: Sequence[str], days: int) -> int:
@@ -223,14 +265,16 @@ def proof(root: Path, only: Sequence[str], days: int) -> int:
     server = Server(server_jar(Home.from_env().cache), root / "s3", free_port(19_100))
     server.start()
     os.environ |= settings(server)
-    local, store = installation(root / "disk", None), installation(root / "store", f"s3://{BUCKET}/lake")
+    local = installation(root / "disk", None)
+    store = replace(installation(root / "store", f"s3://{BUCKET}/lake"), landing_root=f"s3://{BUCKET}/landing")
     bodies = (
         lambda: refusals(store),
         lambda: overwriting(store, server),
         lambda: race(store),
         lambda: killed_holder(store),
         lambda: histories(local, store, days),
-        lambda: verbs(local, store),
+        lambda: verbs(local, store, days),
+        lambda: landing(root, server),
         lambda: outage(store, server),
     )
     needs = {"verbs": ("tables",), "away": ("tables",)}
