@@ -73,18 +73,23 @@ own-airflow-proof: .venv/.installed ## a shipped day in an Airflow of its own: o
 	@$(PY) -m tests.proof.own_airflow
 
 cluster-proof: .venv/.installed ## a Spark master and two workers: same tables; workers that see no folder are refused
-	@$(PY) -m tests.proof.cluster_proof
+	@$(PY) -m tests.proof.cluster_proof $(ARGS)
 
 docker-proof: .venv/.installed ## the image, and the shipped days in containers, with dockerd and podman (as root)
 	@$(PY) -m tests.proof.containers
 
 # Any compose that knows `depends_on` conditions: the plugin of Docker, or docker-compose.
 COMPOSE ?= docker compose
-SERVICES := $(COMPOSE) --project-name chainlake --file docker/compose.yaml
+# With STORE=1 tables and landed files lie in an object store, which is one of the services.
+STORE ?=
+SERVICES := $(COMPOSE) --project-name chainlake --file docker/compose.yaml \
+  $(if $(STORE),--env-file docker/store.env --profile store)
+# Where the image's two JARs are fetched from when it is built.
+MAVEN_REPOSITORY ?= https://repo1.maven.org/maven2
 
 docker-run: ## the shipped days in containers, then a summary (ARGS="--source sensor --days 1")
 	@docker/secrets.sh
-	@docker build --file docker/Dockerfile --tag chainlake:0.1.0 .
+	@docker build --file docker/Dockerfile --build-arg MAVEN_REPOSITORY=$(MAVEN_REPOSITORY) --tag chainlake:0.1.0 .
 	@$(SERVICES) up --detach
 	@$(SERVICES) exec -T api-server python -m chainlake.local.run.elsewhere --passwords /run/secrets/airflow_passwords $(ARGS)
 

@@ -21,6 +21,7 @@ random | keep database_password
 printf 'postgresql+psycopg2://airflow:%s@database/airflow' "$(cat secrets/database_password)" | keep database_url
 random | keep page_key
 random | keep token_key
+random | keep store_key
 printf '{"admin": "%s"}\n' "$(random)" | keep airflow_passwords
 {
     cat spark.conf

@@ -166,7 +166,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     root = tmp_path / "chain lake"
     root.mkdir()
     monkeypatch.setenv("CHAINLAKE_HOME", str(root))
-    for name in ("CHAINLAKE_LAKE", "CHAINLAKE_CONFIG", "CHAINLAKE_FAULT"):
+    for name in ("CHAINLAKE_LAKE", "CHAINLAKE_LANDING", "CHAINLAKE_CONFIG", "CHAINLAKE_FAULT"):
         monkeypatch.delenv(name, raising=False)
     return Home.from_env()
 

@@ -30,15 +30,21 @@ def _folder(variable: str, default: Path) -> Path:
     return Path(os.environ.get(variable) or default).expanduser().absolute()
 
 
-def _lake(root: Path) -> str:
-    """Where the tables lie; ``s3a``, as Hadoop says it, is ``s3``, and ``%20`` in a URL is the space it stands for."""
-    place = os.environ.get("CHAINLAKE_LAKE") or str(root / "lake")
+def _place(place: str) -> str:
+    """A path or URL; ``s3a``, as Hadoop says it, is ``s3``, and ``%20`` in a URL is the space it stands for."""
     if "://" in place:
         # delta-rs takes the place for a URL, and what lists files takes it for their name; until nothing is left to
         # decode, since processes that are started here get the place as it is then.
         while (plain := unquote(place)) != place:
             place = plain
     return re.sub("^s3[an]://", "s3://", place).rstrip("/")
+
+
+def _landing_root() -> str:
+    place = os.environ.get("CHAINLAKE_LANDING", "")
+    if not place or "://" in place:
+        return _place(place)
+    return str(Path(place).expanduser().absolute())
 
 
 @dataclass(frozen=True)
@@ -51,12 +57,15 @@ class Home:
             ``CHAINLAKE_LAKE``, default ``<root>/lake``.
         config: folder with ``sources/``, ``patterns/`` and ``models/``; ``CHAINLAKE_CONFIG``, default ``dags/config``.
         cache: downloaded JARs and other things a later run uses; ``CHAINLAKE_CACHE``, default ``~/.cache/chainlake``.
+        landing_root: folder of the landing folders of all sources, or their place in an object store;
+            ``CHAINLAKE_LANDING``, default ``<root>/landing``, for which the empty text stands.
     """
 
     root: Path
     lake: str
     config: Path
     cache: Path
+    landing_root: str = ""
 
     @classmethod
     def from_env(cls) -> Home:
@@ -71,14 +80,31 @@ class Home:
             raise NoFolder.of(there, root)
         return cls(
             root=root,
-            lake=_lake(root),
+            lake=_place(os.environ.get("CHAINLAKE_LAKE") or str(root / "lake")),
             config=_folder("CHAINLAKE_CONFIG", PROJECT / "dags" / "config"),
             cache=_folder("CHAINLAKE_CACHE", Path.home() / ".cache" / "chainlake"),
+            landing_root=_landing_root(),
         )
 
+    @property
+    def landed_all(self) -> str:
+        """Path or URI of the folder that holds the landing folders of all sources."""
+        return self.landing_root or str(self.root / "landing")
+
+    def landed(self, source: str) -> str:
+        """Path or URI of the folder into which files of ``source`` are delivered."""
+        return f"{self.landed_all}/{source}"
+
     def landing(self, source: str) -> Path:
-        """The folder into which files of ``source`` are delivered."""
-        return self.root / "landing" / source
+        """The same as a folder of this machine.
+
+        Raises:
+            LandingInStore: it is none.
+        """
+        place = self.landed(source)
+        if "://" in place:
+            raise LandingInStore.of(place)
+        return Path(place)
 
     def table(self, schema: str, name: str) -> str:
         """Path or URI of the Delta table ``schema.name``.
@@ -141,6 +167,18 @@ class Home:
     def logs(self) -> Path:
         """Full stack traces of unexpected errors."""
         return self.root / "logs"
+
+
+class LandingInStore(InfrastructureError):
+    """Landed files lie in an object store, and are asked for as files of this machine."""
+
+    @classmethod
+    def of(cls, place: str) -> LandingInStore:
+        """For the place."""
+        return cls(
+            f"this needs landed files on a disk, and CHAINLAKE_LANDING puts them into {place}",
+            hint="Copy them to a folder, and set CHAINLAKE_LANDING to the one above it.",
+        )
 
 
 class NoFolder(InfrastructureError):

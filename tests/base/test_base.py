@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -66,7 +67,7 @@ def test_a_wrong_day_says_how_days_are_written(text: str) -> None:
 
 
 def test_home_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CHAINLAKE_HOME", "CHAINLAKE_LAKE", "CHAINLAKE_CONFIG", "CHAINLAKE_CACHE"):
+    for name in ("CHAINLAKE_HOME", "CHAINLAKE_LAKE", "CHAINLAKE_LANDING", "CHAINLAKE_CONFIG", "CHAINLAKE_CACHE"):
         monkeypatch.delenv(name, raising=False)
     assert Home.from_env().root == PROJECT / ".chainlake"
     monkeypatch.setenv("CHAINLAKE_HOME", "/tmp/with space")
@@ -75,6 +76,10 @@ def test_home_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> Non
     assert home.table("events", "stock") == "s3://bucket/lake/events/stock"
     assert home.staging == "s3://bucket/lake/chainlake-staging"
     assert str(home.landing("stock")) == "/tmp/with space/landing/stock"
+    monkeypatch.setenv("CHAINLAKE_LANDING", "s3a://bucket/landed/")
+    assert Home.from_env().landed("stock") == "s3://bucket/landed/stock"
+    monkeypatch.setenv("CHAINLAKE_LANDING", "here")
+    assert str(Home.from_env().landing("stock")) == f"{Path.cwd()}/here/stock"
     for written in ("s3://bucket/my%20lake/", "s3://bucket/my lake", "s3n://bucket/my%2520lake"):
         monkeypatch.setenv("CHAINLAKE_LAKE", written)
         assert Home.from_env().lake == "s3://bucket/my lake"

@@ -33,12 +33,28 @@ def test_the_lock_of_the_image_is_a_part_of_the_projects() -> None:
 
 
 def test_the_image_has_the_jars_that_are_wanted() -> None:
-    found = re.findall(r"^ADD https://repo1\.maven\.org/maven2/(\S+) jars/$", (DOCKER / "Dockerfile").read_text(), re.M)
+    found = re.findall(r"^ADD \$\{MAVEN_REPOSITORY\}/(\S+) jars/$", (DOCKER / "Dockerfile").read_text(), re.M)
     wanted = []
     for name, (coordinate, _) in ARTIFACTS.items():
         group, artifact, version = coordinate.split(":")
         wanted.append(f"{group.replace('.', '/')}/{artifact}/{version}/{name}")
     assert found == wanted
+
+
+def test_the_image_names_no_host_that_it_is_built_from() -> None:
+    text = (DOCKER / "Dockerfile").read_text()
+    assert re.findall(r"\w+://|^FROM [\w-]+\.\w+[/:]", text, re.M) == []
+    assert "--build-arg MAVEN_REPOSITORY=$(MAVEN_REPOSITORY) " in (PROJECT / "Makefile").read_text()
+
+
+def test_the_services_take_the_settings_of_the_store() -> None:
+    lines = [line for line in (DOCKER / "store.env").read_text().splitlines() if not line.startswith("#")]
+    given = dict(line.split("=", 1) for line in lines)
+    taken = SERVICES["x-airflow"]["environment"]
+    assert {name: taken.get(name) for name in given} == {name: f"${{{name}:-}}" for name in given}
+    assert given["CHAINLAKE_STORE_ENDPOINT"] == "http://store:9000"
+    bucket = given["CHAINLAKE_LAKE"].split("/")[2]
+    assert f"mkdir -p /data/{bucket} " in SERVICES["services"]["store"]["entrypoint"][-1]
 
 
 def test_what_the_image_copies_is_there_and_let_in() -> None:

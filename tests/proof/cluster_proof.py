@@ -1,132 +1,122 @@
 """``make cluster-proof``: a Spark master and two workers give the tables that one machine gives, or nothing.
 
-The shipped days of one source are ingested, searched and monitored on ``local[2]`` and on a standalone cluster, under a
-site's settings that ask for other rows; the tables must be the same. Then one worker has another disk under the home's
-path: the step must be refused in one sentence, publish nothing, and give the same events once that worker is gone. The
-workers are processes of this machine, the second one in a mount namespace, so this runs as root.
-Takes five minutes on an idle machine.
+``tables``: shipped days, a late file, an edited pattern, a pattern that uses events up and a model, on ``local[2]`` and
+a disk, and on a standalone cluster, whose workers share nothing with the driver but an object store (S3Proxy): the
+folders of the driver's home are empty for them. Lake and landed files lie in the store; the site's settings ask for
+other rows. All tables must be the same. ``refused``: one of two workers has another disk under the path of a lake on a
+disk: the step must be refused in one sentence and publish nothing. ``again``: without that worker the same step gives
+the events of the first part.
+
+The workers are processes of this machine, in mount namespaces, so this runs as root.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import secrets
-import signal
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pyspark
 
+from chainlake.days import Days
 from chainlake.env.java import use_java
 from chainlake.env.ports import free_port
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.local.run.shipped import land, shipped_days
-from chainlake.paths import PROJECT, Home
-from tests.proof.small import in_folder, print_tables
+from chainlake.paths import Home
+from tests.proof.history import SOURCE, compared, environment, in_a_process, installation
+from tests.proof.parts import Part, add_only, run_parts
+from tests.proof.processes import Program, listens, run, running
+from tests.proof.s3proxy import BUCKET, Server, server_jar, settings
+from tests.proof.small import in_folder
 
-SOURCE = "stock"
-STEPS = ("ingest", "detect", "monitor")
+NAMES = ("tables", "refused", "again")
 HOSTS = ("127.0.0.1", "127.0.0.2")
 SPARK = Path(pyspark.__file__).parent
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-#: How the steps are to end for a worker that does not see the folders, and what they then say.
+#: How a step is to end for a worker that does not see the folders, and what it then says.
 REFUSED, SENTENCE = 5, "does not see"
-_START_S = 120.0
 
 
-def main() -> int:
-    """Run both proofs; 0 if both hold."""
+def main(argv: list[str]) -> int:
+    """Run the parts; 0 if they hold."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proof.cluster_proof", description=__doc__)
+    parser.add_argument("--days", type=int, default=2, help="shipped days of a source (default 2)")
+    add_only(parser, NAMES)
+    args = parser.parse_args(argv)
     if os.geteuid() != 0 or not sys.platform.startswith("linux"):
         print("skipped: only root on Linux can hide a folder from one process")
         return 0
     use_java()
-    return in_folder("cluster-proof-", _proof)
+    return in_folder("cluster-proof-", lambda root: _proof(root, args.only, args.days))
 
 
-def _proof(root: Path) -> int:
-    clock = _Clock()
-    alone = _installation(root / "alone")
-    clock.run(alone, {"SPARK_MASTER": "local[2]"}, "local[2]")
+def _proof(root: Path, only: Sequence[str], days: int) -> int:
     conf = _site(root)
-    faults = []
-    shared = _installation(root / "shared")
-    with _cluster(root / "seeing", conf) as master:
-        clock.run(shared, _driver(master, conf), "two workers")
-    faults += [f"two workers: {line}" for line in same_tables(alone, shared)]
-    print_tables(alone, shared)
-    hidden = _installation(root / "hidden")
-    with _cluster(root / "half-blind", conf, hide=hidden.root) as master:
-        code, said = clock.step(hidden, _driver(master, conf), "one worker sees nothing", "ingest")
-    sentences = [line for line in said.splitlines() if SENTENCE in line]
-    print("\n".join(sentences))
-    if code != REFUSED or len(sentences) != 1:
-        faults.append(f"a worker that sees nothing: exit code {code}\n{said[-2000:]}")
-    if Path(hidden.table("events", SOURCE)).exists():
-        faults.append("a worker that sees nothing: events were published")
-    with _cluster(root / "seeing-again", conf) as master:
-        clock.run(hidden, _driver(master, conf), "without it", ["ingest"])
-    events = [line for line in same_tables(alone, hidden) if line.startswith(("events.", "quarantine."))]
-    faults += [f"after a worker that saw nothing: {line}" for line in events]
-    for line in faults:
-        print(line)
-    print(
-        "FAILED"
-        if faults
-        else "same tables: on this machine, on two workers, and events after a worker with another disk"
+    alone, hidden = installation(root / "alone", None), installation(root / "hidden", None)
+    parts = (
+        Part("tables", lambda: _tables(root, alone, conf, days)),
+        Part("refused", lambda: _refused(root, hidden, conf)),
+        Part("again", lambda: _again(root, alone, hidden, conf), ("tables", "refused")),
     )
-    return 1 if faults else 0
+    return run_parts(parts, only)
 
 
-class _Clock:
-    """Runs steps and prints how long each took."""
-
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-
-    def run(self, home: Home, environment: dict[str, str], where: str, verbs: Sequence[str] = STEPS) -> None:
-        """Steps of all shipped days."""
-        for verb in verbs:
-            code, said = self.step(home, environment, where, verb)
-            if code != 0:
-                raise SystemExit(f"{where}: {verb} ended with {code}\n{said[-4000:]}")
-
-    def step(self, home: Home, environment: dict[str, str], where: str, verb: str) -> tuple[int, str]:
-        """One step; its exit code, and what it said."""
-        days = [shipped.day for shipped in shipped_days(home)[SOURCE]]
-        end = days[-1].fromordinal(days[-1].toordinal() + 1)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("CHAINLAKE_S", "SPARK"))}
-        variables = kept | {"CHAINLAKE_HOME": str(home.root), "PYTHONPATH": f"{PROJECT / 'jobs'}"} | environment
-        command = [sys.executable, "-m", "chainlake", verb, SOURCE, str(days[0]), str(end)]
-        begun = time.monotonic()
-        done = subprocess.run(
-            command,
-            cwd=PROJECT,
-            env=variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        took = time.monotonic() - begun
-        large = max((line for line in done.stdout.splitlines() if "very large size" in line), default="")
-        print(
-            f"[{time.monotonic() - self._begun:4.0f}s] {where}: {verb} {done.returncode}, {took:.0f} s {large}",
-            flush=True,
-        )
-        return done.returncode, done.stdout
+def _tables(root: Path, alone: Home, conf: Path, days: int) -> list[str]:
+    """The history on this machine and on the cluster."""
+    words = ["--days", str(days), SOURCE]
+    took = [in_a_process(alone, root / "alone.log", words, SPARK_MASTER="local[2]")]
+    server = Server(server_jar(alone.cache), root / "s3", free_port(19_300))
+    server.start()
+    os.environ |= settings(server)
+    try:
+        store = f"s3://{BUCKET}"
+        shared = replace(installation(root / "shared", f"{store}/lake"), landing_root=f"{store}/landing")
+        with _cluster(root / "sharing-nothing", conf, hide=[shared.root, shared.root]) as master:
+            took.append(in_a_process(shared, root / "shared.log", words, **_driver(master, conf)))
+        print(f"  {'step':<20} {'local[2]':>10} {'cluster':>10}")
+        for name in took[0]:
+            print(f"  {name:<20} {took[0][name]:>10.1f} {took[1][name]:>10.1f}")
+        return compared(alone, shared)
+    finally:
+        server.stop()
 
 
-def _installation(root: Path) -> Home:
-    """A home with the shipped days of the source landed."""
-    home = Home(root, str(root / "lake"), PROJECT / "dags" / "config", Home.from_env().cache)
-    for day in shipped_days(home)[SOURCE]:
-        land(home, SOURCE, day)
-    return home
+def _refused(root: Path, hidden: Home, conf: Path) -> Iterator[str]:
+    """A worker that has another disk under the path of the home."""
+    land(hidden, SOURCE, shipped_days(hidden)[SOURCE][0])
+    with _cluster(root / "half-blind", conf, hide=[None, hidden.root]) as master:
+        code, said = _ingest(root, hidden, _driver(master, conf))
+    sentences = [line for line in said.splitlines() if SENTENCE in line]
+    print("".join(f"  {line}\n" for line in sentences), end="")
+    if code != REFUSED or len(sentences) != 1:
+        yield f"exit code {code}\n{said[-2000:]}"
+    if Path(hidden.table("events", SOURCE)).exists():
+        yield "events were published"
+
+
+def _again(root: Path, alone: Home, hidden: Home, conf: Path) -> Iterator[str]:
+    """The same step when all workers see the home."""
+    for day in shipped_days(hidden)[SOURCE][1:2]:
+        land(hidden, SOURCE, day)
+    with _cluster(root / "seeing", conf, hide=[None, None]) as master:
+        code, said = _ingest(root, hidden, _driver(master, conf))
+    if code:
+        yield f"exit code {code}\n{said[-2000:]}"
+    yield from (line for line in same_tables(alone, hidden) if line.startswith(("events.", "quarantine.")))
+
+
+def _ingest(root: Path, home: Home, more: dict[str, str]) -> tuple[int, str]:
+    """The verb on two shipped days; its exit code, and what it said."""
+    days = Days(*(shipped_days(home)[SOURCE][at].day for at in (0, 1)))
+    until = Days.one(days.end).end
+    command = [sys.executable, "-m", "chainlake", "ingest", SOURCE, str(days.start), str(until)]
+    return run(command, root / "ingest.log", environment(home, more))
 
 
 def _site(root: Path) -> Path:
@@ -150,13 +140,13 @@ def _driver(master: str, conf: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _cluster(folder: Path, conf: Path, hide: Path | None = None) -> Iterator[str]:
+def _cluster(folder: Path, conf: Path, hide: Sequence[Path | None]) -> Iterator[str]:
     """A master and two workers; the URL of the master.
 
     Args:
         folder: for logs and work.
         conf: Spark's settings.
-        hide: a folder that the second worker has empty.
+        hide: for each worker a folder that it has empty, or None.
     """
     folder.mkdir()
     port, page = free_port(17077), free_port(18077)
@@ -164,22 +154,22 @@ def _cluster(folder: Path, conf: Path, hide: Path | None = None) -> Iterator[str
     told = ["--properties-file", str(conf)]
     with ExitStack() as stack:
         options = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page), *told]
-        stack.enter_context(_daemon("master.Master", folder / "master.log", options))
-        _wait(port)
+        master = stack.enter_context(running(_daemon("master.Master", folder / "master.log", options)))
+        master.until(listens(port), "its port")
         for number, host in enumerate(HOSTS):
             work = folder / f"worker-{number}"
             work.mkdir()
             size = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(work)]
-            blind = hide if number else None
             log = folder / f"worker-{number}.log"
-            stack.enter_context(_daemon("worker.Worker", log, ["--host", host, *size, *told, url], blind))
+            daemon = _daemon("worker.Worker", log, ["--host", host, *size, *told, url], hide[number])
+            worker = stack.enter_context(running(daemon))
+            worker.until(lambda: "registered with master" in worker.said(), "its registration")  # noqa: B023
         yield url
 
 
-@contextmanager
-def _daemon(kind: str, log: Path, options: list[str], hide: Path | None = None) -> Iterator[None]:
-    """A daemon of Spark, ended with all that it started."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CHAINLAKE", "SPARK", "PYTHONPATH"))}
+def _daemon(kind: str, log: Path, options: list[str], hide: Path | None = None) -> Program:
+    """A daemon of Spark, which knows nothing of ours."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS", "CHAINLAKE", "SPARK", "PYTHONPATH"))}
     own = {
         "SPARK_HOME": str(SPARK),
         "SPARK_DAEMON_MEMORY": "128m",
@@ -190,30 +180,8 @@ def _daemon(kind: str, log: Path, options: list[str], hide: Path | None = None) 
     if hide is not None:
         under = 'mount -t tmpfs none "$0" && exec "$@"'
         command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", under, str(hide), *command]
-    with log.open("wb") as stream:
-        process = subprocess.Popen(
-            command, cwd=log.parent, env=kept | own, stdout=stream, stderr=stream, start_new_session=True
-        )
-        try:
-            yield
-        finally:
-            os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(30)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-
-
-def _wait(port: int) -> None:
-    until = time.monotonic() + _START_S
-    while time.monotonic() < until:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.2)
-    raise SystemExit(f"the master does not listen on port {port}")
+    return Program(command, log, kept | own, log.parent)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -27,6 +27,7 @@ from pathlib import Path
 import yaml
 
 from chainlake.paths import PROJECT
+from tests.proof.processes import Program, running
 
 TOOLS = ("podman", "runc", "dockerd", "docker", "docker-compose", "mmdebstrap", "iptables")
 #: What processes may have here: some machines give root no more, and refuse to raise it.
@@ -155,7 +156,8 @@ class _Proof:
 
     def _build(self, image: str, file: Path, context: Path) -> None:
         limits = [f"--ulimit={name}={value}" for name, value in LIMITS.items()]
-        given = shlex.split(os.environ.get("DOCKER_PROOF_BUILD_ARGS", ""))
+        given = [f"--build-arg=MAVEN_REPOSITORY={_repository()}"] if image == self._images["chainlake"] else []
+        given += shlex.split(os.environ.get("DOCKER_PROOF_BUILD_ARGS", ""))
         self._do([*self._podman, "build", "--quiet", *limits, *given, "-f", str(file), "-t", image, str(context)])
 
     def _podman_conf(self) -> Path:
@@ -175,18 +177,17 @@ class _Proof:
         command += ["-H", f"unix://{socket}", "--pidfile", str(self._folder / "dockerd.pid")]
         command += ["--oom-score-adjust", "0", "--default-ulimit", f"nofile={LIMITS['nofile']}"]
         self._environment["DOCKER_HOST"] = f"unix://{socket}"
-        with (self._folder / "dockerd.log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-            try:
-                until = time.monotonic() + 120
-                while self._do(["docker", "version", "--format", "{{.Server.Version}}"], check=False) != 0:
-                    if time.monotonic() > until or process.poll() is not None:
-                        raise SystemExit(f"dockerd does not answer; see {log.name}")
-                    time.sleep(2)
-                yield
-            finally:
-                process.terminate()
-                process.wait(60)
+        daemon = Program(command, self._folder / "dockerd.log", self._environment)
+        asked = ["docker", "version", "--format", "{{.Server.Version}}"]
+        with running(daemon):
+            daemon.until(lambda: self._do(asked, check=False) == 0, "an answer")
+            yield
+
+
+def _repository() -> str:
+    """Where the image's JARs come from, as the Makefile says it."""
+    (found,) = re.findall(r"^MAVEN_REPOSITORY \?= (\S+)$", (PROJECT / "Makefile").read_text(), re.MULTILINE)
+    return os.environ.get("MAVEN_REPOSITORY") or found
 
 
 def _images() -> dict[str, str]:

@@ -7,12 +7,10 @@ names an environment that is there already.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -22,6 +20,7 @@ from pathlib import Path
 
 from chainlake.env.ports import free_port
 from chainlake.paths import PROJECT
+from tests.proof.processes import Program, run, running
 from tests.proof.small import in_folder
 
 #: The source and how many of its days.
@@ -56,12 +55,13 @@ def _proof(root: Path, postgres: Path) -> int:
         _airflow(root, python, environment, "pools", "set", POOL, "1", "Spark applications that run at a time")
         _say(begun, "tables and pool are there")
         for name in COMPONENTS:
-            stack.enter_context(_component(root, python, environment, name))
+            command = [str(python), "-m", "airflow", name]
+            stack.enter_context(running(Program(command, root / f"{name}.log", environment, root)))
         page = ["--page", f"http://localhost:{port}", "--passwords", str(root / "passwords.json")]
         what = ["--source", SOURCE, "--days", str(DAYS)]
         command = [str(python), "-m", "chainlake.local.run.elsewhere", *page, *what]
-        done = subprocess.run(command, cwd=root, env=environment, stdout=subprocess.PIPE, text=True, check=False)
-    print(done.stdout)
+        code, said = run(command, root / "run.log", environment, root)
+    print(said)
     rows = subprocess.run(
         [str(python), "-m", "chainlake", "sql", "SELECT count(*) AS n FROM matches.all", "--format", "csv"],
         cwd=root,
@@ -71,8 +71,8 @@ def _proof(root: Path, postgres: Path) -> int:
         check=False,
     )
     matches = int((rows.stdout.split() or ["", "0"])[-1])
-    good = done.returncode == 0 and "0 not" in done.stdout and matches > 0
-    _say(begun, f"{'green' if good else 'NOT GREEN'}: exit code {done.returncode}, {matches} matches")
+    good = code == 0 and "0 not" in said and matches > 0
+    _say(begun, f"{'green' if good else 'NOT GREEN'}: exit code {code}, {matches} matches")
     return 0 if good else 1
 
 
@@ -139,6 +139,9 @@ def _settings(root: Path, python: Path, database: str, port: int) -> dict[str, s
         "CORE__EXECUTOR": "LocalExecutor",
         "CORE__LOAD_EXAMPLES": "False",
         "CORE__PARALLELISM": "4",
+        # Airflow gives a DAG file half a minute, in which a busy machine does not even import it.
+        "CORE__DAGBAG_IMPORT_TIMEOUT": "900",
+        "DAG_PROCESSOR__DAG_FILE_PROCESSOR_TIMEOUT": "1000",
         "CORE__EXECUTION_API_SERVER_URL": f"http://localhost:{port}/execution/",
         "CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
         "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(root / "passwords.json"),
@@ -164,30 +167,6 @@ def _airflow(root: Path, python: Path, environment: dict[str, str], *words: str)
     with (root / f"{words[0]}.log").open("ab") as log:
         command = [str(python), "-m", "airflow", *words]
         subprocess.run(command, cwd=root, env=environment, stdout=log, stderr=log, check=True)
-
-
-@contextmanager
-def _component(root: Path, python: Path, environment: dict[str, str], name: str) -> Iterator[None]:
-    """A component of Airflow, ended with all that it started."""
-    with (root / f"{name}.log").open("wb") as log:
-        process = subprocess.Popen(
-            [str(python), "-m", "airflow", name],
-            cwd=root,
-            env=environment,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-        try:
-            yield
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
 
 
 if __name__ == "__main__":

@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import signal
-import socket
 import subprocess
-import time
-from dataclasses import dataclass
+from contextlib import suppress
 from pathlib import Path
 
 from chainlake.env.java import java_home
-from chainlake.env.processes.child import die_with_parent
+from tests.proof.processes import Program, listens
 
 _JAR = "s3proxy-4.1.0-jar-with-dependencies.jar"
 _COORDINATE = "org.gaul:s3proxy:4.1.0:jar:jar-with-dependencies"
@@ -21,63 +19,66 @@ KEY, SECRET, BUCKET = "chainlake", "chainlake-secret", "lake"
 _SHA256 = "a4d025969aaf796616ed4b1e2491d87d455ce84bb28cb9db086b2e6aaa68b48d"
 
 
-@dataclass
 class Server:
     """S3Proxy on a port of its own.
 
     Args:
         jar: the program.
-        folder: its data and settings.
+        folder: for its data, settings and log.
         port: on the loopback address.
         authorization: what it asks of who comes.
     """
 
-    jar: Path
-    folder: Path
-    port: int
-    authorization: str = "aws-v2-or-v4"
-    process: subprocess.Popen[bytes] | None = None
-
-    @property
-    def url(self) -> str:
-        """Its address."""
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        """Start it, and wait until it answers."""
-        (self.folder / "data" / BUCKET).mkdir(parents=True, exist_ok=True)
-        settings = {
+    def __init__(self, jar: Path, folder: Path, port: int, authorization: str = "aws-v2-or-v4") -> None:
+        self.jar, self.folder, self.port = jar, folder, port
+        self.url = f"http://127.0.0.1:{port}"
+        (self._data / BUCKET).mkdir(parents=True)
+        told = {
             "s3proxy.endpoint": self.url,
-            "s3proxy.authorization": self.authorization,
+            "s3proxy.authorization": authorization,
             "s3proxy.identity": KEY,
             "s3proxy.credential": SECRET,
             "jclouds.provider": "filesystem-nio2",
-            "jclouds.filesystem.basedir": str(self.folder / "data"),
+            "jclouds.filesystem.basedir": str(self._data),
             "jclouds.identity": "none",
             "jclouds.credential": "none",
         }
-        conf = self.folder / "s3proxy.conf"
-        conf.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        java = Path(os.environ.get("JAVA_HOME") or java_home(), "bin", "java")
-        with open(self.folder / "server.log", "ab") as log:
-            self.process = subprocess.Popen(
-                [java, "-Xmx400m", "-jar", self.jar, "--properties", conf],
-                stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent(signal.SIGKILL),
-            )  # fmt: skip
-        deadline = time.monotonic() + 60
-        while time.monotonic() < deadline:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            time.sleep(0.1)
-        raise RuntimeError(f"S3Proxy did not start: see {self.folder / 'server.log'}")
+        conf = folder / "s3proxy.conf"
+        conf.write_text("".join(f"{name}={value}\n" for name, value in told.items()))
+        java = str(Path(os.environ.get("JAVA_HOME") or java_home(), "bin", "java"))
+        command = [java, "-Xmx400m", "-jar", str(jar), "--properties", str(conf)]
+        self._program = Program(command, folder / "s3proxy.log", os.environ)
+
+    @property
+    def _data(self) -> Path:
+        return self.folder / "data"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self._program.start()
+        self._program.until(listens(self.port), "an answer")
 
     def stop(self) -> None:
-        """Kill it."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.wait()
-            self.process = None
+        """Kill it; what it holds stays."""
+        self._program.stop(signal.SIGKILL)
+
+    def written(self) -> int:
+        """The time of the newest change of what it holds, in nanoseconds."""
+        times = [self._data.stat().st_mtime_ns]
+        for folder, _, _ in os.walk(self._data):
+            with suppress(FileNotFoundError):
+                times.append(os.stat(folder).st_mtime_ns)
+        return max(times)
+
+
+def settings(server: Server) -> dict[str, str]:
+    """The variables that lead to it."""
+    return {
+        "CHAINLAKE_STORE_ENDPOINT": server.url,
+        "CHAINLAKE_STORE_ACCESS_KEY": KEY,
+        "CHAINLAKE_STORE_SECRET_KEY": SECRET,
+        "CHAINLAKE_STORE_REGION": "us-east-1",
+    }
 
 
 def server_jar(cache: Path) -> Path:

@@ -1,10 +1,17 @@
 """``make store-proof``: the lake in an object store against the lake on a disk, by real servers, on loopback addresses.
 
 S3Proxy, which keeps to conditional writes, is fetched once into the cache and checked; or ``CHAINLAKE_S3PROXY`` names
-its JAR. Two lakes get the same shipped days, a late file, an edited pattern, a pattern that uses events up and a model,
-and must hold the same tables. Then, in the store: processes race for one lock and one table, a holder is killed, the
-store goes away in the middle of a step and comes back, a wrong key and a missing bucket are told, and a store that
-overwrites is refused. Exit code 0 if all is so, else 1.
+its JAR. The parts, in their order:
+
+refusals     a wrong key, a missing bucket, a store that is down: one sentence and exit code 5
+overwriting  a store that overwrites is refused
+race         processes race for one lock and one log: no row is lost
+killed       a holder of a lock is killed, on this machine and as if elsewhere
+tables       shipped days, a late file, an edited pattern, a pattern that uses events up and a model, with lake and
+             landed files on a disk and in the store: all tables are the same
+verbs        verbs say the same of both lakes
+landing      landed files in a store that is away wait
+away         the store goes away in the middle of a step and comes back
 """
 
 from __future__ import annotations
@@ -13,138 +20,87 @@ import argparse
 import http.client
 import http.server
 import os
-import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from chainlake.days import Days
-from chainlake.detect.step import detect
 from chainlake.env.ports import free_port
-from chainlake.env.processes.child import die_with_parent
 from chainlake.env.processes.ending import end
-from chainlake.ingest.step import ingest
+from chainlake.lake.delta import tables
 from chainlake.lake.leases.conditional import require_conditional_writes
 from chainlake.lake.records import ops
 from chainlake.lake.records.runs import new_run_id
 from chainlake.lake.store.files import FilesLake
-from chainlake.lake.upkeep.same import published_tables, same_tables
+from chainlake.lake.upkeep.same import published_tables
 from chainlake.local.run.shipped import land, shipped_days
-from chainlake.monitoring.step import monitor
-from chainlake.paths import PROJECT, Home
-from chainlake.quality.audit import Audit
+from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.ops_rows import RateRow
 from chainlake.storage.errors import StoreFailed
-from tests.proof.s3proxy import BUCKET, KEY, SECRET, Server, server_jar
+from tests.proof.history import (
+    PATTERN,
+    SOURCE,
+    STEPS,
+    compared,
+    environment,
+    in_a_process,
+    installation,
+    without_pages,
+)
+from tests.proof.parts import Part, add_only, run_parts
+from tests.proof.processes import Program, run, running
+from tests.proof.s3proxy import BUCKET, Server, server_jar, settings
 from tests.proof.small import in_folder
 
-_STEPS: dict[str, Callable[..., Any]] = {"ingest": ingest, "detect": detect, "monitor": monitor}
-#: A process that takes longer than this hangs.
-_MOST_S = 900
 _RACERS, _APPENDS = 3, 8
-#: Within which a killed holder is replaced on a busy machine; the start of a process is in it.
-_REPLACED_S = 60.0
-
-#: A pattern that uses events up, beside the shipped ones of its source.
-_CONSUMING = """---
-source: sensor
----
-PATTERN SEQ(Reading clean, Reading gas)
-WHERE clean.channel = R7 AND gas.channel = R7 AND gas.value <= clean.value * 0.9
-WITHIN 10 min CONSUME all
-"""
+#: A holder sleeps until it is killed, and no longer than this.
+_HOLD_S = 86_400
+#: A lease that runs out on a holder that nobody can see, and how many of its beats a waiting process must have seen.
+_SHORT_S, _LEAST_S = 6, 3.0
 
 
-def installation(root: Path, lake: str | None) -> Home:
-    """A home with its own copy of the shipped definitions and the consuming pattern."""
-    root.mkdir()
-    config = root / "config"
-    shutil.copytree(PROJECT / "dags" / "config", config)
-    (config / "patterns" / "switched.sase").write_text(_CONSUMING)
-    base = Home.from_env()
-    return replace(base, root=root, lake=lake or str(root / "lake"), config=config)
-
-
-def without_pages() -> None:
-    """Data Docs lie on a disk in any case, and take longer than all else."""
-    Audit.build_docs = lambda audit: audit.home.docs / "index.html"  # type: ignore[method-assign]
-
-
-def run_history(home: Home, sources: Sequence[str], days: int) -> dict[str, float]:
-    """The shipped days, the first file of each source late, then an edit; seconds of CPU and of the clock by step."""
-    ports = Ports(LocalTasks(), FilesLake(home))
-    took: dict[str, float] = {}
-
-    def steps(source: str, day: Days) -> None:
-        for name, step in _STEPS.items():
-            begun = time.monotonic(), time.process_time()
-            step(home, source, day, run_id=new_run_id(name), ports=ports)
-            took[f"{name}, s"] = took.get(f"{name}, s", 0.0) + time.monotonic() - begun[0]
-            took[f"{name}, s of CPU"] = took.get(f"{name}, s of CPU", 0.0) + time.process_time() - begun[1]
-
-    for source in sources:
-        shipped = shipped_days(home)[source][:days]
-        for day in shipped[1:]:
-            land(home, source, day)
-            steps(source, Days.one(day.day))
-        land(home, source, shipped[0])
-        steps(source, Days.one(shipped[-1].day))
-    edited = home.config / "patterns" / "switched.sase"
-    edited.write_text(_CONSUMING.replace("10 min", "30 min"))
-    if "sensor" in sources:
-        whole = shipped_days(home)["sensor"][:days]
-        steps("sensor", Days(whole[0].day, Days.one(whole[-1].day).end))
-    return took
-
-
-def environment(home: Home, **more: str) -> dict[str, str]:
-    """The environment of a process that works on ``home``."""
-    own = {"CHAINLAKE_HOME": str(home.root), "CHAINLAKE_LAKE": home.lake, "CHAINLAKE_CONFIG": str(home.config)}
-    return os.environ | own | more
-
-
-def child(home: Home, *words: str, **more: str) -> subprocess.Popen[str]:
-    """A process of this module that works on ``home``."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.proof.store_proof", *words], cwd=PROJECT, env=environment(home, **more),
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=die_with_parent(signal.SIGKILL),
-    )  # fmt: skip
+def child(home: Home, *words: str, **more: str) -> Program:
+    """A process of this module that works on ``home``; its log lies in the folder of the home."""
+    command = [sys.executable, "-m", "tests.proof.store_proof", *words]
+    return Program(command, home.root / f"{'-'.join(words)}.log", environment(home, more))
 
 
 def verb(home: Home, *words: str, **more: str) -> tuple[int, str]:
     """The exit code of a verb of the command line, and all that it said."""
-    done = subprocess.run(
-        [sys.executable, "-m", "chainlake", *words], cwd=PROJECT, env=environment(home, **more), capture_output=True,
-        text=True, timeout=_MOST_S,
-    )  # fmt: skip
-    return done.returncode, done.stdout + done.stderr
+    return run([sys.executable, "-m", "chainlake", *words], home.root / f"{words[0]}.log", environment(home, more))
 
 
-def verbs(local: Home, store: Home) -> Iterator[str]:
+def verbs(local: Home, store: Home, days: int) -> Iterator[str]:
     """Verbs that say the same of both lakes, and those that change one; a line for each that does not."""
     query = "select count(*) n, min(event_id) a, max(event_id) b from events.sensor"
-    same = (("sql", query), ("sql", "--safe", query), ("changes", "matches.gas_seen", "--since", "0"), ("status",))
+    shipped = [day.day for day in shipped_days(store)[SOURCE][:days]]
+    span = Days(shipped[0], Days.one(shipped[-1]).end)
+    same = (
+        ("sql", query),
+        ("sql", "--safe", query),
+        ("changes", "matches.gas_seen", "--since", "0"),
+        ("status",),
+        ("plan", str(span.start), str(span.end)),
+    )
     for words in same:
         told = [verb(home, *words) for home in (local, store)]
         if told[0] != told[1]:
             yield f"{words[0]} says {told[1]} of the store, and {told[0]} of the disk"
-    for words, wanted in ((("check",), "no damage"), (("maintain",), "tables "), (("plan",), "0 Spark applications")):
-        code, said = verb(store, *words)
+    for word, wanted in (("check", "no damage"), ("maintain", "tables ")):
+        code, said = verb(store, word)
         if code or wanted not in said:
-            yield f"{words[0]} ended with {code}: {said[-500:]}"
-    (store.config / "patterns" / "switched.sase").unlink()
-    code, said = verb(store, "retire", "switched", "--drop")
-    if code or ("matches", "switched") in published_tables(store):
+            yield f"{word} ended with {code}: {said[-500:]}"
+    (store.config / "patterns" / f"{PATTERN}.sase").unlink()
+    code, said = verb(store, "retire", PATTERN, "--drop")
+    if code or ("matches", PATTERN) in published_tables(store):
         yield f"retire ended with {code}: {said[-500:]}"
 
 
@@ -152,9 +108,11 @@ def race(store: Home) -> Iterator[str]:
     """Processes append to one log, each row under the lock: no number twice, none missing."""
     racers = [child(store, "append", str(number)) for number in range(_RACERS)]
     for racer in racers:
-        said, _ = racer.communicate(timeout=_MOST_S)
-        if racer.returncode:
-            yield f"a racer ended with {racer.returncode}: {said[-500:]}"
+        racer.start()
+    for racer in racers:
+        code, said = racer.finish()
+        if code:
+            yield f"a racer ended with {code}: {said[-500:]}"
     rows = ops.current_table(store, "rates", columns=["run_id", "seq"], as_log=True).to_pylist()
     raced = sorted(row["seq"] for row in rows if row["run_id"].startswith("race-"))
     if raced != list(range(1, _RACERS * _APPENDS + 1)):
@@ -162,42 +120,65 @@ def race(store: Home) -> Iterator[str]:
 
 
 def killed_holder(store: Home) -> Iterator[str]:
-    """A holder is killed: at once replaced on this machine, and after its time by who cannot see its process."""
-    short = {"CHAINLAKE_LEASE_SECONDS": "6"}
-    cases: tuple[tuple[str, dict[str, str], float], ...] = (("here", {}, 0.0), ("elsewhere", short, 3.0))
-    for name, more, least in cases:
-        holder = child(store, "hold", name, **more)
-        assert holder.stdout is not None
-        if holder.stdout.readline() != "held\n":
-            yield f"the holder {name} did not come to hold it: {holder.communicate()[0][-500:]}"
-            continue
-        holder.kill()
-        holder.wait()
+    """A holder is killed: replaced at once, or after its time by who cannot see its process."""
+    # With a lease of a day, who replaces it has seen that its process is gone, and has not waited for its time.
+    for name, seconds, least in (("here", 86_400, 0.0), ("elsewhere", _SHORT_S, _LEAST_S)):
+        more = {"CHAINLAKE_LEASE_SECONDS": str(seconds)}
+        with running(child(store, "hold", name, **more)) as holder:
+            holder.until(lambda: "held\n" in holder.said(), "the lock")  # noqa: B023
+            holder.stop(signal.SIGKILL)
         begun = time.monotonic()
-        after = child(store, "hold", f"{name}-after", **more)
-        assert after.stdout is not None
-        said, waited = after.stdout.readline(), time.monotonic() - begun
-        after.kill()
-        after.wait()
-        print(f"  a killed holder, {name}: replaced after {waited:.1f} s", flush=True)
-        if said != "held\n" or not least <= waited <= _REPLACED_S:
-            yield f"a killed holder {name} was replaced after {waited:.1f} s: {said!r}"
+        with running(child(store, "hold", f"{name}-after", **more)) as after:
+            after.until(lambda: "held\n" in after.said(), "the lock of a killed holder")  # noqa: B023
+            waited = time.monotonic() - begun
+        print(f"  a killed holder, {name}: replaced after {waited:.1f} s, the start of a process included", flush=True)
+        if waited < least:
+            yield f"a killed holder {name}, whose process cannot be seen, was replaced after {waited:.1f} s"
 
 
-def outage(store: Home, server: Server, source: str, day: Days) -> Iterator[str]:
+def landing(root: Path, server: Server) -> Iterator[str]:
+    """Landed files in a store that is away wait, and are not taken for removed ones; lake and store are not one."""
+    home = replace(installation(root / "landing", None), landing_root=f"s3://{BUCKET}/landing-alone")
+    shipped = shipped_days(home)[SOURCE][0]
+    day = Days.one(shipped.day)
+    words = ("ingest", SOURCE, f"{day.start}", f"{day.end}")
+    land(home, SOURCE, shipped)
+    counts: list[int] = []
+    for there, wanted in ((True, 0), (False, 5), (True, 0)):
+        if not there:
+            server.stop()
+        with running(child(home, *words)) as step:
+            code, said = step.finish()
+        if not there:
+            server.start()
+            print(
+                f"  landed files in a store that is away: exit code {code}: {said.strip().splitlines()[-2:]}",
+                flush=True,
+            )
+        if code != wanted:
+            yield f"ingest ended with {code}, not with {wanted}: {said[-800:]}"
+        counts.append(tables.arrow(home, "events", SOURCE, columns=["event_id"]).num_rows)
+    if not counts[0] or len(set(counts)) > 1:
+        yield f"events before, while the store is away, and after: {counts}"
+
+
+def outage(store: Home, server: Server) -> Iterator[str]:
     """The store goes away in the middle of a step: one sentence and exit code 5, and the next run comes to its end."""
-    step = child(store, "detect", source, f"{day.start}", f"{day.end}")
-    time.sleep(6.0)
-    server.stop()
-    said, _ = step.communicate(timeout=_MOST_S)
+    day = Days.one(shipped_days(store)[SOURCE][0].day)
+    words = ("detect", SOURCE, f"{day.start}", f"{day.end}")
+    before = server.written()
+    with running(child(store, *words)) as step:
+        step.until(lambda: server.written() > before, "its first file in the store")
+        server.stop()
+        code, said = step.finish()
     server.start()
-    print(f"  a step whose store went away ended with {step.returncode}: {said.strip().splitlines()[-2:]}", flush=True)
-    if step.returncode not in (0, 5) or "Traceback" in said:
-        yield f"a step whose store went away ended with {step.returncode}: {said[-800:]}"
-    again = child(store, "detect", source, f"{day.start}", f"{day.end}")
-    said, _ = again.communicate(timeout=_MOST_S)
-    if again.returncode:
-        yield f"the run after it ended with {again.returncode}: {said[-800:]}"
+    print(f"  a step whose store went away ended with {code}: {said.strip().splitlines()[-2:]}", flush=True)
+    if code != 5 or "Traceback" in said:
+        yield f"a step whose store went away ended with {code}: {said[-800:]}"
+    with running(child(store, *words)) as step:
+        code, said = step.finish()
+    if code:
+        yield f"the run after it ended with {code}: {said[-800:]}"
 
 
 def refusals(store: Home) -> Iterator[str]:
@@ -253,56 +234,55 @@ def overwriting(store: Home, server: Server) -> Iterator[str]:
     """A store that overwrites is refused."""
     # It must not look at signatures, in which the header is that is left out.
     trusting = Server(server.jar, server.folder.parent / "trusting", free_port(server.port + 1), "none")
-    trusting.folder.mkdir()
     trusting.start()
-    with careless(trusting) as url:
-        probe = child(replace(store, lake=f"s3://{BUCKET}/careless"), "probe", CHAINLAKE_STORE_ENDPOINT=url)
-        said, _ = probe.communicate(timeout=_MOST_S)
-    trusting.stop()
-    print(f"  a store that overwrites: {said.strip()[:120]}", flush=True)
-    if probe.returncode != 5 or "If-None-Match" not in said:
-        yield f"a store that overwrites was not refused: {probe.returncode}, {said[-500:]}"
-
-
-def proof(root: Path, sources: Sequence[str], days: int) -> int:
-    """All of it; 0 if nothing was wrong."""
-    without_pages()
-    server = Server(server_jar(Home.from_env().cache), root / "s3", free_port(19_100))
-    server.folder.mkdir()
-    server.start()
-    os.environ |= {
-        "CHAINLAKE_STORE_ENDPOINT": server.url, "CHAINLAKE_STORE_ACCESS_KEY": KEY,
-        "CHAINLAKE_STORE_SECRET_KEY": SECRET, "CHAINLAKE_STORE_REGION": "us-east-1",
-    }  # fmt: skip
-    local, store = installation(root / "disk", None), installation(root / "store", f"s3://{BUCKET}/lake")
-    wrong: list[str] = []
     try:
-        took = [run_history(home, sources, days) for home in (local, store)]
-        print(f"  {'step':<20} {'disk':>10} {'store':>10}")
-        for name in took[0]:
-            print(f"  {name:<20} {took[0][name]:>10.1f} {took[1][name]:>10.1f}")
-        tables = published_tables(local)
-        rows = {f"{schema}.{name}" for schema, name in tables} ^ {f"{s}.{n}" for s, n in published_tables(store)}
-        wrong += [*same_tables(local, store), *(f"{name} is in one of them only" for name in rows)]
-        print(f"{len(tables)} tables compared, {len(wrong)} differences", flush=True)
-        first = shipped_days(store)[sources[0]][0].day
-        parts: dict[str, Callable[[], Iterator[str]]] = {
-            "refusals": lambda: refusals(store),
-            "a store that overwrites": lambda: overwriting(store, server),
-            "a race": lambda: race(store),
-            "a killed holder": lambda: killed_holder(store),
-            "verbs": lambda: verbs(local, store),
-            "the store away": lambda: outage(store, server, sources[0], Days.one(first)),
-        }
-        for name, part in parts.items():
-            found = list(part())
-            print(f"{name}: {len(found)} faults", flush=True)
-            wrong += found
+        with careless(trusting) as url:
+            probe = child(replace(store, lake=f"s3://{BUCKET}/careless"), "probe", CHAINLAKE_STORE_ENDPOINT=url)
+            with running(probe):
+                code, said = probe.finish()
+    finally:
+        trusting.stop()
+    print(f"  a store that overwrites: {said.strip()[:120]}", flush=True)
+    if code != 5 or "If-None-Match" not in said:
+        yield f"a store that overwrites was not refused: {code}, {said[-500:]}"
+
+
+def histories(local: Home, store: Home, days: int) -> list[str]:
+    """A history on the disk and in the store, by processes without Spark: the same tables."""
+    words = ["--here", "--days", str(days), SOURCE]
+    took = [in_a_process(home, home.root / "history.log", words) for home in (local, store)]
+    print(f"  {'step':<20} {'disk':>10} {'store':>10}")
+    for name in took[0]:
+        print(f"  {name:<20} {took[0][name]:>10.1f} {took[1][name]:>10.1f}")
+    return compared(local, store)
+
+
+NAMES = ("refusals", "overwriting", "race", "killed", "tables", "verbs", "landing", "away")
+
+
+def proof(root: Path, only: Sequence[str], days: int) -> int:
+    """The parts that are asked for; 0 if nothing was wrong."""
+    server = Server(server_jar(Home.from_env().cache), root / "s3", free_port(19_100))
+    server.start()
+    os.environ |= settings(server)
+    local = installation(root / "disk", None)
+    store = replace(installation(root / "store", f"s3://{BUCKET}/lake"), landing_root=f"s3://{BUCKET}/landing")
+    bodies = (
+        lambda: refusals(store),
+        lambda: overwriting(store, server),
+        lambda: race(store),
+        lambda: killed_holder(store),
+        lambda: histories(local, store, days),
+        lambda: verbs(local, store, days),
+        lambda: landing(root, server),
+        lambda: outage(store, server),
+    )
+    needs = {"verbs": ("tables",), "away": ("tables",)}
+    parts = [Part(name, body, needs.get(name, ())) for name, body in zip(NAMES, bodies, strict=True)]
+    try:
+        return run_parts(parts, only)
     finally:
         server.stop()
-    for line in wrong:
-        print(f"  {line}")
-    return 1 if wrong else 0
 
 
 def _child(words: Sequence[str]) -> int:
@@ -327,7 +307,7 @@ def _child(words: Sequence[str]) -> int:
             machine._machine = lambda: words[1]
         with file_lock(home, f"proof-{words[1].partition('-')[0]}"):
             print("held", flush=True)
-            time.sleep(_MOST_S)
+            time.sleep(_HOLD_S)
     else:
         return _step(home, *words)
     return 0
@@ -341,7 +321,7 @@ def _step(home: Home, name: str, source: str, start: str, until: str) -> int:
     ports = Ports(LocalTasks(), FilesLake(home))
     try:
         days = Days.parse(start, until)
-        _STEPS[name](home, source, days, run_id=new_run_id(name), ports=ports)
+        STEPS[name](home, source, days, run_id=new_run_id(name), ports=ports)
     except Exception as error:  # as the command line does
         found = explained(home, error)
         print(found)
@@ -351,13 +331,13 @@ def _step(home: Home, name: str, source: str, start: str, until: str) -> int:
 
 def main(argv: list[str]) -> int:
     """Run the proof, or what one of its processes does."""
-    if argv and argv[0] in ("probe", "append", "hold", *_STEPS):
+    if argv and argv[0] in ("probe", "append", "hold", *STEPS):
         end(_child(argv))
     parser = argparse.ArgumentParser(prog="python -m tests.proof.store_proof", description=__doc__)
-    parser.add_argument("--sources", default="sensor,stock", help="of the shipped data (default sensor,stock)")
-    parser.add_argument("--days", type=int, default=3, help="shipped days of each (default 3)")
+    parser.add_argument("--days", type=int, default=2, help="shipped days of a source (default 2)")
+    add_only(parser, NAMES)
     args = parser.parse_args(argv)
-    return in_folder("chainlake-store-", lambda root: proof(root, args.sources.split(","), args.days))
+    return in_folder("chainlake-store-", lambda root: proof(root, args.only, args.days))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
+from chainlake.storage import objects
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed, store_error
 from chainlake.storage.objects import ObjectStorage
@@ -45,6 +47,33 @@ def test_files_are_written_listed_and_read(root: str) -> None:
     for nothing in (files.folders, files.names, files.files):
         assert nothing(f"{root}/none") == []
     assert files.listed(f"{root}/none") == ([], [])
+
+
+def test_a_packed_file_is_read_as_it_lies_there(root: str, tmp_path: Path) -> None:
+    files, path = storage_of(root), f"{root}/rows.csv.gz"
+    packed = gzip.compress(b"ts,x\n")
+    files.write(path, packed)
+    assert files.read(path) == packed and Path(files.bring(path, str(tmp_path))).read_bytes() == packed
+
+
+def test_a_file_is_read_from_any_place_and_has_a_stamp(root: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(objects, "_CHUNK", 4)
+    files, path = storage_of(root), f"{root}/numbers"
+    files.write(path, bytes(range(10)))
+    with files.opened(path) as file:
+        assert file.read(3) == b"\0\1\2" and file.tell() == 3
+        assert file.seek(-2, os.SEEK_END) == 8 and file.read(5) == b"\x08\x09" and file.read(1) == b""
+        assert file.seek(1) == 1 and file.seek(4, os.SEEK_CUR) == 5 and file.readall() == bytes(range(5, 10))
+        assert file.seek(100) == 100 and file.read(1) == b""
+        with pytest.raises(OSError):
+            file.seek(-1)
+    first = files.stamp(path)
+    assert first.size == 10 and first.modified_ns > 1_600_000_000 * 10**9
+    files.write(path, b"more than ten")
+    assert files.stamp(path) != first
+    for ask in (files.stamp, files.opened):
+        with pytest.raises(FileNotFoundError):
+            ask(f"{root}/none")
 
 
 def test_a_whole_bucket_is_a_folder_too(tmp_path: Path) -> None:

@@ -56,22 +56,26 @@ def lint_source(home: Home, path: Path, files: Sequence[Path] = ()) -> SourceRep
         source = load_source(path)
     except DefinitionError as error:
         return SourceReport((error,), ())
-    landing = home.landing(source.name)
+    landing = home.landed(source.name)
     walked = walk(landing, follow_links=source.follow_links)
-    landed = [entry.file for entry in walked.entries if entry.stat is not None]
-    chosen = list(files) or landed[-MOST_FILES:]
+    landed = {entry.relative: entry.file for entry in walked.entries if entry.stat is not None}
+    chosen = {_relative(file, landing): str(file) for file in files} or dict(list(landed.items())[-MOST_FILES:])
     report = _Look(source, whole=bool(files))
     for entry in walked.entries:
         if entry.stat is None:
             report.error(f"{entry.relative} is not read: {entry.detail}")
     for waiting, why in walked.waiting.items():
         report.error(f"{waiting} cannot be read: {why}")
-    for file in chosen:
-        inside = file.is_relative_to(landing)
-        report.file(file, file.relative_to(landing).as_posix() if inside else file.name)
+    for relative, file in chosen.items():
+        report.file(file, relative)
     if landed:
-        report.expected([file.relative_to(landing).as_posix() for file in landed])
+        report.expected(list(landed))
     return SourceReport(tuple(report.errors), tuple(report.warnings), len(chosen))
+
+
+def _relative(file: Path, landing: str) -> str:
+    """The path of a given file as ingest would see it."""
+    return file.relative_to(landing).as_posix() if file.is_relative_to(landing) else file.name
 
 
 def heard_in_files(source: Source, files: Sequence[Path]) -> Heard | None:
@@ -84,7 +88,7 @@ def heard_in_files(source: Source, files: Sequence[Path]) -> Heard | None:
     look = _Look(source, whole=True)
     keys: set[str] = set()
     types: set[str] = set()
-    for landed in (landed for file in files for landed in look.looked_into(file, file.name)):
+    for landed in (landed for file in files for landed in look.looked_into(str(file), file.name)):
         for piece in look.pieces(Task.of(landed, "")):
             if isinstance(piece, RawRows):
                 keys.update(pc.unique(piece.batch[source.key]).to_pylist())
@@ -107,12 +111,12 @@ class _Look:
     def warn(self, what: str, *, key: str | None = None, hint: str | None = None) -> None:
         self.warnings.append(DefinitionError(what, file=self.source.file, key=key, hint=hint))
 
-    def file(self, file: Path, relative: str) -> None:
+    def file(self, file: str, relative: str) -> None:
         """One file, or each member of an archive."""
         for landed in self.looked_into(file, relative):
             self.content(landed)
 
-    def looked_into(self, file: Path, relative: str) -> Sequence[Landed]:
+    def looked_into(self, file: str, relative: str) -> Sequence[Landed]:
         """The file, or the members of an archive; none if it cannot be read."""
         try:
             return look_into(self.source, file, relative)
@@ -131,7 +135,7 @@ class _Look:
         if self.source.path.pattern is not None and not landed.fields:
             self.warn(f"{path}: 'path' does not fit it, so it has no date and no revision", key="path")
         try:
-            with open_bytes(Path(landed.file), landed.member) as stream:
+            with open_bytes(landed.file, landed.member) as stream:
                 head = gather(stream, HEAD)[0]
         except (Damaged, NotReadable, OSError) as error:
             self.error(f"{path} cannot be read: {error}")

@@ -52,6 +52,7 @@ def base_environment(home: Home) -> dict[str, str]:
         MARK: str(home.root),
         "CHAINLAKE_HOME": str(home.root),
         "CHAINLAKE_LAKE": home.lake,
+        "CHAINLAKE_LANDING": home.landed_all,
         "CHAINLAKE_CONFIG": str(home.config),
         "CHAINLAKE_CACHE": str(home.cache),
         "JAVA_HOME": str(java_home()),

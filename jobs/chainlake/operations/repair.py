@@ -42,6 +42,7 @@ from chainlake.lake.upkeep.set_aside import set_aside, take_out
 from chainlake.operations.check import Checked, Scope, check
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileRow, IntervalRow
+from chainlake.storage.door import storage_of
 from chainlake.words import counted
 
 #: A table whose log was repaired may turn out to have a damaged file, and an unreadable one to be gone.
@@ -158,8 +159,9 @@ class _Marks:
 
     def _files(self, source: str, paths: Sequence[str]) -> bool:
         """Mark landed files to be read again; whether all of them are there."""
-        landing = self._home.landing(source)
-        gone = [path for path in paths if not (landing / path.partition("!")[0]).is_file()]
+        landing = self._home.landed(source)
+        files = storage_of(landing)
+        gone = [path for path in paths if files.size(f"{landing}/{path.partition('!')[0]}") is None]
         if gone:
             more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
             self._result.left.append(

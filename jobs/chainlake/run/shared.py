@@ -107,9 +107,9 @@ def require_shared(tasks: _Workers, home: Home) -> None:
     word = uuid.uuid4().hex
     written = [storage_of(folder).absolute(folder) for folder in (home.lake, home.staging)]
     read = list(written)
-    landing = str(home.root / "landing")
+    landing = home.landed_all
     # What is landed need not be writable here; a file that a worker does not find there waits, and the run says so.
-    if os.access(landing, os.W_OK):
+    if storage_of(landing).on_disk and os.access(landing, os.W_OK):
         read.append(os.path.abspath(landing))
     made: list[str] = []
     try:

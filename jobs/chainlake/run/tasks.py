@@ -112,7 +112,7 @@ class SparkTasks:
         if not items:
             return []
 
-        settings = carried(self.home.lake)
+        settings = carried(self.home.lake, self.home.landed_all)
 
         def worked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import cloudpickle

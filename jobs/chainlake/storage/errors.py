@@ -20,6 +20,7 @@ _AWAY = re.compile(
     r"Connection refused|error sending request|timed out|dns error|50[0234] |connection (?:reset|closed)", re.I
 )
 _CODE, _STATUS = re.compile(r"<Code>(\w+)</Code>"), re.compile(r"\b([45]\d\d [A-Z]\w+(?: \w+)?)")
+_PLACES = "CHAINLAKE_LAKE or CHAINLAKE_LANDING"
 _SETTINGS = "CHAINLAKE_STORE_ACCESS_KEY and CHAINLAKE_STORE_SECRET_KEY (or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
 
 
@@ -34,7 +35,7 @@ class StoreFailed(InfrastructureError):
     @classmethod
     def no_bucket(cls, place: str) -> StoreFailed:
         """The bucket is missing."""
-        return cls(f"the object store has no bucket for {place}", hint="Make the bucket, or mend CHAINLAKE_LAKE.")
+        return cls(f"the object store has no bucket for {place}", hint=f"Make it, or mend {_PLACES}.")
 
     @classmethod
     def away(cls, place: str) -> StoreFailed:
@@ -69,7 +70,7 @@ class StoreFailed(InfrastructureError):
     @classmethod
     def no_scheme(cls, lake: str) -> StoreFailed:
         """A kind of store that is not known."""
-        return cls(f"no object store is known for {lake}", hint="Begin CHAINLAKE_LAKE with s3://, or name a folder.")
+        return cls(f"no object store is known for {lake}", hint=f"Begin {_PLACES} with s3://, or name a folder.")
 
 
 def store_error(error: BaseException, place: str) -> StoreFailed | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chainlake.env import own_folders
-from chainlake.storage.port import File
+from chainlake.storage.port import File, Stamp
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
@@ -75,6 +76,15 @@ class LocalStorage:
         except FileNotFoundError:
             return [], []
         return folders, files
+
+    def stamp(self, path: str) -> Stamp:
+        """See ``Storage.stamp``."""
+        known = os.stat(path)
+        return Stamp(known.st_size, known.st_mtime_ns, known.st_ino)
+
+    def opened(self, path: str) -> io.RawIOBase:
+        """See ``Storage.opened``."""
+        return Path(path).open("rb", buffering=0)
 
     def read(self, path: str) -> bytes | None:
         """See ``Storage.read``."""

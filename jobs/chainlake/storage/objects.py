@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import shutil
 import time
@@ -14,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from chainlake.env.own_folders import MARKER, TEXT
 from chainlake.storage.errors import store_error
-from chainlake.storage.port import File
+from chainlake.storage.port import File, Stamp
 
 if TYPE_CHECKING:
+    from pyarrow import NativeFile
     from pyarrow.fs import FileInfo, FileSystem
 
 
@@ -105,14 +108,31 @@ class ObjectStorage:
             )
         return found
 
+    def stamp(self, path: str) -> Stamp:
+        """See ``Storage.stamp``."""
+        with _told(path):
+            (info,) = self._files.get_file_info([self._key(path)])
+        if not info.is_file:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        return Stamp(info.size, info.mtime_ns)
+
+    def opened(self, path: str) -> io.RawIOBase:
+        """See ``Storage.opened``."""
+        with _told(path):
+            return _Object(path, self._handler._handler.open_input_file(self._key(path)))
+
     def read(self, path: str) -> bytes | None:
         """See ``Storage.read``."""
         with _told(path):
             try:
-                with self._files.open_input_stream(self._key(path)) as stream:
+                with self._stream(path) as stream:
                     return bytes(stream.read())
             except FileNotFoundError:
                 return None
+
+    def _stream(self, path: str) -> NativeFile:
+        # As it lies there: Arrow would unpack what is named like a packed file.
+        return self._files.open_input_stream(self._key(path), compression=None)
 
     def write(self, path: str, data: bytes) -> None:
         """See ``Storage.write``."""
@@ -160,7 +180,7 @@ class ObjectStorage:
     def bring(self, path: str, folder: str) -> str:
         """See ``Storage.bring``."""
         place = os.path.join(folder, f"{uuid.uuid4().hex}-{os.path.basename(path)}")
-        with _told(path), self._files.open_input_stream(self._key(path)) as read, open(place, "wb") as written:
+        with _told(path), self._stream(path) as read, open(place, "wb") as written:
             shutil.copyfileobj(read, written, _CHUNK)
         return place
 
@@ -189,6 +209,45 @@ class ObjectStorage:
         for file in self.files(path)[::-1]:
             if file.path not in kept:
                 self.remove(f"{path}/{file.path}")
+
+
+class _Object(io.RawIOBase):
+    """A file of a store: what is asked for next is mostly what follows, so a large piece comes with each request."""
+
+    def __init__(self, path: str, file: Any) -> None:
+        self._path, self._file = path, file
+        self._size = int(file.size())
+        self._at = 0
+        self._piece, self._from = b"", 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        place = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        if place < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), self._path)
+        self._at = place
+        return place
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        if self._at >= self._size:
+            return 0
+        if not self._from <= self._at < self._from + len(self._piece):
+            with _told(self._path):
+                self._file.seek(self._at)
+                self._piece, self._from = bytes(self._file.read(min(_CHUNK, self._size - self._at))), self._at
+        begin = self._at - self._from
+        given = self._piece[begin : begin + len(buffer)]
+        buffer[: len(given)] = given
+        self._at += len(given)
+        return len(given)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ A path is a text: absolute or relative on a local disk, ``scheme://bucket/key`` 
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -27,6 +28,21 @@ class File:
     path: str
     size: int
     modified: float
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What tells one state of a file from another one without reading it.
+
+    Args:
+        size: bytes.
+        modified_ns: nanoseconds since 1970.
+        number: that the file system gives to each file, 0 in a store.
+    """
+
+    size: int
+    modified_ns: int
+    number: int = 0
 
 
 class Storage(Protocol):
@@ -67,6 +83,22 @@ class Storage(Protocol):
 
     def listed(self, path: str) -> tuple[list[str], list[File]]:
         """The folders and the files that lie in a folder itself, at one moment; none if there is no such folder."""
+
+    def stamp(self, path: str) -> Stamp:
+        """The state of a file.
+
+        Raises:
+            OSError: there is none, or it cannot be asked for.
+            StoreFailed: the store does not say.
+        """
+
+    def opened(self, path: str) -> io.RawIOBase:
+        """The bytes of a file, from any place of it, unbuffered; what fails there fails as here.
+
+        Raises:
+            OSError: there is none, or it cannot be read.
+            StoreFailed: the store does not give it.
+        """
 
     def read(self, path: str) -> bytes | None:
         """A small file; ``None`` if there is none."""

@@ -44,9 +44,9 @@ def apply_settings() -> None:
         os.environ.setdefault("AWS_ALLOW_HTTP", "true")
 
 
-def carried(path: str) -> dict[str, str]:
-    """The settings that a process of another machine needs to read ``path``; none for a path on a disk."""
-    if "://" not in path:
+def carried(*paths: str) -> dict[str, str]:
+    """The settings that a process of another machine needs to read ``paths``; none if they are on a disk."""
+    if not any("://" in path for path in paths):
         return {}
     apply_settings()
     return {name: os.environ[name] for name in _CARRIED if os.environ.get(name)}

@@ -48,7 +48,7 @@ def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
     source = asked_source(home, source_name)
     for file in files:
         regular_file(file)
-    relative = _relative(home.landing(source.name), files)
+    relative = _relative(Path(home.landed(source.name)), files)
     landed = in_order([one for file, name in relative.items() for one in _contents(source, file, name)])
     bad: Counter[str] = Counter()
     rows = [_rows(source, one, bad) for one in landed]

@@ -18,8 +18,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, BinaryIO, cast
+
+from chainlake.storage.door import storage_of
+from chainlake.storage.errors import StoreFailed
 
 _GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"
@@ -39,11 +41,12 @@ class NotReadable(Exception):
     """A file cannot be opened or read for now; nothing is known of its content.
 
     Args:
-        error: what the file system said.
+        error: what the file system or the store said.
     """
 
-    def __init__(self, error: OSError) -> None:
-        super().__init__(error.strerror or f"{type(error).__name__}: {error}")
+    def __init__(self, error: OSError | StoreFailed) -> None:
+        said = str(error) if isinstance(error, StoreFailed) else error.strerror
+        super().__init__(said or f"{type(error).__name__}: {error}")
 
     def __reduce__(self) -> tuple[type[NotReadable], tuple[OSError]]:
         return NotReadable, (OSError(None, str(self)),)
@@ -54,7 +57,7 @@ class Damaged(Exception):
 
 
 @contextmanager
-def open_bytes(path: Path, member: str | None) -> Iterator[Content]:
+def open_bytes(path: str, member: str | None) -> Iterator[Content]:
     """The decompressed bytes of a landed file, or of one member of an archive.
 
     Raises:
@@ -105,17 +108,16 @@ class _KeptArchive:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def archive(self, path: Path) -> zipfile.ZipFile:
+    def archive(self, path: str) -> zipfile.ZipFile:
         """The archive ``path`` as it is now.
 
         Raises:
             NotReadable: the file system does not give the file.
         """
         try:
-            stat = path.stat()
-        except OSError as error:
+            mark = (path, storage_of(path).stamp(path))
+        except (OSError, StoreFailed) as error:
             raise NotReadable(error) from error
-        mark = (path, stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
         if self._archive is None or mark != self._mark:
             self._stack.close()
             self._archive = None
@@ -185,7 +187,7 @@ def gather(stream: Content, size: int) -> tuple[bytes, bool]:
     return b"".join(parts), False
 
 
-def members(path: Path, pattern: str) -> Counter[str] | None:
+def members(path: str, pattern: str) -> Counter[str] | None:
     """The files in the zip archive ``path`` that fit the glob, with how many have each name; ``None`` if it is no
     archive.
 
@@ -203,7 +205,7 @@ def members(path: Path, pattern: str) -> Counter[str] | None:
     )
 
 
-def checksum_of(path: Path) -> str:
+def checksum_of(path: str) -> str:
     """Checksum of a file as it lies there, not decompressed.
 
     Raises:
@@ -217,18 +219,18 @@ def checksum_of(path: Path) -> str:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[io.BufferedReader]:
+def _opened(path: str) -> Iterator[io.BufferedReader]:
     """A file whose every failure is ``NotReadable``: no reader of containers takes that for something of its own."""
     try:
-        file = path.open("rb", buffering=0)
-    except OSError as error:
+        file = storage_of(path).opened(path)
+    except (OSError, StoreFailed) as error:
         raise NotReadable(error) from error
     with file:
         yield io.BufferedReader(_Steady(file), _BUFFER)
 
 
 class _Steady(io.RawIOBase):
-    def __init__(self, file: io.FileIO) -> None:
+    def __init__(self, file: io.RawIOBase) -> None:
         self._file = file
         #: Places of bytes that are given with the bit of ``_UTF8`` cleared.
         self.cleared: Sequence[int] = ()
@@ -243,7 +245,7 @@ class _Steady(io.RawIOBase):
         try:
             begin = self._file.tell()
             number = self._file.readinto(buffer)
-        except OSError as error:
+        except (OSError, StoreFailed) as error:
             raise NotReadable(error) from error
         for place in self.cleared:
             if begin <= place < begin + (number or 0):

@@ -29,6 +29,9 @@ from chainlake.ingest.landing.container import (
 )
 from chainlake.ingest.landing.walk import Entry, storable, walk
 from chainlake.paths import Home
+from chainlake.storage.door import storage_of
+from chainlake.storage.errors import StoreFailed
+from chainlake.storage.port import Stamp
 
 #: The highest revision that can be stored.
 HIGHEST = 2**63 - 1
@@ -39,6 +42,8 @@ FIRST_DATE, LAST_DATE = date(1000, 1, 1), date(8999, 12, 31)
 
 #: A file changed within this time may change again without its mtime moving.
 _MTIME_GRAIN_S = 2.0
+#: Stores tell whole seconds, of a clock that may be another one by minutes.
+_STORE_GRAIN_NS, _STORE_GRAIN_S = 1_000_000_000, 900.0
 
 
 @dataclass(frozen=True)
@@ -167,7 +172,7 @@ def discover(home: Home, source: Source, now: datetime) -> Landing:
         now: the present, against which ``settle`` is measured.
     """
     memory = _Memory(home.root / "cache" / f"checksums-{source.name}.json")
-    walked = walk(home.landing(source.name), follow_links=source.follow_links)
+    walked = walk(home.landed(source.name), follow_links=source.follow_links)
     files: dict[str, Landed] = {}
     waiting = dict(walked.waiting)
     settling: set[str] = set()
@@ -203,29 +208,33 @@ def _looked_into(source: Source, entry: Entry, memory: _Memory, now: datetime) -
     before = entry.stat
     assert before is not None
     # A file from the future (a clock that is wrong) would never settle: it is taken as it is.
-    if 0 <= now.timestamp() - before.st_mtime < source.settle.total_seconds():
+    # In a store a file is there as a whole, or not at all.
+    files = storage_of(entry.file)
+    grain, young_s = (1, _MTIME_GRAIN_S) if files.on_disk else (_STORE_GRAIN_NS, _STORE_GRAIN_S)
+    if not files.whole_files and 0 <= now.timestamp() - before.modified_ns / 1e9 < source.settle.total_seconds():
         raise _NotYet("it is younger than settle")
     contents = memory.get(entry.relative, before)
     if contents is None:
         contents = _contents(source, entry.file)
         try:
-            after = entry.file.stat()
-        except OSError as error:
+            after = files.stamp(entry.file)
+        except (OSError, StoreFailed) as error:
             raise NotReadable(error) from error
-        if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+        if (after.size, after.modified_ns // grain) != (before.size, before.modified_ns // grain):
             raise _NotYet("it is still growing")
-        memory.put(entry.relative, before, contents)
-    return [_landed(source, entry.file, entry.relative, before.st_size, content) for content in contents]
+        memory.put(entry.relative, before, contents, young_s)
+    return [_landed(source, entry.file, entry.relative, before.size, content) for content in contents]
 
 
-def look_into(source: Source, file: Path, relative: str) -> list[Landed]:
+def look_into(source: Source, file: str | Path, relative: str) -> list[Landed]:
     """One file, or each member of an archive, as if it lay at ``relative`` in the landing folder of ``source``.
 
     Raises:
         NotReadable: the file system does not give the file.
     """
-    size = file.stat().st_size
-    return [_landed(source, file, storable(relative), size, content) for content in _contents(source, file)]
+    place = str(file)
+    size = storage_of(place).stamp(place).size
+    return [_landed(source, place, storable(relative), size, content) for content in _contents(source, place)]
 
 
 class _Content(NamedTuple):
@@ -237,14 +246,14 @@ class _Content(NamedTuple):
     detail: str = ""
 
 
-def _landed(source: Source, file: Path, relative: str, size: int, content: _Content) -> Landed:
+def _landed(source: Source, file: str, relative: str, size: int, content: _Content) -> Landed:
     member, checksum, problem, detail = content
     path = relative if member is None else f"{relative}!{member}"
     named = path_fields(source, path)
     text = json.dumps([checksum, sorted(named.fields.items())])
     return Landed(
         path=path,
-        file=str(file),
+        file=file,
         member=member,
         size=size,
         checksum=checksum,
@@ -274,9 +283,9 @@ def _mark(problem: str, path: str) -> str:
     return text_digest(json.dumps([problem, path]))
 
 
-def _contents(source: Source, file: Path) -> list[_Content]:
+def _contents(source: Source, file: str) -> list[_Content]:
     try:
-        names = members(file, members_glob(source, file.name))
+        names = members(file, members_glob(source, os.path.basename(file)))
     except Damaged as error:
         return [_Content(None, checksum_of(file), "damaged_archive", str(error))]
     if names is None:
@@ -292,12 +301,12 @@ def members_glob(source: Source, name: str) -> str:
     return next((f.members for f in source.formats if f.fits_path(name)), "*")
 
 
-def _several(file: Path, member: str, count: int) -> _Content:
+def _several(file: str, member: str, count: int) -> _Content:
     what = f"{count} members of the archive have this name"
-    return _Content(member, _mark("doubled_path", f"{file.name}!{member}"), "doubled_path", what)
+    return _Content(member, _mark("doubled_path", f"{os.path.basename(file)}!{member}"), "doubled_path", what)
 
 
-def _checked(file: Path, member: str | None) -> _Content:
+def _checked(file: str, member: str | None) -> _Content:
     try:
         with open_bytes(file, member) as stream:
             try:
@@ -323,9 +332,9 @@ class _Memory:
         except (OSError, ValueError):
             self._old = {}
 
-    def get(self, path: str, stat: os.stat_result) -> list[_Content] | None:
+    def get(self, path: str, stat: Stamp) -> list[_Content] | None:
         entry = self._old.get(path)
-        if entry is None or entry[0] != [stat.st_size, stat.st_mtime_ns, stat.st_ino]:
+        if entry is None or entry[0] != [stat.size, stat.modified_ns, stat.number]:
             return None
         # Written before a failure of the file system was told from damage: such a problem is looked at again.
         if any(len(content) == 3 and content[2] for content in entry[1]):
@@ -333,9 +342,9 @@ class _Memory:
         self._new[path] = entry
         return [_Content(*content) for content in entry[1]]
 
-    def put(self, path: str, stat: os.stat_result, contents: list[_Content]) -> None:
-        if time.time() - stat.st_mtime > _MTIME_GRAIN_S:
-            self._new[path] = [[stat.st_size, stat.st_mtime_ns, stat.st_ino], [list(one) for one in contents]]
+    def put(self, path: str, stat: Stamp, contents: list[_Content], young_s: float) -> None:
+        if time.time() - stat.modified_ns / 1e9 > young_s:
+            self._new[path] = [[stat.size, stat.modified_ns, stat.number], [list(one) for one in contents]]
 
     def save(self) -> None:
         if self._new == self._old:

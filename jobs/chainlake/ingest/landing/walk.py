@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
-from pathlib import Path
 
 from chainlake.definitions.formats.globs import UNFINISHED
+from chainlake.storage.door import storage_of
+from chainlake.storage.errors import StoreFailed
+from chainlake.storage.port import Stamp
 
 
 @dataclass(frozen=True)
@@ -16,15 +18,15 @@ class Entry:
 
     Args:
         relative: its path under the folder as text that can be stored and printed.
-        file: where it lies.
+        file: path or URI of where it lies.
         stat: of the file, or of what a link leads to; ``None`` if it is not to be read.
         problem: code of why it never can be read as it is, else "".
         detail: the same in words.
     """
 
     relative: str
-    file: Path
-    stat: os.stat_result | None
+    file: str
+    stat: Stamp | None
     problem: str = ""
     detail: str = ""
 
@@ -42,17 +44,33 @@ def storable(name: str) -> str:
     return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
-def walk(folder: Path, *, follow_links: bool) -> Walked:
+def walk(folder: str, *, follow_links: bool) -> Walked:
     """All files below ``folder`` but hidden and unfinished ones; a folder that does not exist holds none.
 
     Args:
-        folder: the landing folder of a source; it may be a link itself.
+        folder: the landing folder of a source, or its place in a store; it may be a link itself.
         follow_links: whether links out of the folder are read.
     """
+    if not storage_of(folder).on_disk:
+        return _listed(folder)
     walker = _Walker(os.path.realpath(folder), follow_links)
     if os.path.lexists(folder):
-        walker.look(str(folder), "", ())
+        walker.look(folder, "", ())
     return Walked(tuple(sorted(walker.entries, key=lambda entry: entry.relative)), walker.waiting)
+
+
+def _listed(folder: str) -> Walked:
+    """The same for a store, which has neither folders nor links."""
+    try:
+        files = storage_of(folder).files(folder)
+    except StoreFailed as error:
+        return Walked((), {".": f"the folder cannot be listed: {error}"})
+    entries = [
+        Entry(file.path, f"{folder}/{file.path}", Stamp(file.size, round(file.modified * 1e9)))
+        for file in files
+        if not file.path.endswith(UNFINISHED) and not any(name.startswith(".") for name in file.path.split("/"))
+    ]
+    return Walked(tuple(entries), {})
 
 
 class _Walker:
@@ -91,7 +109,7 @@ class _Walker:
         if is_folder:
             self.look(entry.path, path, above)
         elif stat.S_ISREG(known.st_mode):
-            self.entries.append(Entry(path, Path(entry.path), known))
+            self.entries.append(Entry(path, entry.path, Stamp(known.st_size, known.st_mtime_ns, known.st_ino)))
         else:
             self._refuse(entry, path, "not_a_file", "a pipe, socket or device")
 
@@ -111,7 +129,7 @@ class _Walker:
         return True
 
     def _refuse(self, entry: os.DirEntry[str], path: str, problem: str, detail: str) -> None:
-        self.entries.append(Entry(path, Path(entry.path), None, problem, detail))
+        self.entries.append(Entry(path, entry.path, None, problem, detail))
 
 
 def _within(path: str, folder: str) -> bool:

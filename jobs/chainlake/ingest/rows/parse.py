@@ -10,7 +10,6 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -109,7 +108,7 @@ class _Parser:
                     whole.append((reason, "it has no header line" if why == "empty" else why))
                 else:
                     self.zone = LocalTimes(form.time.zone, partial(self._listing, form, header))
-                    with open_bytes(_path(task), task.member) as stream:
+                    with open_bytes(task.file, task.member) as stream:
                         for block in _without_header(stream, form):
                             yield from self._block(block, form, header)
                     if task.checksum not in ("", stream.checksum()):
@@ -161,7 +160,7 @@ class _Parser:
         )
 
     def _head(self) -> bytes:
-        with open_bytes(_path(self.task), self.task.member) as stream:
+        with open_bytes(self.task.file, self.task.member) as stream:
             # If it is cut short, what was read before the damage still tells the format.
             return gather(stream, HEAD)[0]
 
@@ -201,7 +200,7 @@ class _Parser:
                 listing.add(wall.micros[local], codes, names)
             return []
 
-        with open_bytes(_path(self.task), self.task.member) as stream:
+        with open_bytes(self.task.file, self.task.member) as stream:
             for block in _without_header(stream, form):
                 # Lines that the parser fails at have no part in it.
                 list(_tolerant(block, look, lambda line: None))
@@ -338,7 +337,3 @@ def _tolerant(block: Block, work: Callable[[Block], list[Piece]], failed: Callab
 def _words(error: Exception) -> str:
     """An error as a text that every column can hold."""
     return f"{type(error).__name__}: {error}"[:KEPT].encode("utf-8", errors="replace").decode()
-
-
-def _path(task: Task) -> Path:
-    return Path(task.file)

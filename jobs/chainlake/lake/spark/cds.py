@@ -64,7 +64,7 @@ def make_archive(home: Home) -> Path:
     with tempfile.TemporaryDirectory(prefix=".make-", dir=target.parent) as work:
         dump = Path(work, "archive.jsa")
         environment = {**os.environ, _DUMP: str(dump), "CHAINLAKE_HOME": work, "PYTHONPATH": str(CODE)}
-        for name in ("CHAINLAKE_LAKE", "CHAINLAKE_CONFIG", "SPARK_LOCAL_DIRS"):
+        for name in ("CHAINLAKE_LAKE", "CHAINLAKE_LANDING", "CHAINLAKE_CONFIG", "SPARK_LOCAL_DIRS"):
             environment.pop(name, None)
         command = [sys.executable, "-m", "chainlake.operations.exercise"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_MAKE_SECONDS)

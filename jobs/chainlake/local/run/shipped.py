@@ -16,6 +16,7 @@ from chainlake.airflow.names import source_names
 from chainlake.env.own_folders import NotWritable
 from chainlake.local.errors import ShippedMissing
 from chainlake.paths import PROJECT, Home
+from chainlake.storage.door import storage_of
 
 DATA = PROJECT / "data"
 
@@ -66,8 +67,11 @@ def land(home: Home, source: str, shipped: ShippedDay) -> int:
     """Copy the files of a day into the landing folder, each all at once; returns how many were not there yet.
 
     Raises:
-        InfrastructureError: a file cannot be written.
+        InfrastructureError: a file cannot be written, or not into the store.
     """
+    place = home.landed(source)
+    if not storage_of(place).on_disk:
+        return _stored(place, shipped.files)
     folder = home.landing(source)
     copied = 0
     try:
@@ -86,3 +90,12 @@ def land(home: Home, source: str, shipped: ShippedDay) -> int:
     except OSError as error:
         raise NotWritable.landing(folder, error) from error
     return copied
+
+
+def _stored(place: str, files: Sequence[Path]) -> int:
+    """The same for a store, where a file is there as a whole."""
+    store = storage_of(place)
+    new = [file for file in files if store.read(f"{place}/{file.name}") != file.read_bytes()]
+    for file in new:
+        store.take(str(file), f"{place}/{file.name}")
+    return len(new)
