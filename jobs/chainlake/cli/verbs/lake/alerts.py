@@ -43,7 +43,10 @@ def run(args: argparse.Namespace) -> int:
     home = Home.from_env()
     sending = Sending(Trying(tries=args.tries), args.from_version, args.from_now)
     failed: list[ChainlakeError] = []
-    for item in alerting(home, args.patterns):
+    having = alerting(home, args.patterns)
+    if not having:
+        print("no pattern or model has alerts: docs/maintenance.md says how to write them")
+    for item in having:
         try:
             told = send(home, item, sending)
         except ChainlakeError as error:
