@@ -39,7 +39,7 @@ VERBS = {
     "contract": "what readers of a table can rely on, as a data contract (ODCS)",
     "changes": "what was added, withdrawn and changed in a table since one of its versions or commits",
     "shadow": "what an edit of a pattern or a model would do to its rows, before it goes live",
-    "alerts": "tell webhooks which matches were published and withdrawn",
+    "alerts": "tell webhooks which matches and model changes were published and withdrawn",
     "retire": "end a pattern or model whose file was removed; keep or drop its table",
     "maintain": "compact tables and remove what is past its retention",
     "explain": "how a pattern is searched, and what a search costs on given files",
