@@ -167,3 +167,43 @@ def test_a_file_that_says_too_little(
     assert main(["init", str(tmp_path / "p"), "--from", str(file)]) == 4
     assert told in capsys.readouterr().err and not (tmp_path / "p").exists()
     assert main(["init", str(tmp_path / "p"), "--from", str(tmp_path)]) == 4
+
+
+def test_a_first_pattern_and_model_are_of_what_changes(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The place of a detector never changes; its speed falls to a half, and comes back.
+    speeds = (60, 61, 62, 30, 31, 30, 60, 61)
+    rows = [
+        f"{at // 60:02d}:{at % 60:02d},{node},{node / 10},{speed + node}"
+        for at, speed in zip(range(0, 40, 5), speeds, strict=True)
+        for node in (1, 2)
+    ]
+    file = tmp_path / "loops.csv"
+    file.write_text("Time,Station,Mile,Speed (mph)\n" + "\n".join(f"2025-03-03 {row}" for row in rows))
+    folder = tmp_path / "project"
+    assert main(["init", str(folder), "--from", str(file)]) == 0
+    source = yaml.safe_load((folder / "config" / "sources" / "loops.yaml").read_text())
+    assert source["attributes"] == {"mile": {"type": "double"}, "speed": {"type": "double", "unit": "mph"}}
+    model = yaml.safe_load((folder / "config" / "models" / "first_model.yaml").read_text())
+    assert (model["response"], model["features"], model["nodes"]) == ("speed", ["mile"], ["1", "2"])
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(folder / "config"))
+    monkeypatch.chdir(folder)
+    assert main(["lint", "--strict"]) == 0
+    capsys.readouterr()
+    assert main(["match", "first_pattern", "data/loops.csv", "--source", "loops", "--format", "csv"]) == 0
+    # Both stations rise from 30 to 60 and more: some rows at least, or the first look shows nothing.
+    assert len(capsys.readouterr().out.splitlines()) > 3
+    assert "chainlake ingest loops 2025-03-02 2025-03-05\n" in (folder / "README.md").read_text()
+    assert "chainlake report --open" in (folder / "README.md").read_text()
+
+
+def test_help_calls_the_command_as_it_was_called(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for program, called in (("/x/bin/chainlake", "chainlake"), ("jobs/__main__.py", "python -m jobs")):
+        monkeypatch.setattr("sys.argv", [program])
+        with pytest.raises(SystemExit):
+            main(["status", "--help"])
+        said = capsys.readouterr().out
+        assert said.startswith(f"usage: {called} status") and f"  {called} status --definition" in said

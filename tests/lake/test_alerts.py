@@ -22,6 +22,7 @@ from chainlake.cli.main import main
 from chainlake.errors import DefinitionError
 from chainlake.lake.delta import tables
 from chainlake.operations.alerts.cursor import Cursor, CursorBroken, read_cursor, write_cursor
+from chainlake.operations.alerts.outbox import of_pattern
 from chainlake.operations.alerts.send import FeedCut, Sending, send
 from chainlake.operations.alerts.webhook import NoAddress, NotTaken, Trying
 from chainlake.paths import Home
@@ -81,7 +82,8 @@ def receiver() -> Iterator[Receiver]:
 def pattern(front: str) -> Any:
     """The pattern of table ``matches.p`` with these alerts."""
     text = f"---\nsource: stock\ndescription: a test\nalerts: {front}\n---\nPATTERN Bar a WITHIN 1 min"
-    return SimpleNamespace(pattern=compile_pattern(text, name="p"), definition=SimpleNamespace(source="stock"))
+    found: Any = SimpleNamespace(pattern=compile_pattern(text, name="p"), definition=SimpleNamespace(source="stock"))
+    return of_pattern(found)
 
 
 def publish(home: Home, version: int, *numbers: int) -> None:
@@ -117,7 +119,7 @@ def test_what_is_published_is_told_once_where_nothing_fails(home: Home, receiver
 def test_a_receiver_that_fails_is_tried_again_with_longer_pauses(answer: Any, home: Home, receiver: Receiver) -> None:
     item = pattern(f"{{webhook: '{receiver.address}'}}")
     publish(home, 1, 1)
-    write_cursor(home, "p", Cursor(0))
+    write_cursor(home, "pattern/p", Cursor(0))
     receiver.plan = [answer, answer, answer]
     pauses: list[float] = []
     assert send(home, item, quick(pauses=pauses)).sent == 1
@@ -127,7 +129,7 @@ def test_a_receiver_that_fails_is_tried_again_with_longer_pauses(answer: Any, ho
 def test_a_sender_that_gives_up_goes_on_with_the_same_message(home: Home, receiver: Receiver) -> None:
     item = pattern(f"{{webhook: '{receiver.address}'}}")
     publish(home, 1, 1, 2, 3)
-    write_cursor(home, "p", Cursor(0))
+    write_cursor(home, "pattern/p", Cursor(0))
     receiver.plan = [200, 500, 500]
     with pytest.raises(NotTaken, match="tried 2 times: it answered 500") as caught:
         send(home, item, quick(tries=2))
@@ -142,7 +144,7 @@ def test_a_sender_that_gives_up_goes_on_with_the_same_message(home: Home, receiv
 def test_a_message_that_is_refused_is_not_tried_again_and_not_skipped(home: Home, receiver: Receiver) -> None:
     item = pattern(f"{{webhook: '{receiver.address}'}}")
     publish(home, 1, 1, 2)
-    write_cursor(home, "p", Cursor(0))
+    write_cursor(home, "pattern/p", Cursor(0))
     receiver.plan = [400]
     with pytest.raises(NotTaken, match="answered 400"):
         send(home, item, quick())
@@ -154,11 +156,11 @@ def test_an_answer_that_sends_elsewhere_is_none(answer: int, home: Home, receive
     """A client that follows it asks for the other page, without the message."""
     item = pattern(f"{{webhook: '{receiver.address}'}}")
     publish(home, 1, 1)
-    write_cursor(home, "p", Cursor(0))
+    write_cursor(home, "pattern/p", Cursor(0))
     receiver.plan = [answer]
     with pytest.raises(NotTaken, match=f"answered {answer}, which sends elsewhere"):
         send(home, item, quick())
-    assert read_cursor(home, "p") == Cursor(0)
+    assert read_cursor(home, "pattern/p") == Cursor(0)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_an_address_that_is_none_is_told_and_not_shown(
     address: str, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(home, 1, 1)
-    write_cursor(home, "p", Cursor(0))
+    write_cursor(home, "pattern/p", Cursor(0))
     monkeypatch.setenv("HOOK", address)
     with pytest.raises(NoAddress, match="alerts of p") as caught:
         send(home, pattern("{webhook: $HOOK}"), quick())
@@ -176,7 +178,7 @@ def test_an_address_that_is_none_is_told_and_not_shown(
 
 
 def test_numbers_that_json_does_not_have_are_told_as_null() -> None:
-    from chainlake.operations.alerts.send import _plain
+    from chainlake.operations.alerts.outbox import _plain
 
     found = _plain({"a": [float("nan"), float("inf"), 1.5], "b": -math.inf})
     assert json.loads(json.dumps(found, allow_nan=False)) == {"a": [None, None, 1.5], "b": None}
@@ -209,10 +211,10 @@ def test_where_to_begin_is_kept_by_a_call_that_sends_nothing(home: Home, receive
 
 def test_nobody_listens(home: Home) -> None:
     publish(home, 1, 1)
-    write_cursor(home, "p", Cursor(0))
+    write_cursor(home, "pattern/p", Cursor(0))
     with pytest.raises(NotTaken, match="tried 2 times: URLError"):
         send(home, pattern("{webhook: 'http://127.0.0.1:9/x'}"), quick(tries=2))
-    assert read_cursor(home, "p") == Cursor(0)
+    assert read_cursor(home, "pattern/p") == Cursor(0)
 
 
 @pytest.mark.parametrize(("more", "told"), [("", ["added 1", "withdrawn 1"]), (", withdrawn: false", ["added 1"])])
@@ -221,16 +223,16 @@ def test_a_withdrawn_match_is_told(more: str, told: list[str], home: Home, recei
 
     publish(home, 1, 1)
     DeltaTable(home.table("matches", "p")).delete()
-    write_cursor(home, "p", Cursor(0))
+    write_cursor(home, "pattern/p", Cursor(0))
     send(home, pattern(f"{{webhook: '{receiver.address}'{more}}}"), quick())
-    cursor = read_cursor(home, "p")
+    cursor = read_cursor(home, "pattern/p")
     assert receiver.ids() == told and cursor is not None and (cursor.version, cursor.last) == (2, None)
 
 
 def test_while_it_is_muted_nothing_is_sent_and_nothing_lost(home: Home, receiver: Receiver) -> None:
     item = pattern(f"{{webhook: '{receiver.address}', mute: ['22:00-06:00']}}")
     publish(home, 1, 1)
-    write_cursor(home, "p", Cursor(0))
+    write_cursor(home, "pattern/p", Cursor(0))
     # 03:30 UTC is 23:30 in New York, 10:00 UTC is 06:00.
     night, morning = datetime(2025, 7, 1, 3, 30, tzinfo=UTC), datetime(2025, 7, 1, 10, tzinfo=UTC)
     told = send(home, item, Sending(quick().trying, now=lambda: night))
@@ -239,7 +241,7 @@ def test_while_it_is_muted_nothing_is_sent_and_nothing_lost(home: Home, receiver
 
 
 def test_stretches_of_a_day(home: Home) -> None:
-    alerts = pattern("{webhook: $HOOK, mute: ['22:00-06:00', '12:00-13:00']}").pattern.front.alerts
+    alerts = pattern("{webhook: $HOOK, mute: ['22:00-06:00', '12:00-13:00']}").alerts
     muted = {hour for hour in range(24) if alerts.muted(time(hour))}
     assert muted == {22, 23, 0, 1, 2, 3, 4, 5, 12}
 
@@ -248,7 +250,7 @@ def test_the_address_can_be_a_secret_of_the_environment(
     home: Home, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(home, 1, 1)
-    write_cursor(home, "p", Cursor(0))
+    write_cursor(home, "pattern/p", Cursor(0))
     with pytest.raises(NoAddress, match="HOOK has no address"):
         send(home, pattern("{webhook: $HOOK}"), quick())
     monkeypatch.setenv("HOOK", receiver.address)
@@ -259,12 +261,12 @@ def test_a_feed_that_does_not_reach_back_is_told(home: Home, receiver: Receiver)
     item = pattern(f"{{webhook: '{receiver.address}'}}")
     assert send(home, item, quick()).version == 0  # there is no table yet
     publish(home, 1, 1)
-    write_cursor(home, "p", Cursor(7))
+    write_cursor(home, "pattern/p", Cursor(7))
     with pytest.raises(FeedCut, match="no version 7 yet") as caught:
         send(home, item, quick())
     assert "--from-now" in str(caught.value.hint)
     assert send(home, item, Sending(from_now=True)).version == 1
-    Path(home.root, "alerts", "p.json").write_text("{")
+    Path(home.lake, "chainlake-alerts", "pattern", "p.json").write_text("{")
     with pytest.raises(CursorBroken):
         send(home, item, quick())
 
@@ -288,8 +290,9 @@ def test_what_is_wrong_in_the_front_matter(front: str, told: str) -> None:
 
 
 def test_alerts_change_no_match() -> None:
-    with_alerts = pattern("{webhook: $HOOK}").pattern
     text = "---\nsource: stock\ndescription: a test\n---\nPATTERN Bar a WITHIN 1 min"
+    with_alerts = compile_pattern(text.replace("a test", "a test\nalerts: {webhook: $HOOK}"), name="p")
+    assert with_alerts.front.alerts is not None
     assert with_alerts.definition_hash == compile_pattern(text, name="p").definition_hash
 
 
@@ -313,4 +316,4 @@ def test_the_verb_tells_what_it_did(
     monkeypatch.setenv("HOOK", receiver.address)
     assert main(["alerts", "send", "loud"]) == 0
     assert main(["alerts", "send", "quiet"]) == 2
-    assert "there is no pattern with alerts quiet" in capsys.readouterr().err
+    assert "there is no pattern or model with alerts quiet" in capsys.readouterr().err

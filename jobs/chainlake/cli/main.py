@@ -13,6 +13,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -38,7 +39,7 @@ VERBS = {
     "contract": "what readers of a table can rely on, as a data contract (ODCS)",
     "changes": "what was added, withdrawn and changed in a table since one of its versions or commits",
     "shadow": "what an edit of a pattern or a model would do to its rows, before it goes live",
-    "alerts": "tell webhooks which matches were published and withdrawn",
+    "alerts": "tell webhooks which matches and model changes were published and withdrawn",
     "retire": "end a pattern or model whose file was removed; keep or drop its table",
     "maintain": "compact tables and remove what is past its retention",
     "explain": "how a pattern is searched, and what a search costs on given files",
@@ -63,6 +64,10 @@ ROOMS = {
 }
 
 
+#: How examples call the command; a project of one's own has no such module.
+_IN_CHECKOUT = "python -m jobs"
+
+
 def module_of(verb: str) -> str:
     """The name of the module of a verb."""
     (room,) = (room for room, verbs in ROOMS.items() if verb in verbs)
@@ -70,13 +75,14 @@ def module_of(verb: str) -> str:
 
 
 def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentParser:
+    called = _called()
     if verb is None or module is None:
         lines = "\n".join(f"  {name:<10}{text}" for name, text in VERBS.items())
         parser = argparse.ArgumentParser(
-            prog="python -m jobs",
-            usage="python -m jobs VERB …",
+            prog=called,
+            usage=f"{called} VERB …",
             description="Event patterns and model changes on Delta tables.",
-            epilog=f"verbs:\n{lines}\n\npython -m jobs VERB --help shows each verb's arguments and an example.\n"
+            epilog=f"verbs:\n{lines}\n\n{called} VERB --help shows each verb's arguments and an example.\n"
             "Days are FROM TO, half-open: one day is 2025-10-01 2025-10-02.\n"
             "exit codes: 0 ok, 1 a difference or failed audit, 2 usage, 3 a definition's error, 4 input, "
             "5 infrastructure",
@@ -85,13 +91,20 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
         parser.add_argument("verb", choices=list(VERBS), metavar="VERB")
         return parser
     parser = argparse.ArgumentParser(
-        prog=f"python -m jobs {verb}",
+        prog=f"{called} {verb}",
         description=_wrapped(module.HELP),
-        epilog=f"example:\n{module.EXAMPLE}",
+        epilog=f"example:\n{module.EXAMPLE.replace(_IN_CHECKOUT, called)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
     return parser
+
+
+def _called() -> str:
+    """How the command is called: by its own name, or as a module of a checkout."""
+    program = Path(sys.argv[0])
+    own = program.name == "chainlake" or program.parts[-2:] == ("chainlake", "__main__.py")
+    return "chainlake" if own else _IN_CHECKOUT
 
 
 def _wrapped(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from chainlake.lake.delta import tables
 from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.staleness import Judged
 from chainlake.markup import Html, details, joined, link, section, table, tag
-from chainlake.paths import PROJECT
 from chainlake.report import matches
 from chainlake.report.drawing import charts
 from chainlake.report.drawing.road import MATCHES, PLACE, Change, is_road, road_map
@@ -275,7 +273,7 @@ def _near_misses(of: Subject) -> Html:
     day = next((one for one in days if of.lake.events_on(Days.one(one))), None)
     if day is None:
         return section(title, tag("p", "No day with events is done yet.", class_="none"))
-    verb = f"python -m jobs explain {_path(of)} --near-misses {day} {day + _ONE}"
+    verb = f"python -m jobs explain {of.compiled.pattern.name} --near-misses {day} {day + _ONE}"
     try:
         events = of.lake.needed(of.compiled, Days.one(day).micros())
         if len(events) > SEARCHED:
@@ -293,12 +291,6 @@ def _near_misses(of: Subject) -> Html:
         "at, and how many passed. Of other days: ", tag("code", verb),
     ])  # fmt: skip
     return section(title, *parts, about=about, name="near-misses")
-
-
-def _path(of: Subject) -> str:
-    """The pattern's file, as a command in the project's folder names it."""
-    file = Path(of.compiled.pattern.file or "PATTERN.sase")
-    return str(file.relative_to(PROJECT) if file.is_relative_to(PROJECT) else file)
 
 
 def _too_much(why: str, verb: str) -> Html:

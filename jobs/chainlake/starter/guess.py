@@ -6,9 +6,10 @@ import csv
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
+from statistics import pstdev
 
 from chainlake.cep.plain_files.places import opened
 from chainlake.definitions.files import WORD
@@ -40,6 +41,13 @@ _WINDOWS = {
     "1 d": 86_400,
     "10 d": 864_000,
 }
+#: Rises that a first pattern may look for, the largest that occurs in a few places is taken; rows that are looked back.
+_SHARES = (10.0, 5.0, 2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.005, 1.002, 1.001)
+_FEW, _BACK = 3, 50
+#: A unit at the end of a column's name: Speed (mph), Price [USD].
+_UNIT = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,20}?)\s*[)\]]$")
+#: Lengths of rounds, in seconds.
+_ROUNDS = {"1 s": 1, "10 s": 10, "1 min": 60, "5 min": 300, "10 min": 600, "15 min": 900, "1 h": 3600}
 #: What whole numbers count that lie between the years 2000 and 2100.
 _EPOCHS = {"epoch_s": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000}
 _FROM, _TO = 946_684_800, 4_102_444_800
@@ -83,11 +91,27 @@ class NotGuessed(InputError):
 
 @dataclass(frozen=True)
 class Column:
-    """An attribute: the file's name of it, ours, and its type."""
+    """An attribute: the file's name of it, ours, its type, and its unit, if the file's name ends with one."""
 
     written: str
     name: str
     type: str
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class Rise:
+    """What a first pattern looks for: the number that changes most, and how far it rises in a few places.
+
+    Args:
+        name: of the attribute.
+        share: the later value, as a multiple of the earlier one.
+        deviation: standard deviation of its values.
+    """
+
+    name: str
+    share: float
+    deviation: float
 
 
 @dataclass(frozen=True)
@@ -106,6 +130,10 @@ class Guess:
         attributes: the other columns.
         rows: how many rows were looked at.
         window: about ten steps of time.
+        rise: for a first pattern; ``None`` if no number ever rises.
+        days: the first and the last day of the times as they are written.
+        round: the usual distance of two times, rounded up; ``None`` if it is more than an hour.
+        series: the keys that occur.
     """
 
     file: Path
@@ -121,6 +149,10 @@ class Guess:
     attributes: tuple[Column, ...]
     rows: int
     window: str
+    rise: Rise | None
+    days: tuple[date, date]
+    round: str | None
+    series: tuple[str, ...]
 
 
 def guess(file: Path) -> Guess:
@@ -144,9 +176,13 @@ def guess(file: Path) -> Guess:
     rest = [name for name in header if name not in time]
     key = _key(columns, rest, time, decimal)
     named = _names(rest)
-    attributes = tuple(Column(name, named[name], _type(columns[name], decimal)) for name in rest if name != key)
+    attributes = tuple(
+        Column(name, named[name], _type(columns[name], decimal), _unit(name)) for name in rest if name != key
+    )
     if not attributes:
         raise NotGuessed.no_attribute(file)
+    seconds = _seconds([" ".join(row) for row in zip(*(columns[name] for name in time), strict=True)], form)
+    window = _window(seconds)
     moments = list(zip(*(columns[name] for name in (*time, *([key] if key else []))), strict=True))
     return Guess(
         file=file,
@@ -161,17 +197,86 @@ def guess(file: Path) -> Guess:
         unique=len(set(moments)) == len(moments),
         attributes=attributes,
         rows=len(body),
-        window=_window([" ".join(row) for row in zip(*(columns[name] for name in time), strict=True)], form),
+        window=window,
+        rise=_rise(
+            columns, attributes, seconds, [""] * len(body) if key is None else columns[key], _WINDOWS.get(window)
+        ),
+        days=(_day(min(seconds)), _day(max(seconds))),
+        round=_round(seconds),
+        series=() if key is None else tuple(sorted(set(columns[key]))),
     )
 
 
-def _window(moments: Sequence[str], form: str) -> str:
-    """A duration of some ten steps from one time to the next."""
+def _seconds(moments: Sequence[str], form: str) -> list[float]:
+    """Times as seconds; those without an offset as if they were UTC."""
     if form in _EPOCHS:
-        times = sorted({int(text) / _EPOCHS[form] for text in moments})
-    else:
-        read = datetime.fromisoformat if form == "iso" else lambda text: datetime.strptime(text, form)
-        times = sorted({read(text).replace(tzinfo=UTC).timestamp() for text in moments})
+        return [int(text) / _EPOCHS[form] for text in moments]
+    read = datetime.fromisoformat if form == "iso" else lambda text: datetime.strptime(text, form)
+    times = [read(text) for text in moments]
+    return [(one if one.tzinfo else one.replace(tzinfo=UTC)).timestamp() for one in times]
+
+
+def _round(seconds: Sequence[float]) -> str | None:
+    """A length of rounds in which each series has a row."""
+    times = sorted(set(seconds))
+    steps = sorted(after - before for before, after in zip(times, times[1:], strict=False))
+    step = steps[len(steps) // 2] if steps else 0.0
+    return next((text for text, length in _ROUNDS.items() if 0 < step <= length), None)
+
+
+def _day(seconds: float) -> date:
+    return datetime.fromtimestamp(seconds, UTC).date()
+
+
+def _rise(
+    columns: dict[str, list[str]],
+    attributes: Sequence[Column],
+    seconds: Sequence[float],
+    keys: Sequence[str],
+    window: float | None,
+) -> Rise | None:
+    """The number that changes most often from one row of a series to the next, and how far it rises in some places."""
+    order = sorted(range(len(seconds)), key=lambda row: (keys[row], seconds[row]))
+    best: tuple[int, Rise] | None = None
+    for one in attributes:
+        if one.type != "double":
+            continue
+        cells = columns[one.written]
+        read = [_number(cells[row]) for row in order]
+        steps = sum(keys[a] == keys[b] and x != y for a, b, x, y in zip(order, order[1:], read, read[1:], strict=False))
+        rises = _rises(read, [(keys[row], seconds[row]) for row in order], window or 30 * _WINDOWS["1 d"])
+        share = next((each for each in _SHARES if sum(rise >= each for rise in rises) >= _FEW), None)
+        if share is not None and (best is None or steps > best[0]):
+            best = steps, Rise(one.name, share, pstdev([value for value in read if value is not None]))
+    return None if best is None else best[1]
+
+
+def _rises(values: Sequence[float | None], places: Sequence[tuple[str, float]], window: float) -> list[float]:
+    """Per row, its value as a multiple of the least positive one of its series in the window before it."""
+    found = []
+    for at, (key, moment) in enumerate(places):
+        value = values[at]
+        before = []
+        for back in range(at - 1, max(-1, at - _BACK), -1):
+            if places[back][0] != key or moment - places[back][1] > window:
+                break
+            before.append(values[back])
+        least = min((one for one in before if one is not None and one > 0), default=None)
+        if value is not None and least is not None:
+            found.append(value / least)
+    return found
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell.replace(",", "."))
+    except ValueError:
+        return None
+
+
+def _window(seconds: Sequence[float]) -> str:
+    """A duration of some ten steps from one time to the next."""
+    times = sorted(set(seconds))
     step = (times[-1] - times[0]) / max(1, len(times) - 1)
     return next((text for text, seconds in _WINDOWS.items() if seconds >= 10 * step), "30 d")
 
@@ -303,11 +408,16 @@ def _key(columns: dict[str, list[str]], rest: Sequence[str], time: tuple[str, ..
     return found[0] if not best[1] or not best[2] or (repeated and not best[0]) else None
 
 
+def _unit(written: str) -> str:
+    found = _UNIT.search(written)
+    return found[1] if found and _UNIT.sub("", written) else ""
+
+
 def _names(written: Sequence[str]) -> dict[str, str]:
     """Names that a column of a table can have, each once."""
     found: dict[str, str] = {}
     for text in written:
-        plain = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower() or "column"
+        plain = re.sub(r"\W+", "_", _UNIT.sub("", text) or text, flags=re.ASCII).strip("_").lower() or "column"
         plain = plain if plain[0].isalpha() else f"c_{plain}"
         plain = f"{plain}_" if plain in FIXED else plain[:90]
         name, number = plain, 2

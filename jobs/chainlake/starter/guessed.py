@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date
 from pathlib import Path
 
 from chainlake.starter.guess import Column, Guess
@@ -14,6 +15,10 @@ _HEAD = """\
 # Guessed from the first {rows:,} rows of {file}. Check what is marked with (?), and say what the attributes mean.
 # Files of this source land in .chainlake/landing/{name}/. docs/sources.md of Chainlake has all keys.
 """
+
+
+#: Nodes of a first model.
+_NODES = 50
 
 
 def source_name(file: Path) -> str:
@@ -31,7 +36,7 @@ def source_of(found: Guess) -> str:
     lines += [f"description: {json.dumps(f'Rows of files such as {found.file.name}.', ensure_ascii=False)}"]
     lines += [f"key: {_aside(key, _key_words(found))}", f"type: {_aside('Row', 'the only kind of event')}"]
     lines += [] if found.zoned or found.form.startswith("epoch") else [f"zone: {_aside('UTC', '(?) of the times')}"]
-    lines += ["attributes:", *(f"  {one.name}: {{type: {one.type}}}" for one in found.attributes)]
+    lines += ["attributes:", *map(_attribute, found.attributes)]
     told = "one event per key and time" if found.unique else "some rows have the same key and time: all are events"
     lines += [f"identity: {_aside('unique' if found.unique else 'multiset', told)}"]
     stem = found.file.name.split(".")[0]
@@ -50,14 +55,13 @@ def source_of(found: Guess) -> str:
 
 def pattern_of(found: Guess, source: str) -> str:
     """The text of a first pattern: an attribute rises, or changes, from one event of a key to a later one."""
-    numbers = [one for one in found.attributes if one.type == "double"]
     key = None if found.key is None else found.key.name
     link = [] if key is None else [f"later.{key} = first.{key}"]
-    if numbers:
-        name = numbers[0].name
-        means = f"{name} rises by a tenth or more"
+    if found.rise is not None:
+        name = found.rise.name
+        means = f"{name} rises to {found.rise.share:g} times what it was, or more,"
         tests = [*link, f"first.{name} > 0", f"later.{name} >= first.{name} * share"]
-        params = "params:\n  share: 1.1\n"
+        params = f"params:\n  share: {found.rise.share:g}\n"
     else:
         name = found.attributes[0].name
         means, params = f"{name} changes", ""
@@ -70,8 +74,35 @@ def pattern_of(found: Guess, source: str) -> str:
     )
 
 
+def model_of(found: Guess, source: str, start: date) -> str | None:
+    """The text of a first model: the number that changes most, explained by another one; None if there are no two."""
+    numbers = [one.name for one in found.attributes if one.type == "double"]
+    others = [] if found.rise is None else [name for name in numbers if name != found.rise.name]
+    if found.rise is None or not others or found.round is None or not 0 < len(found.series) <= _NODES:
+        return None
+    # The nearest column behind or before it: what belongs together is written side by side.
+    at = numbers.index(found.rise.name)
+    other = numbers[at + 1] if at + 1 < len(numbers) else numbers[at - 1]
+    eps = _aside(f"{found.rise.deviation:.2g}", f"(?) how far predictions of {found.rise.name} may move")
+    return (
+        f"# A beginning: docs/model-change.md of Chainlake has all keys.\n"
+        f"description: how {found.rise.name} depends on {other}\n"
+        f"source: {source}\nstart: {start}\n"
+        f"nodes: [{', '.join(map(_quoted, found.series))}]\n"
+        f"response: {found.rise.name}\nfeatures: [{other}]\nintercept: true\n"
+        f"round: {{length: {found.round}}}\nwindow: {{sliding: 24}}\n"
+        f"metric: prediction\neps: {eps}\n"
+        "detector: exact\n"
+    )
+
+
 def _aside(value: str, comment: str) -> str:
     return f"{value}  # {comment}"
+
+
+def _attribute(one: Column) -> str:
+    unit = f", unit: {_quoted(one.unit)}" if one.unit else ""
+    return f"  {one.name}: {{type: {one.type}{unit}}}"
 
 
 def _key_words(found: Guess) -> str:
@@ -83,7 +114,7 @@ def _key_words(found: Guess) -> str:
 def _time(found: Guess) -> str:
     columns = _quoted(found.time[0]) if len(found.time) == 1 else f"[{', '.join(map(_quoted, found.time))}]"
     line = f"    time: {{column: {columns}, format: {_quoted(found.form)}}}"
-    return _aside(line, "(?) or the month before the day, or behind it") if found.ambiguous else line
+    return _aside(line, "(?) day and month could be the other way round") if found.ambiguous else line
 
 
 def _map(found: Guess, key: str) -> list[str]:

@@ -6,14 +6,14 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from importlib import resources
 from pathlib import Path
 
 from chainlake.errors import UsageError
 from chainlake.starter.editors.files import editor_files
 from chainlake.starter.guess import Guess, guess
-from chainlake.starter.guessed import pattern_of, source_name, source_of
+from chainlake.starter.guessed import model_of, pattern_of, source_name, source_of
 from chainlake.starter.sample import FIRST, sample
 
 
@@ -44,7 +44,7 @@ class Made:
         source, pattern: names of its definitions.
         model: name of its model, if it has one.
         data: its sample, below its folder.
-        day: the first UTC day of the sample, if it is known.
+        days: UTC days that hold the sample's first rows, and the day after them.
         guess: what was guessed, if the source was made from a file.
     """
 
@@ -52,7 +52,7 @@ class Made:
     pattern: str
     model: str | None
     data: str
-    day: str | None
+    days: tuple[date, date]
     guess: Guess | None
 
 
@@ -89,8 +89,8 @@ def new_project(folder: Path, given: Path | None = None) -> Made:
 def _sample() -> tuple[Made, dict[str, str]]:
     data = f"data/rooms_{FIRST:%Y%m%d}.csv"
     # Midnight in Berlin is in the evening of the UTC day before.
-    day = str((FIRST - timedelta(days=1)).date())
-    made = Made("rooms", "door_left_open", "cooling_cost", data, day, None)
+    day = (FIRST - timedelta(days=1)).date()
+    made = Made("rooms", "door_left_open", "cooling_cost", data, (day, day + timedelta(days=2)), None)
     return made, {
         "config/sources/rooms.yaml": _template("rooms.yaml"),
         "config/patterns/door_left_open.sase": _template("door_left_open.sase"),
@@ -103,11 +103,18 @@ def _guessed(given: Path) -> tuple[Made, dict[str, str]]:
     found = guess(given)
     source = source_name(given)
     pattern = "first_pattern"
-    made = Made(source, pattern, None, f"data/{given.name}", None, found)
-    return made, {
+    first, last = found.days
+    one = timedelta(days=1)
+    # Of times without an offset a local day may begin on the UTC day before, or end on the one after.
+    days = (first, last + one) if found.zoned or found.form.startswith("epoch") else (first - one, last + 2 * one)
+    text = model_of(found, source, days[0])
+    model = None if text is None else "first_model"
+    made = Made(source, pattern, model, f"data/{given.name}", days, found)
+    files = {
         f"config/sources/{source}.yaml": source_of(found),
         f"config/patterns/{pattern}.sase": pattern_of(found, source),
     }
+    return made, files if text is None else files | {f"config/models/{model}.yaml": text}
 
 
 def _shared(name: str, made: Made) -> dict[str, str]:
@@ -130,10 +137,8 @@ def _shared(name: str, made: Made) -> dict[str, str]:
         "COMMANDS": "\n".join(commands),
         "SOURCE": made.source,
         "PATTERN": made.pattern,
-        "FROM TO": "FROM TO" if made.day is None else f"{made.day} {_days_after(made.day, 2)}",
-        "DAILY\n": ""
-        if made.model is None
-        else f"chainlake monitor {made.source} {made.day} {_days_after(str(made.day), 2)}\n",
+        "FROM TO": "{} {}".format(*made.days),
+        "DAILY\n": "" if made.model is None else "chainlake monitor {} {} {}\n".format(made.source, *made.days),
     }
     return {
         "README.md": _filled(_template("README.md"), page),
@@ -142,12 +147,6 @@ def _shared(name: str, made: Made) -> dict[str, str]:
         **editor_files(),
         ".github/workflows/check.yml": _filled(_template("check.yml"), {"data/SAMPLE": made.data}),
     }
-
-
-def _days_after(day: str, number: int) -> str:
-    from datetime import date
-
-    return str(date.fromisoformat(day) + timedelta(days=number))
 
 
 def _template(name: str) -> str:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import Any
 
-from chainlake.cep.language.declared.alerting import Alerts, read_alerts
 from chainlake.cep.language.declared.examples import Example, read_examples
 from chainlake.cep.language.declared.function import Declared
 from chainlake.cep.language.declared.read import read_functions
 from chainlake.cep.language.source_text import At, SourceText
 from chainlake.days import parse_day
+from chainlake.definitions.alerting import Alerts, read_alerts
 from chainlake.definitions.duration import parse_span
 from chainlake.definitions.yaml_lines import Document, Place, YamlProblem, read_yaml
 from chainlake.errors import UsageError

@@ -291,7 +291,8 @@ def _absent(file: Path, name: str, names: list[str]) -> InputError:
         f"there is no column {name}",
         file=file,
         key=name,
-        hint=f"Columns are {', '.join(names)}; name them with --id, --type and --ts.",
+        hint=f"Columns are {', '.join(names)}; name them with --id, --type and --ts, or "
+        "give --source NAME to read files as they land.",
     )
 
 

@@ -84,13 +84,14 @@ class Feed:
     table: str
 
 
-def changes(home: Home, name: str, since: int | datetime) -> Feed:
+def changes(home: Home, name: str, since: int | datetime, *, before: bool = False) -> Feed:
     """Changes of a table after ``since``.
 
     Args:
         home: the installation.
         name: ``schema.name``; ``matches.<pattern>`` is the table that the pattern's name stands for now.
         since: a version, whose own changes are not included; or a moment: changes committed after it.
+        before: with rows of kind ``before``, too: what a changed row was.
 
     Raises:
         UsageError: no such table, a table without a feed, a version that does not exist yet, or more than is kept; the
@@ -105,7 +106,7 @@ def changes(home: Home, name: str, since: int | datetime) -> Feed:
     if first > now:
         return Feed(_head(pa.schema(delta.schema().to_arrow())).empty_table(), now, table)
     rows = pa.table(delta.load_cdf(starting_version=first, ending_version=now))
-    return Feed(_arranged(rows, delta), now, table)
+    return Feed(_arranged(rows, delta, KINDS | {"update_preimage": "before"} if before else KINDS), now, table)
 
 
 def feed_now(home: Home, name: str) -> tuple[str, int]:
@@ -160,15 +161,15 @@ def _head(schema: pa.Schema) -> pa.Schema:
     return pa.schema([("change", pa.string()), ("version", pa.int64()), ("committed_at", stamp), *schema])
 
 
-def _arranged(rows: pa.Table, delta: DeltaTable) -> pa.Table:
+def _arranged(rows: pa.Table, delta: DeltaTable, kinds: dict[str, str]) -> pa.Table:
     schema = _head(pa.schema(delta.schema().to_arrow()))
     own = schema.names[len(HEAD) :]
     # Arrow cannot yet sort or filter the string views in which the feed comes.
     named = rows.select(["_change_type", "_commit_version", "_commit_timestamp", *own]).rename_columns(schema.names)
     stamp = pc.cast(named["committed_at"], pa.timestamp("us")).cast(schema.field("committed_at").type)
     plain = named.set_column(2, "committed_at", stamp).cast(schema)
-    plain = plain.filter(pc.is_in(plain["change"], value_set=pa.array(KINDS)))
-    words = [KINDS[kind] for kind in plain["change"].to_pylist()]
+    plain = plain.filter(pc.is_in(plain["change"], value_set=pa.array(kinds)))
+    words = [kinds[kind] for kind in plain["change"].to_pylist()]
     plain = plain.set_column(0, "change", pa.array(words, pa.string()))
     return plain.sort_by([("version", "ascending"), ("change", "ascending"), (own[0], "ascending")])
 

@@ -9,7 +9,7 @@ import numpy as np
 from chainlake.model_change.config.features import Feature, parse_features, parse_series
 from chainlake.model_change.config.nodes import Node, fewest, parse_groups
 from chainlake.model_change.config.reading import Settings
-from chainlake.model_change.config.series import ON_GAP, SHARED_KEYS, SeriesConfig, shared_values
+from chainlake.model_change.config.series import ON_GAP, TOLD_KEYS, SeriesConfig, shared_values
 
 CONSTRAINTS = ("paper", "residual", "onesided", "energy", "matfrac")
 DETECTORS = ("local", "exact", "both")
@@ -78,7 +78,7 @@ def checked_model(name: str, top: Settings) -> ModelConfig:
         DefinitionError: naming file, line, key and the allowed values.
     """
     top.choice("kind", ("model",), "model")
-    top.only((*SHARED_KEYS, *_KEYS))
+    top.only((*TOLD_KEYS, *_KEYS))
     groups = parse_groups(top)
     features = parse_features(top)
     response = parse_series(top, top.data.get("response"), "response")

@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any, ClassVar
 
 from chainlake.days import US_PER_DAY
+from chainlake.definitions.alerting import Alerts, read_alerts
 from chainlake.digests import text_digest
 from chainlake.model_change.config.expressions import condition_text, expression_of, language_version, stored_columns
 from chainlake.model_change.config.features import Feature
@@ -19,6 +20,12 @@ ON_GAP = ("continue", "reset")
 AGGREGATES = ("last", "first", "mean", "sum", "min", "max")
 #: Keys that a model and a threshold monitor read alike.
 SHARED_KEYS = ("kind", "description", "source", "start", "round", "max_carry", "missing_if_zero", "where", "max_replay")
+#: Those of kinds whose findings can be told.
+TOLD_KEYS = (*SHARED_KEYS, "alerts")
+
+
+#: Fields that change no result.
+_NO_RESULT = ("file", "description", "max_replay", "alerts")
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,7 @@ class SeriesConfig:
     missing_if_zero: str | None
     where: str | None
     max_replay: int
+    alerts: Alerts | None
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -116,8 +124,8 @@ class SeriesConfig:
 
     @property
     def definition_hash(self) -> str:
-        """Hash of all that can change a result, so not of ``max_replay`` (docs/semantics.md#definitions)."""
-        told = {key: v for key, v in asdict(self).items() if key not in ("file", "description", "max_replay")}
+        """Hash of all that can change a result, so not of ``alerts`` (docs/semantics.md#definitions)."""
+        told = {key: v for key, v in asdict(self).items() if key not in _NO_RESULT}
         if self.where is None:
             del told["where"]
         for entry in (told["response"], *told["features"]):
@@ -170,4 +178,11 @@ def shared_values(
         "missing_if_zero": top.text("missing_if_zero", None),
         "where": condition_text(top, "where"),
         "max_replay": top.whole("max_replay", 60),
+        "alerts": _alerts(top),
     }
+
+
+def _alerts(top: Settings) -> Alerts | None:
+    if top.data.get("alerts") is None:
+        return None
+    return read_alerts(top.data["alerts"], lambda what, hint: top.error(what, "alerts", hint=hint))

@@ -8,7 +8,7 @@ from typing import ClassVar
 from chainlake.model_change.config.features import Feature, parse_series
 from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
-from chainlake.model_change.config.series import SHARED_KEYS, SeriesConfig, shared_values
+from chainlake.model_change.config.series import TOLD_KEYS, SeriesConfig, shared_values
 
 _KEYS = ("nodes", "value", "threshold", "weight")
 #: Rounds that a silent sensor's last reading stands for it, where ``max_carry`` is not given.
@@ -40,7 +40,7 @@ def checked_threshold(name: str, top: Settings) -> ThresholdConfig:
     Raises:
         DefinitionError: naming file, line, key and the allowed values.
     """
-    top.only((*SHARED_KEYS, *_KEYS))
+    top.only((*TOLD_KEYS, *_KEYS))
     if "nodes" not in top.data:
         raise top.error("'nodes' is missing", "nodes", hint="Give nodes: [key, ...].")
     groups = undated(top, parse_groups(top), "sensors of a threshold monitor")

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chainlake.cep.language.declared.alerting import Alerts
+from chainlake.definitions.alerting import Alerts
 from chainlake.errors import InfrastructureError, UsageError
 
 

@@ -185,6 +185,7 @@ def model_schema() -> Schema:
         "where": _said(_WORD, "a condition on events"),
         "max_replay": _whole(),
     }
+    told = shared | {"alerts": _alerts()}
     window = _map({"sliding": _whole(), "infinite": _whole()}, minProperties=1, maxProperties=1)
     phi = _any({"const": "fit"}, {"type": "number", "minimum": 0, "exclusiveMaximum": 1})
     matrix = {"type": "array", "items": {"type": "array", "items": _NUMBER}}
@@ -214,11 +215,16 @@ def model_schema() -> Schema:
     columns = {"type": "array", "items": _series(), "minItems": 1}
     companions = _companions(ranges, columns, linear)
     always = ("source", "start", "round")
-    found = _map(shared | linear, (*always, "response", "window", "eps"))
+    found = _map(told | linear, (*always, "response", "window", "eps"))
     for kind, (own, required) in {"threshold": (threshold, ("nodes", "value", "threshold")), **companions}.items():
         asked = {"properties": {"kind": {"const": kind}}, "required": ["kind"]}
-        found = {"if": asked, "then": _map(shared | own, (*always, *required)), "else": found}
+        keys = shared if kind == "shared_learning" else told
+        found = {"if": asked, "then": _map(keys | own, (*always, *required)), "else": found}
     return {"$schema": _DRAFT, "title": "Chainlake model", "type": "object", **found}
+
+
+def _alerts() -> Schema:
+    return _map({"webhook": _WORD, "mute": _TEXTS, "withdrawn": _SWITCH}, ["webhook"])
 
 
 def _companions(ranges: Schema, columns: Schema, linear: Schema) -> dict[str, tuple[Schema, tuple[str, ...]]]:
@@ -296,7 +302,7 @@ def pattern_schema() -> Schema:
         "functions": _of_each(function),
         "limits": _map(limits),
         "start": _DAY,
-        "alerts": _map({"webhook": _WORD, "mute": _TEXTS, "withdrawn": _SWITCH}, ["webhook"]),
+        "alerts": _alerts(),
         "tests": {"type": "array", "minItems": 1, "items": test},
     }
     return {"$schema": _DRAFT, "title": "Front matter of a Chainlake pattern", **_map(top)}

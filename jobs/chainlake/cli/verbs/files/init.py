@@ -39,5 +39,8 @@ def run(args: argparse.Namespace) -> int:
     print("next:")
     print(f"  cd {args.folder} && . ./env.sh")
     print(f"  chainlake lint --test --on {made.data}")
+    if made.model is not None:
+        print(f"  chainlake try {made.model} {made.data}")
     print(f"  chainlake match {made.pattern} {made.data} --source {made.source} --format table")
+    print("README.md there goes on: landing files, computing days, and the report that draws what was found")
     return 0

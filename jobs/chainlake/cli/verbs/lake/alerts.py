@@ -4,33 +4,41 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from chainlake.cli.errors import BadOption
-from chainlake.cli.named import name_of
 from chainlake.errors import ChainlakeError
 from chainlake.paths import Home
 from chainlake.words import counted
 
 HELP = (
-    "Send the matches of patterns whose front matter says 'alerts' to their webhooks: those that were added, withdrawn "
-    "or changed since the last call, a JSON object each, oldest first. Each is sent at least once; its id, also in the "
-    "header Idempotency-Key, is the same when it is sent again. A webhook that fails is tried again, with longer and "
-    "longer pauses; then the next call goes on with the same message. The first call of a pattern sends nothing: what "
-    "is published from then on is told. No JVM."
+    "Send the matches of patterns, and the changes of models, whose file says 'alerts' to their webhooks: those that "
+    "were added, withdrawn or changed since the last call, a JSON object each, oldest first. Each is sent at least "
+    "once; its id, also in the header Idempotency-Key, is the same when it is sent again. A webhook that fails is "
+    "tried again, with longer and longer pauses; then the next call goes on with the same message. The first call of a "
+    "definition sends nothing: what is published from then on is told. No JVM."
 )
 EXAMPLE = "  python -m jobs alerts send\n  python -m jobs alerts send NAME --from-version 12"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do, of which patterns, from where on and how often."""
+    """What to do, of which definitions, from where on and how often."""
     parser.add_argument("action", choices=("send",), help="send what was not sent yet")
     parser.add_argument(
-        "patterns", nargs="*", metavar="PATTERN", type=name_of("pattern"), help="default: all that have alerts"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="of a pattern or a model (model/NAME if both are called so); all if none",
     )
     begin = parser.add_mutually_exclusive_group()
     begin.add_argument("--from-version", type=int, metavar="N", help="tell what came after this version of the table")
     begin.add_argument("--from-now", action="store_true", help="tell what is published from now on")
     parser.add_argument("--tries", type=int, default=5, metavar="N", help="tries of a message; default: 5")
+
+
+def _named(text: str) -> str:
+    """The name of a definition that was given by its name or its file."""
+    return Path(text).stem if text.endswith((".sase", ".yaml")) else text
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,7 +51,10 @@ def run(args: argparse.Namespace) -> int:
     home = Home.from_env()
     sending = Sending(Trying(tries=args.tries), args.from_version, args.from_now)
     failed: list[ChainlakeError] = []
-    for item in alerting(home, args.patterns):
+    having = alerting(home, args.names)
+    if not having:
+        print("no pattern or model has alerts: docs/maintenance.md says how to write them")
+    for item in having:
         try:
             told = send(home, item, sending)
         except ChainlakeError as error:
@@ -52,5 +63,5 @@ def run(args: argparse.Namespace) -> int:
             failed.append(error)
             continue
         reached = "" if told.version is None else f", table at version {told.version}"
-        print(f"{told.pattern}: {counted(told.sent, 'message')} sent{reached}{f'; {told.why}' if told.why else ''}")
+        print(f"{told.name}: {counted(told.sent, 'message')} sent{reached}{f'; {told.why}' if told.why else ''}")
     return max((error.exit_code for error in failed), default=0)

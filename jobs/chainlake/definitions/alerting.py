@@ -1,4 +1,4 @@
-"""``alerts`` in a pattern's front matter: where matches are told, and when not."""
+"""``alerts`` of a pattern or a model: where its matches or changes are told, and when not."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Wrong = Callable[[str, str | None], Exception]
 
 @dataclass(frozen=True)
 class Alerts:
-    """Where and when the matches of a pattern are told.
+    """Where and when the matches of a pattern, or the changes of a model, are told.
 
     Args:
         webhook: an address, or ``$NAME`` of the environment variable that has it.
         mute: stretches of the local day, half-open, in which nothing is sent; one may pass midnight.
-        withdrawn: whether it is told, too, that a match is gone again.
+        withdrawn: whether it is told, too, that one is gone again.
     """
 
     webhook: str
@@ -37,7 +37,7 @@ class Alerts:
 
 
 def read_alerts(value: Any, wrong: Wrong) -> Alerts:
-    """What the front matter says of alerts.
+    """What a definition says of alerts.
 
     Args:
         value: of the key ``alerts``.
