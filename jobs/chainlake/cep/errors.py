@@ -127,9 +127,9 @@ class UnfitEngine(UsageError):
     """A run in event order that cannot be made."""
 
     @classmethod
-    def unknown(cls, engines: Sequence[str], negations: Sequence[str]) -> UnfitEngine:
-        """An engine, or a way of negation, that there is not."""
-        return cls(f"engines are {', '.join(engines)}; negation is {' or '.join(negations)}")
+    def unknown(cls, what: str, asked: str, known: Sequence[str]) -> UnfitEngine:
+        """A word that is none of the known ones for ``what``: the engine, or the way of negation."""
+        return cls(f"there is no {what} '{asked}'", hint=f"Choose one of {', '.join(known)}.")
 
     @classmethod
     def undefined(cls, engine: str, pattern: str, why: str) -> UnfitEngine:

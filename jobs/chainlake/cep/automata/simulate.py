@@ -103,8 +103,9 @@ def simulate(
         DefinitionError, InputError: as ``chainlake.cep.find``.
         LimitExceeded: more events of one window are usable for a set than ``kleene_members`` allows.
     """
-    if engine not in ENGINES or negation not in NEGATIONS:
-        raise UnfitEngine.unknown(ENGINES, NEGATIONS)
+    for what, asked, known in (("engine", engine, ENGINES), ("way of negation", negation, NEGATIONS)):
+        if asked not in known:
+            raise UnfitEngine.unknown(what, asked, known)
     reason = unfit_for(engine, pattern)
     if reason is not None:
         raise UnfitEngine.undefined(engine, pattern.name, reason)

@@ -91,7 +91,7 @@ class UnfitColumn(InputError):
     @classmethod
     def no_history(cls, name: str) -> UnfitColumn:
         """There is none, and a derived column asks for it."""
-        return cls(f"the events have no column {name}, which a history is asked of", key=name)
+        return cls(f"the events have no column {name}, which a history needs", key=name)
 
     @classmethod
     def incomplete(cls, name: str, missing: int) -> UnfitColumn:
@@ -155,7 +155,7 @@ class UnfitColumn(InputError):
     def severity(cls, name: str, kind: pa.DataType) -> UnfitColumn:
         """The matches of an episode cannot be put in order."""
         what = f"{name} holds values of type {kind}, and matches are put in order by a number"
-        return cls(what, key=name, hint="Call a measure that is no number something else.")
+        return cls(what, key=name, hint="Call a measure that is not a number something else.")
 
 
 class UnfitValue(InputError):
@@ -169,7 +169,7 @@ class UnfitValue(InputError):
 
     @classmethod
     def product(cls, criterion: int, value: float, file: str | None) -> UnfitValue:
-        """A criterion, counted from 1, is no number from 0 to 1 and is to be multiplied."""
+        """A criterion, counted from 1, is not a number from 0 to 1 and is to be multiplied."""
         what = f"COMBINE product takes numbers from 0 to 1, and criterion {criterion} is {value:g} in a match"
         return cls(what, file=file, key="COMBINE", hint="NORM makes such numbers: MAX(a.x) NORM 0 .. 100.")
 

@@ -62,7 +62,7 @@ class Cell:
     file: Path
     row: int
     text: str
-    what: str = "is no number"
+    what: str = "is not a number"
 
     def said(self, name: str) -> Said:
         """What an error says of it, as a cell of the column ``name``."""
@@ -147,7 +147,7 @@ def asked_kinds(options: Sequence[str]) -> dict[str, str]:
 
 
 def spelled_alike(columns: Sequence[Column]) -> tuple[str, str] | None:
-    """Two cells that are written differently and are one number, if there are any; what is no number is passed over."""
+    """Two cells that are written differently and are one number, if there are any; other texts are passed over."""
     distinct = pc.unique(pa.chunked_array([chunk for column in columns for chunk in column.values.chunks], pa.string()))
     distinct = distinct.filter(pc.fill_null(pc.match_substring_regex(distinct, PLAIN), FALSE))
     parsed = _numbers([Column(Path(), pa.chunked_array([distinct]), "cell")])
@@ -174,7 +174,7 @@ def _filled(column: Column) -> Cell | None:
     return None if row < 0 else _cell(column, row, "is a text")
 
 
-def _cell(column: Column, row: int, what: str = "is no number") -> Cell:
+def _cell(column: Column, row: int, what: str = "is not a number") -> Cell:
     return Cell(column.file, row + 1, column.values[row].as_py(), what)
 
 

@@ -144,7 +144,7 @@ class UnfitLine(InputError):
     @classmethod
     def no_json(cls, file: Path, line: int, error: ValueError) -> UnfitLine:
         """It is not JSON."""
-        return cls(f"this line is no JSON: {str(error).split(':')[0]}", file=file, line=line, hint=_LINES)
+        return cls(f"this line is not JSON: {str(error).split(':')[0]}", file=file, line=line, hint=_LINES)
 
     @classmethod
     def too_deep(cls, file: Path, line: int) -> UnfitLine:
@@ -257,7 +257,7 @@ class UnfitTime(InputError):
     @classmethod
     def other_form(cls, place: Place, name: str, text: str, form: str) -> UnfitTime:
         """A text does not have the form that is stated."""
-        return cls._at(place, name, f"'{shown(text)}' is no date of the form {form}")
+        return cls._at(place, name, f"'{shown(text)}' is not a date of the form {form}")
 
     @classmethod
     def without_zone(cls, place: Place, name: str, text: str) -> UnfitTime:

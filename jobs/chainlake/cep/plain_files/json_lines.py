@@ -172,7 +172,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _constant(name: str) -> None:
     """NaN is a missing value, as everywhere; an infinity is no value of JSON."""
     if name != "NaN":
-        raise ValueError(f"{name} is no number")
+        raise ValueError(f"{name} is not a number")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_Number, parse_float=_Number, parse_constant=_constant)
