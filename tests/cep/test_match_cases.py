@@ -77,7 +77,7 @@ def test_a_further_row_changes_nothing_unsaid(
         assert main(["match", query, str(file)]) == 0
         out, err = capsys.readouterr()
         seen.append(([1, 2] in found_in(out), err))
-    assert seen[0][0] == seen[1][0] or "is no number (key x)" in seen[1][1]
+    assert seen[0][0] == seen[1][0] or "is not a number (key x)" in seen[1][1]
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,7 @@ def test_mistakes(
         ("x.pdf", "a", "does not say what the file holds"),
         ("x.csv", "id,type\n1,A\n", "there is no column ts"),
         ("x.csv", "id,type,ts\n1,A,soon\n", "x.csv:2: 'soon' cannot be read as a time (key ts)"),
-        ("x.jsonl", "{", "x.jsonl:1: this line is no JSON"),
+        ("x.jsonl", "{", "x.jsonl:1: this line is not JSON"),
         ("x.jsonl", '{"a": 1}\n\n[1]\n', "x.jsonl:3: this line holds a list, not an object"),
         ("x.jsonl", '{"ts": 1, "a": 1}\n{"ts": 2, "a": "x"}\n', "x.jsonl:2: a is a text here, and a number before"),
         (
@@ -270,7 +270,7 @@ def test_typed_numbers_are_not_put_beside_texts(tmp_path: Path, capsys: pytest.C
     bad.write_text(SPOILT)
     for files in ((typed, bad), (bad, typed)):
         assert run(capsys, "PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5 s", *files) == (
-            4, [], f"error: {bad}:5: '5.5.5' is no number (key x)\n"
+            4, [], f"error: {bad}:5: '5.5.5' is not a number (key x)\n"
         )  # fmt: skip
     bad.write_text(SPOILT.replace("5.5.5", ""))
     assert run(capsys, "PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 5 s", typed, bad)[0] == 0
@@ -327,11 +327,11 @@ def test_a_form_that_gives_no_time_is_refused_before_a_file_is_read(
         ("%d.%m.%Y (%j) %H:%M", "01.03.2024 (61) 10:30", "02.03.2024 (061) 10:30", "%d of 2024-03-01 is 01"),
         ("%Y %U %w %a", "2024 08 5 Fri", "2024 08 5 Sat", "contradicts itself"),
         # A day that its year does not have is none of the next one.
-        ("%Y-%j", "2023-365", "2023-366", "is no date of the form %Y-%j"),
-        ("%Y-%j %z", "2023-365 +0100", "2023-366 +0100", "is no date of the form %Y-%j %z"),
-        ("%G-W%V-%u", "2020-W53-5", "2023-W53-1", "is no date of the form %G-W%V-%u"),
-        ("%Y %U %w", "2024 00 1", "2023 53 1", "is no date of the form %Y %U %w"),
-        ("%d%m%Y %H:%M%z", "01032024 10:00Z", "1112024 10:00Z", "is no date of the form"),
+        ("%Y-%j", "2023-365", "2023-366", "is not a date of the form %Y-%j"),
+        ("%Y-%j %z", "2023-365 +0100", "2023-366 +0100", "is not a date of the form %Y-%j %z"),
+        ("%G-W%V-%u", "2020-W53-5", "2023-W53-1", "is not a date of the form %G-W%V-%u"),
+        ("%Y %U %w", "2024 00 1", "2023 53 1", "is not a date of the form %Y %U %w"),
+        ("%d%m%Y %H:%M%z", "01032024 10:00Z", "1112024 10:00Z", "is not a date of the form"),
     ],
 )
 def test_a_weekday_that_the_date_is_not_is_an_error_of_its_line(

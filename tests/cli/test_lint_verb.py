@@ -131,7 +131,10 @@ def test_the_tests_of_a_pattern(project: Path, capsys: pytest.CaptureFixture[str
         (inline("[]"), ["the match down = 1, back = 2 is found and not listed"]),
         (inline("[{down: 1, back: 2}, {down: 1, back: 2}]"), ["the match down = 1, back = 2 is not found"]),
         (inline("[{down: 1}]"), ["the match down = 1 is not found", "back = 2 is found and not listed"]),
-        (inline("[]", "id,ts,ticker,open,close,volume\n1,2025-01-01 10:00,X,1o,9,1\n"), ["'1o' is no number (line 2"]),
+        (
+            inline("[]", "id,ts,ticker,open,close,volume\n1,2025-01-01 10:00,X,1o,9,1\n"),
+            ["'1o' is not a number (line 2"],
+        ),
         (inline("[]", "id,ts,ticker,open,close\n1,2025-01-01 10:00,X,10,9\n"), ["no attribute volume"]),
         ("  - events: none.csv\n    matches: []\n", ["none.csv: there is no such file"]),
     ],

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from chainlake.catalog.models import load_models
-from chainlake.catalog.patterns import load_patterns
+from chainlake.catalog.installed import Installed
 from chainlake.definitions.source import load_sources
 from chainlake.model_change.days.definitions import result_table
 from chainlake.paths import Home
@@ -19,10 +18,10 @@ def defined_tables(home: Home) -> list[Table]:
     """Of every source, pattern and model that can be used, and the ``ops`` tables; each once."""
     sources = load_sources(home)
     found = [make(source) for source in sources.values() for make in (events_table, raw_table, quarantine_table)]
-    for compiled in load_patterns(home, sources)[0]:
+    installed = Installed.load(home, sources)
+    for compiled in installed.patterns:
         derived = (one.table for one in (compiled.episodes, compiled.ranking) if one is not None)
         found += [compiled.table, *derived]
-    models = load_models(home, sources)[0]
-    found += [result_table(model.config) for model in models] + [METRICS] * bool(models)
+    found += [result_table(model.config) for model in installed.models] + [METRICS] * bool(installed.models)
     found += ops.ALL.values()
     return list({(table.schema, table.name): table for table in found}.values())

@@ -12,7 +12,9 @@ from typing import Any, TypedDict, Unpack
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.errors import WrongArgument
 from chainlake.cep.events.columns import is_list
+from chainlake.cep.events.errors import UnfitColumn, UnfitEvent, UnfitTimes
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.language.declared.function import Code
 from chainlake.cep.pattern import Pattern, compile_pattern
@@ -22,12 +24,9 @@ from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.values.texts import is_unicode
 from chainlake.definitions.derived import Series, parse_history
-from chainlake.errors import InputError, UsageError
 
-_FORM = "An event is {'id': 1, 'type': 'A', 'ts': 0, 'attrs': {'price': 2.5}}; attrs may be left out."
 #: Whole numbers up to this size are kept exactly as doubles.
 _EXACT = 2**53
-_CONFLICT = "An id may stand for one event only, in all files together."
 
 #: One match: name -> event id, or name -> list of ids (by ts, then id) for a set; measure -> value. Of a ranked pattern
 #: also ``rank``, ``score``, ``criteria``, and, where there are several lists, ``scope_start``, ``scope_end``, ``per``.
@@ -130,15 +129,11 @@ def prepared(
 ) -> Asked:
     """What :func:`match` works with; arguments and errors are those of it."""
     if not isinstance(pattern_text, str):
-        raise UsageError(f"the pattern is a text, not {type(pattern_text).__name__}")
+        raise WrongArgument.pattern(type(pattern_text).__name__)
     if params is not None and not (isinstance(params, Mapping) and all(isinstance(name, str) for name in params)):
-        raise UsageError(
-            f"parameters are a mapping of names to values, not {type(params).__name__}",
-            key="params",
-            hint="E.g. {'limit': 5}.",
-        )
+        raise WrongArgument.params(type(params).__name__)
     if order is not None and not (isinstance(order, Sequence) and all(isinstance(name, str) for name in order)):
-        raise UsageError("an order is a sequence of names", key="order", hint="List every positive name once, as text.")
+        raise WrongArgument.order()
     if isinstance(events, pa.Table):
         table, ids = from_table(events)
         columns = {field.name: field.type for field in table.schema if field.name != "event_id"}
@@ -168,12 +163,11 @@ def prepared(
 
 def _with_histories(table: pa.Table, key: str | None, derived: Mapping[str, str]) -> pa.Table:
     if key is None:
-        raise UsageError("histories need a key", key="key", hint="Name the attribute that says whose values they are.")
+        raise WrongArgument.no_key()
     histories = [parse_history(name, text) for name, text in derived.items()]
     for name, one in zip(derived, histories, strict=True):
         if one is None or name in table.column_names:
-            hint = "E.g. {'last5': 'history(price, 5, 10 min)'}, under a name that the events do not have."
-            raise UsageError(f"the derived column {name} is not understood", key="derived", hint=hint)
+            raise WrongArgument.derived(name)
     return add_histories(table, [key], [one for one in histories if one is not None])
 
 
@@ -216,23 +210,23 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
             different kinds in one attribute, text that is no Unicode.
     """
     if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
-        raise InputError(f"events are dicts or an Arrow table, not {type(events).__name__}", hint=_FORM)
+        raise UnfitEvent.no_events(type(events).__name__)
     kept: dict[str, Mapping[str, Any]] = {}
     for number, event in enumerate(events, 1):
         _check_form(number, event)
         key = str(event["id"])
         other = kept.setdefault(key, event)
         if other is not event and _plain(other) != _plain(event):
-            raise InputError(f"two different events have the id {key}", key="id")
+            raise UnfitEvent.conflict(key)
     rows = list(kept.values())
     names = dict.fromkeys(name for event in rows for name in event.get("attrs") or {})
     for name in names:
         if not isinstance(name, str) or not is_unicode(name):
-            raise InputError(f"an attribute is called {ascii(name)}, which is not a name", key="attrs")
+            raise UnfitEvent.no_name(name)
     ordered = any(event.get("seq") is not None for event in rows)
     clash = {"id", "type", "ts", "event_id", *(["seq"] if ordered else [])} & names.keys()
     if clash:
-        raise InputError(f"an attribute cannot be called {sorted(clash)[0]}", key=sorted(clash)[0])
+        raise UnfitEvent.taken_name(sorted(clash)[0])
     columns: dict[str, pa.Array] = {
         "event_id": _texts("id", list(kept)),
         "type": _texts("type", [str(event["type"]) for event in rows]),
@@ -247,14 +241,13 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
 
 def _check_form(number: int, event: Any) -> None:
     if not isinstance(event, Mapping):
-        raise InputError(f"event {number} is not a dict, but {type(event).__name__}", hint=_FORM)
+        raise UnfitEvent.no_dict(number, type(event).__name__)
     for field in ("id", "type", "ts"):
         if event.get(field) is None:
-            raise InputError(f"an event has no {field}: {dict(event)}", key=field)
+            raise UnfitEvent.lacks(field, event)
     attrs = event.get("attrs")
     if attrs is not None and not isinstance(attrs, Mapping):
-        what = f"the attrs of event {number} are not a dict, but {type(attrs).__name__}"
-        raise InputError(what, key="attrs", hint=_FORM)
+        raise UnfitEvent.no_attrs(number, type(attrs).__name__)
 
 
 def _texts(name: str, texts: list[str]) -> pa.Array:
@@ -264,10 +257,9 @@ def _texts(name: str, texts: list[str]) -> pa.Array:
         raise _no_unicode(name, texts) from None
 
 
-def _no_unicode(name: str, values: Iterable[Any]) -> InputError:
+def _no_unicode(name: str, values: Iterable[Any]) -> UnfitColumn:
     wrong = next((value for value in values if isinstance(value, str) and not is_unicode(value)), None)
-    what = f"{name} holds a text that is not Unicode" + ("" if wrong is None else f": {ascii(wrong)}")
-    return InputError(what, key=name, hint="Half of a surrogate pair is not a character; decode the text it came from.")
+    return UnfitColumn.no_unicode(name, wrong)
 
 
 def _plain(value: Any) -> Any:
@@ -288,10 +280,10 @@ def _times(values: list[Any]) -> pa.Array:
         try:
             return pa.array(values, pa.int64())
         except OverflowError as error:
-            raise InputError(f"a ts lies beyond 64 bits: {error}", key="ts") from None
+            raise UnfitTimes.beyond(error) from None
     if all(issubclass(kind, datetime) for kind in kinds):
         return pa.array(values, pa.timestamp("us", tz="UTC"))
-    raise InputError("ts must be whole numbers, or datetimes, in all events", key="ts")
+    raise UnfitTimes.kinds()
 
 
 def _kind(of: type) -> str:
@@ -307,18 +299,14 @@ def _kind(of: type) -> str:
 def _as_double(name: str, value: Any) -> float:
     """A number beside doubles; no whole one may change by that."""
     if isinstance(value, Integral) and abs(int(value)) > _EXACT:
-        raise InputError(
-            f"{name} holds {value}, which cannot be kept exactly beside doubles",
-            key=name,
-            hint="Give all of them as whole numbers, or this one as a double.",
-        )
+        raise UnfitColumn.inexact(name, int(value))
     return float(value)
 
 
 def _attribute(name: str, values: list[Any]) -> pa.Array:
     kinds = {_kind(of) for of in {type(value) for value in values} - {type(None)}}
     if len(kinds) > 1 and kinds not in ({"whole", "double"}, {"whole", "Decimal"}):
-        raise InputError(f"the attribute {name} holds values of different kinds", key=name)
+        raise UnfitColumn.two_kinds(name)
     try:
         if kinds == {"whole", "double"}:
             values = [None if value is None else _as_double(name, value) for value in values]
@@ -326,9 +314,9 @@ def _attribute(name: str, values: list[Any]) -> pa.Array:
     except UnicodeEncodeError:
         raise _no_unicode(name, values) from None
     except OverflowError:
-        raise InputError(f"{name} holds a number beyond 64 bits", key=name, hint="Give it as a double.") from None
+        raise UnfitColumn.number_beyond(name) from None
     except (pa.ArrowException, TypeError):
-        raise InputError(f"the attribute {name} holds values of different kinds", key=name) from None
+        raise UnfitColumn.two_kinds(name) from None
 
 
 def from_table(events: pa.Table) -> tuple[pa.Table, list[Any]]:
@@ -339,13 +327,13 @@ def from_table(events: pa.Table) -> tuple[pa.Table, list[Any]]:
     """
     if "event_id" not in events.column_names:
         if "id" not in events.column_names:
-            raise InputError("the table has no column event_id", key="event_id")
+            raise UnfitColumn.absent("event_id")
         events = events.rename_columns(["event_id" if name == "id" else name for name in events.column_names])
     for column in ("event_id", "type", "ts"):
         if column not in events.column_names:
-            raise InputError(f"the table has no column {column}", key=column)
+            raise UnfitColumn.absent(column)
         if events[column].null_count:
-            raise InputError(f"{events[column].null_count} events have no {column}", key=column)
+            raise UnfitColumn.incomplete(column, events[column].null_count)
     ids = events["event_id"].to_pylist()
     if len(set(ids)) < len(ids):
         first: dict[Any, int] = {}
@@ -353,7 +341,7 @@ def from_table(events: pa.Table) -> tuple[pa.Table, list[Any]]:
         others = [row for row, key in enumerate(ids) if first[key] != row]
         for row, same in zip(others, (first[ids[row]] for row in others), strict=True):
             if _plain(events.slice(row, 1).to_pylist()) != _plain(events.slice(same, 1).to_pylist()):
-                raise InputError(f"two different events have the id {ids[row]}", key="id", hint=_CONFLICT)
+                raise UnfitEvent.conflict(ids[row])
         events = events.take(pa.array(keep))
         ids = [ids[row] for row in keep]
     index = events.column_names.index("event_id")

@@ -57,20 +57,19 @@ def _flows(home: Home, source: str, step: str) -> dict[str, Flow]:
     """Of what the step can have computed, by the names in ``ops``."""
     from chainlake.catalog.models import load_models
     from chainlake.catalog.patterns import load_patterns
-    from chainlake.definitions.source import load_sources
+    from chainlake.definitions.source import Sources, load_sources
     from chainlake.lineage.flows import of_ingest, of_model, of_pattern
 
-    sources = load_sources(home)
-    here = sources[source]
+    here = load_sources(home)[source]
+    # Files of other sources are not compiled: what they name is not there.
+    sources = Sources(here)
     flows: dict[str, Flow] = {}
     if step == "ingest":
         flows[""] = of_ingest(here)
     elif step == "detect":
         for compiled in load_patterns(home, sources)[0]:
-            if compiled.definition.source == source:
-                flows |= of_pattern(compiled, here)
+            flows |= of_pattern(compiled, here)
     else:
         for model in load_models(home, sources)[0]:
-            if model.source.name == source:
-                flows |= of_model(model)
+            flows |= of_model(model)
     return flows

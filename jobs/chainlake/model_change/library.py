@@ -16,6 +16,7 @@ from chainlake.model_change.days.definitions import Config, load_definition, par
 from chainlake.model_change.days.replay import GroupRun, run_days
 from chainlake.model_change.errors import EndsBefore, OtherState
 from chainlake.model_change.rounds.reduce import reduce_rows
+from chainlake.model_change.rounds.rows import FindingRow, MetricRow
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS
 
 
@@ -99,8 +100,8 @@ def monitor(
     end = until or max(last, first)
     if end < first:
         raise EndsBefore.of(end, first)
-    found: list[dict[str, Any]] = []
-    metrics: list[dict[str, Any]] = []
+    found: list[FindingRow] = []
+    metrics: list[MetricRow] = []
     state = {}
     warnings, near_ties = list(config.warnings), 0
     for group in config.groups:

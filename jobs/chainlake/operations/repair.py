@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
-from chainlake.catalog.models import load_models
-from chainlake.catalog.patterns import load_patterns
+from chainlake.catalog.installed import Installed
 from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
 from chainlake.ingest.landing.completeness import changing_rows
@@ -219,10 +218,7 @@ class _Marks:
 
 def _sources_of(home: Home) -> dict[str, str]:
     """The source of every definition that can be computed."""
-    sources = load_sources(home)
-    found = [one for each in load_patterns(home, sources)[0] for one in each.definitions]
-    found += [one.definition for one in load_models(home, sources)[0]]
-    return {one.name: one.source for one in found}
+    return {one.name: one.source for one in Installed.load(home, load_sources(home)).definitions}
 
 
 def _remove(home: Home, rows: SurplusRows) -> str:

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.catalog.heard import unheard_keys
-from chainlake.catalog.models import LoadedModel, load_models
-from chainlake.catalog.patterns import load_patterns
+from chainlake.catalog.installed import Installed
+from chainlake.catalog.models import LoadedModel
 from chainlake.days import Days
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
@@ -83,15 +83,13 @@ def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], se
     """All definitions that can be read, the models, the names of those that cannot, and a line for each broken file,
     and for each key that a pattern names and no event has."""
     sources = load_sources(home)
-    patterns, broken_patterns = load_patterns(home, sources)
-    models, broken_models = load_models(home, sources)
-    definitions = [one for item in patterns for one in item.definitions] + [item.definition for item in models]
+    installed = Installed.load(home, sources)
     files: list[tuple[str, ChainlakeError]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
-    for kind, items in (("pattern", broken_patterns), ("model", broken_models)):
+    for kind, items in installed.broken.items():
         files += [(f"{kind}/{item.name}", item.error) for item in items]
     notes = [f"broken {name}: {error.summary}" for name, error in files]
-    notes += unheard_keys(home, sources, patterns)
-    return definitions, models, {name for name, _ in files}, notes
+    notes += unheard_keys(home, sources, installed.patterns)
+    return installed.definitions, installed.models, {name for name, _ in files}, notes
 
 
 def left_files(home: Home) -> list[str]:

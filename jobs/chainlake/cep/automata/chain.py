@@ -15,9 +15,9 @@ from itertools import combinations
 
 from chainlake.cep.automata.automaton import ALWAYS, NEVER, Instance, Setting
 from chainlake.cep.automata.scalar import Bound
+from chainlake.cep.errors import TooManyMembers
 from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Forbidden, Plan
-from chainlake.errors import LimitExceeded
 
 
 @dataclass
@@ -143,11 +143,7 @@ class Chain:
         others = [member for member in recent if self._in.meets(row, (member,))]
         most = most_usable(step.size, self._most)
         if len(others) >= most:
-            raise LimitExceeded(
-                f"{len(others) + 1} events of one window are usable for {step.name}*, and the limit is {most}",
-                key="kleene_members",
-                hint="In event order a set is made before it is known whether the other names will be found.",
-            )
+            raise TooManyMembers.in_event_order(len(others) + 1, step.name, most)
         largest = len(others) if step.size.most is None else min(len(others), step.size.most - 1)
         for size in range(step.size.least - 1, largest + 1):
             for chosen in combinations(others, size):

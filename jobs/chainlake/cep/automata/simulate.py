@@ -20,6 +20,7 @@ from chainlake.cep.automata.meter import Costs, Meter
 from chainlake.cep.automata.scalar import Bound, Conditions
 from chainlake.cep.automata.tree import Tree
 from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.errors import UnfitEngine
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import make_plan
@@ -27,7 +28,6 @@ from chainlake.cep.search.choosing.choice import Wish, order_of
 from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset
 from chainlake.cep.search.keys import parts_by_key
-from chainlake.errors import UsageError
 
 ENGINES = ("eager", "chain", "tree")
 #: How negated names are tested (docs/automata.md#negation).
@@ -103,13 +103,14 @@ def simulate(
         DefinitionError, InputError: as ``chainlake.cep.find``.
         LimitExceeded: more events of one window are usable for a set than ``kleene_members`` allows.
     """
-    if engine not in ENGINES or negation not in NEGATIONS:
-        raise UsageError(f"engines are {', '.join(ENGINES)}; negation is {' or '.join(NEGATIONS)}")
+    for what, asked, known in (("engine", engine, ENGINES), ("way of negation", negation, NEGATIONS)):
+        if asked not in known:
+            raise UnfitEngine.unknown(what, asked, known)
     reason = unfit_for(engine, pattern)
     if reason is not None:
-        raise UsageError(f"{engine} is not defined for {pattern.name}: {reason}")
+        raise UnfitEngine.undefined(engine, pattern.name, reason)
     if order is not None and engine != "chain":
-        raise UsageError(f"{engine} takes no order")
+        raise UnfitEngine.takes_no_order(engine)
     check_kinds(pattern, events)
     data = dataset(pattern, events, by_id=True)
     conditions, meter = Conditions(data), Meter()

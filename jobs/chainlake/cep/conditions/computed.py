@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from chainlake.cep.conditions.evaluate import View
 from chainlake.cep.events.columns import encoded, kind_of, ticks_of, values_of
+from chainlake.cep.events.errors import NoKey, UnfitColumn, UnfitValue
 from chainlake.cep.events.previous import STORED, add_previous, places
 from chainlake.cep.heavy.calls import Calls
 from chainlake.cep.language import ast
@@ -17,7 +18,6 @@ from chainlake.cep.language.computed import EVENT, Computed
 from chainlake.cep.language.formatter import format_node
 from chainlake.cep.values.texts import Texts, Words, masked
 from chainlake.cep.values.values import NULL, Value, as_float
-from chainlake.errors import InputError
 
 
 def add_computed(events: pa.Table, computed: Sequence[Computed], key: str | None, strict: bool = True) -> pa.Table:
@@ -39,7 +39,7 @@ def add_computed(events: pa.Table, computed: Sequence[Computed], key: str | None
         events = add_previous(events, key, before, strict)
     for column, node in [(one.column, one.node) for one in missing if isinstance(one.node, ast.Place)]:
         if node.by_key and key is None:
-            raise InputError("a window in EVENTS OF KEY needs a key", hint="Say which column the key is.")
+            raise NoKey.of_window()
         events = events.append_column(column, places(events, key if node.by_key else None))
     others = [one for one in missing if not isinstance(one.node, ast.Prev | ast.Place)]
     if not others:
@@ -98,7 +98,7 @@ class Rows(View):
         column = self._events[stored]
         kind = kind_of(column.type)
         if kind is None:
-            raise InputError(f"{attr} holds {column.type}, which conditions cannot use", key=attr)
+            raise UnfitColumn.unusable(attr, column.type)
         if kind != "string":
             return values_of(column, kind, attr)
         codes, words = encoded(column)
@@ -113,8 +113,7 @@ class Rows(View):
             return self._texts.column(value, rows)
         values = np.broadcast_to(np.asarray(value.values), (rows,))
         if values.dtype == object:
-            what = f"{format_node(one.node).replace(EVENT + '.', '')} gives whole numbers beyond 64 bits"
-            raise InputError(what, hint="Compute with doubles: multiply by 1.0.")
+            raise UnfitValue.beyond(format_node(one.node).replace(EVENT + ".", ""))
         if values.dtype.kind == "f":
             doubles = np.broadcast_to(as_float(value), (rows,))
             return pa.Array.from_buffers(pa.float64(), rows, [None, pa.py_buffer(np.ascontiguousarray(doubles))])

@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 
 from chainlake.cep.episodes.days import Timing, day_of
 from chainlake.cep.episodes.sources import of_batch, rule_of
+from chainlake.cep.errors import NoEpisodes
 from chainlake.cep.library import MatchOptions, as_dicts, prepared
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.find import find
 from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.days import instant
-from chainlake.errors import UsageError
 
 #: One episode: its key, first start, last end, when it is decided, how many matches, the first and the top one.
 Episode = dict[str, Any]
@@ -61,10 +61,7 @@ def episodes(
 def check_episodes(pattern: Pattern) -> None:
     """Raise UsageError for a pattern that says nothing of episodes."""
     if pattern.extras.episodes is None:
-        raise UsageError(
-            "the pattern says nothing of episodes",
-            hint="End it with EPISODES BY door PAUSE 10 min: matches of one door at most 10 minutes apart are one row.",
-        )
+        raise NoEpisodes.of()
 
 
 def merged_matches(

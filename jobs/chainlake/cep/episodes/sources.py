@@ -8,11 +8,11 @@ import pyarrow.compute as pc
 
 from chainlake.cep.compiling.episodes import SEVERITY, EpisodeRule
 from chainlake.cep.episodes.merge import of_matches
+from chainlake.cep.events.errors import UnfitColumn
 from chainlake.cep.matches.ids import Group, Single, match_ids
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.values.arrow import int64_array, numpy_of
-from chainlake.errors import InputError
 
 #: Attributes that structs of bound events spell in another way.
 _FIELDS = {"id": "event_id"}
@@ -109,11 +109,7 @@ def _as_key(rule: EpisodeRule, key: pa.Array) -> pa.Array:
         return key.cast(pa.int64())
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return key.cast(pa.float64())
-    raise InputError(
-        f"{rule.written} holds values of type {kind}, and the key of episodes is a text, a number or a boolean",
-        key=rule.attr,
-        hint="BY the attribute that says whose events they are.",
-    )
+    raise UnfitColumn.episode_key(rule.written, rule.attr, kind)
 
 
 def _as_severity(severity: pa.Array) -> pa.Array:
@@ -122,8 +118,4 @@ def _as_severity(severity: pa.Array) -> pa.Array:
         return severity.cast(pa.int64())
     if pa.types.is_floating(severity.type) or pa.types.is_null(severity.type):
         return severity.cast(pa.float64())
-    raise InputError(
-        f"{SEVERITY} holds values of type {severity.type}, and matches are put in order by a number",
-        key=SEVERITY,
-        hint="Call a measure that is no number something else.",
-    )
+    raise UnfitColumn.severity(SEVERITY, severity.type)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from chainlake.errors import UsageError
+from chainlake.cep.errors import UnfitOption
 
 #: Moved times lie below this, so that a window can be added and taken.
 _MOST = 1 << 62
@@ -43,7 +43,7 @@ class Clock:
         """
         clock = cls.over(int(ts.min()), int(ts.max()), window)
         if int(parts.max()) >= clock.most_parts:
-            raise UsageError(f"{int(parts.max()) + 1} parts cannot be searched at a time: their times exceed 62 bits")
+            raise UnfitOption.too_many_parts(int(parts.max()) + 1)
         return clock
 
     @classmethod

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.events.errors import UnfitColumn
 from chainlake.cep.values.arrow import FALSE, MINUS_ONE, NAN, ZERO, numpy_of, plain
 from chainlake.cep.values.values import NULL, Lists, Value
-from chainlake.errors import InputError
 
 
 def kind_of(kind: pa.DataType) -> str | None:
@@ -42,15 +42,15 @@ def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
         InputError: nulls, another type, or a number beyond int64.
     """
     if column.null_count:
-        raise InputError(f"{column.null_count} events have no {name}", key=name)
+        raise UnfitColumn.incomplete(name, column.null_count)
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return _whole_us(column)
     if not pa.types.is_integer(column.type):
-        raise InputError(f"{name} is neither a timestamp nor a whole number, but {column.type}", key=name)
+        raise UnfitColumn.no_time(name, column.type)
     try:
         return numpy_of(column.cast(pa.int64()))
     except pa.ArrowInvalid as error:
-        raise InputError(f"{name} holds a number beyond 64 bits: {error}", key=name) from None
+        raise UnfitColumn.beyond(name, error) from None
 
 
 def encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
@@ -92,8 +92,7 @@ def values_of(column: pa.ChunkedArray, kind: str, name: str) -> Value:
         whole = column if pa.types.is_int64(column.type) else column.cast(pa.int64())
         return Value(numpy_of(filled(whole, ZERO)), valid, kind)
     except pa.ArrowInvalid as error:
-        hint = "Whole numbers lie within ±2^63; give larger ones as doubles."
-        raise InputError(f"{name} holds a number beyond 64 bits: {error}", key=name, hint=hint) from None
+        raise UnfitColumn.beyond(name, error) from None
 
 
 def _lists(column: pa.ChunkedArray) -> Value:

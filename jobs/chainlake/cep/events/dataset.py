@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.columns import encoded, filled, kind_of, ticks_of, values_of
+from chainlake.cep.events.errors import UnfitColumn
 from chainlake.cep.events.order import in_order, total_order
 from chainlake.cep.values.arrow import FALSE, MINUS_ONE, ZERO, int64_array, numpy_of, plain, text_array
 from chainlake.cep.values.texts import Texts
 from chainlake.cep.values.values import NULL, Value
-from chainlake.errors import InputError
 
 _FAR = 1 << 62
 
@@ -67,7 +67,7 @@ class Dataset:
         names = events.schema.names
         for column in ("event_id", "type", "ts"):
             if column not in names:
-                raise InputError(f"the events have no column {column}", key=column)
+                raise UnfitColumn.absent(column)
         ts = ticks_of(events["ts"], "ts")
         codes, self._codes_of = _type_codes(events["type"], sorted({*wanted.types} - {ANY_TYPE}))
         keep = _kept(ts, codes, self._codes_of, wanted)
@@ -185,9 +185,7 @@ class Dataset:
             return None
         seq = events["seq"]
         if not pa.types.is_integer(seq.type):
-            raise InputError(
-                f"seq holds {seq.type}, and the place among events of one time is a whole number", key="seq"
-            )
+            raise UnfitColumn.seq(seq.type)
         numbers = self.pick(numpy_of(filled(seq.cast(pa.int64()), ZERO)))
         if not np.any((self.ts[1:] == self.ts[:-1]) & (numbers[1:] < numbers[:-1])):
             return None
@@ -210,7 +208,7 @@ class Dataset:
             if kind == "string":
                 texts[attr] = encoded(column)
             elif kind is None:
-                raise InputError(f"{attr} holds {column.type}, which conditions cannot use", key=attr)
+                raise UnfitColumn.unusable(attr, column.type)
             else:
                 self.columns[attr] = values_of(column, kind, attr)
         vocabulary = sorted(words.union(*(found for _, found in texts.values())))

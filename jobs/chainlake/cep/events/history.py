@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.columns import ticks_of
+from chainlake.cep.events.errors import UnfitColumn
 from chainlake.cep.events.order import total_order
 from chainlake.cep.events.series import series_of
 from chainlake.cep.values.arrow import NAN, numpy_of
 from chainlake.definitions.derived import History
-from chainlake.errors import InputError
 
 #: The type of a history column.
 LIST = pa.list_(pa.float64())
@@ -36,7 +36,7 @@ def add_histories(events: pa.Table, by: Sequence[str], histories: Sequence[Histo
     """
     for column in (*by, *(one.of for one in histories)):
         if column not in events.column_names:
-            raise InputError(f"the events have no column {column}, which a history is asked of", key=column)
+            raise UnfitColumn.no_history(column)
     per_tick = 1 if pa.types.is_timestamp(events.schema.field("ts").type) else 1_000_000
     ts = ticks_of(events["ts"], "ts")
     group, has_key = series_of(events, by)
@@ -82,5 +82,5 @@ def _ends(
 def _numbers(events: pa.Table, name: str) -> np.ndarray:
     column = events[name]
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type) or pa.types.is_null(column.type)):
-        raise InputError(f"{name} holds {column.type}, and a history is of numbers", key=name)
+        raise UnfitColumn.no_numbers(name, column.type)
     return numpy_of(pc.fill_null(column.cast(pa.float64()), NAN))

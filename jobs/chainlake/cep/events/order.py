@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.events.errors import UnfitColumn
 from chainlake.cep.values.arrow import ZERO, int64_array, numpy_of, plain
-from chainlake.errors import InputError
 
 _BITS = 16
 
@@ -94,8 +94,7 @@ def _seq(events: pa.Table) -> pa.ChunkedArray | pa.Array:
         return int64_array(np.zeros(len(events), np.int64))
     column = events["seq"]
     if not pa.types.is_integer(column.type):
-        hint = "It says which of two events of one time is the earlier one. Rename an attribute of that name."
-        raise InputError(f"seq holds {column.type}, and whole numbers are expected", key="seq", hint=hint)
+        raise UnfitColumn.seq(column.type)
     return pc.fill_null(column.cast(pa.int64()), ZERO)
 
 

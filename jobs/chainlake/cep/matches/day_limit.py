@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from chainlake.cep.errors import TooManyMatches
 from chainlake.cep.pattern import Pattern
-from chainlake.errors import LimitExceeded
 
 
 class DayLimit:
@@ -40,9 +40,4 @@ def check_day(pattern: Pattern, day: object, matches: int) -> None:
     """
     limit = pattern.limits["matches_per_day"]
     if matches > limit:
-        raise LimitExceeded(
-            f"the pattern {pattern.name} has more than {limit} matches on day {day}",
-            file=pattern.file,
-            key="matches_per_day",
-            hint="Add conditions or shorten the window, or raise matches_per_day under limits:.",
-        )
+        raise TooManyMatches.of(pattern.name, limit, day, pattern.file)

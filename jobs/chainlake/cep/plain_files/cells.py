@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.plain_files.errors import Said, UnfitCell, UnfitColumn, WrongTypeOf
 from chainlake.cep.plain_files.event_times import dates, iso, iso_error
-from chainlake.cep.plain_files.places import row_place, shown
+from chainlake.cep.plain_files.places import row_place
 from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, int64_scalar, text_array
-from chainlake.errors import InputError, UsageError
 
 #: A number as it stands in a cell: 007 and 1E3 are none, for codes are written like that.
 PLAIN = r"^\s*[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)\s*$"
@@ -62,11 +62,11 @@ class Cell:
     file: Path
     row: int
     text: str
-    what: str = "is no number"
+    what: str = "is not a number"
 
-    def error(self, name: str, hint: str | None = None) -> InputError:
-        """An error that names the cell."""
-        return InputError(f"'{shown(self.text)}' {self.what}", **row_place(self.file, self.row), key=name, hint=hint)
+    def said(self, name: str) -> Said:
+        """What an error says of it, as a cell of the column ``name``."""
+        return Said(self.text, self.what, row_place(self.file, self.row), name)
 
 
 def typed(name: str, columns: Sequence[Column]) -> tuple[list[pa.ChunkedArray], Cell | None]:
@@ -88,7 +88,7 @@ def typed(name: str, columns: Sequence[Column]) -> tuple[list[pa.ChunkedArray], 
         if isinstance(parsed, Cell):
             of_json = [columns[at].file for at in numbers]
             if parsed.file in of_json:
-                raise parsed.error(name, hint=f"--type-of {name}=text keeps it as it is written.")
+                raise UnfitCell.too_large(parsed.said(name))
             wrong, cells = parsed, []
         else:
             for at, values in zip(cells + numbers, parsed, strict=True):
@@ -96,7 +96,7 @@ def typed(name: str, columns: Sequence[Column]) -> tuple[list[pa.ChunkedArray], 
     if wrong is not None and numbers:
         parsed = _numbers([columns[at] for at in numbers])
         if isinstance(parsed, Cell):
-            raise parsed.error(name, hint=f"--type-of {name}=text keeps it as it is written.")
+            raise UnfitCell.too_large(parsed.said(name))
         for at, values in zip(numbers, parsed, strict=True):
             found[at] = values
     if wrong is None:
@@ -120,8 +120,7 @@ def as_asked(name: str, kind: str, columns: Sequence[Column]) -> list[pa.Chunked
     if kind == "number":
         parsed = _numbers(texts)
         if isinstance(parsed, Cell):
-            hint = f"--missing TEXT says what stands for a missing value; --type-of {name}=text keeps texts."
-            raise parsed.error(name, hint=hint)
+            raise UnfitCell.no_number(parsed.said(name))
         found = iter(parsed)
     else:
         found = iter([_READERS[kind.partition(":")[0]](name, kind, column) for column in texts])
@@ -138,18 +137,17 @@ def asked_kinds(options: Sequence[str]) -> dict[str, str]:
     for option in options:
         name, _, kind = option.rpartition("=")
         if kind.startswith("date:") and "=" in kind:
-            raise UsageError(f"the form of dates '{kind}' holds a '='", key="--type-of")
+            raise WrongTypeOf.equals_sign(kind)
         kind = kind if kind.startswith("date:") else kind.lower()
         if not name or kind not in ("number", "text", "bool", "time") and not kind.startswith("date:"):
-            hint = f"Write COLUMN=KIND; kinds are {KINDS}, such as date:%Y%m%d."
-            raise UsageError(f"'{option}' does not say what a column holds", key="--type-of", hint=hint)
+            raise WrongTypeOf.unclear(option, KINDS)
         if found.setdefault(name, kind) != kind:
-            raise UsageError(f"{name} is said to be {found[name]} and {kind}", key="--type-of")
+            raise WrongTypeOf.two_kinds(name, found[name], kind)
     return found
 
 
 def spelled_alike(columns: Sequence[Column]) -> tuple[str, str] | None:
-    """Two cells that are written differently and are one number, if there are any; what is no number is passed over."""
+    """Two cells that are written differently and are one number, if there are any; other texts are passed over."""
     distinct = pc.unique(pa.chunked_array([chunk for column in columns for chunk in column.values.chunks], pa.string()))
     distinct = distinct.filter(pc.fill_null(pc.match_substring_regex(distinct, PLAIN), FALSE))
     parsed = _numbers([Column(Path(), pa.chunked_array([distinct]), "cell")])
@@ -176,7 +174,7 @@ def _filled(column: Column) -> Cell | None:
     return None if row < 0 else _cell(column, row, "is a text")
 
 
-def _cell(column: Column, row: int, what: str = "is no number") -> Cell:
+def _cell(column: Column, row: int, what: str = "is not a number") -> Cell:
     return Cell(column.file, row + 1, column.values[row].as_py(), what)
 
 
@@ -221,7 +219,7 @@ def _bool(name: str, kind: str, column: Column) -> pa.ChunkedArray:
     lower = pc.utf8_lower(pc.utf8_trim_whitespace(column.values))
     wrong = _first([Column(column.file, lower, "")], "^(?:true|false)$")
     if wrong is not None:
-        raise _cell(column, wrong.row - 1, "is neither true nor false").error(name)
+        raise UnfitCell.of(_cell(column, wrong.row - 1, "is neither true nor false").said(name))
     return pc.equal(lower, text_array(["true"])[0])
 
 
@@ -260,4 +258,4 @@ def _kept(name: str, kind: str, column: Column) -> pa.ChunkedArray:
         and (pa.types.is_timestamp(of) or pa.types.is_date(of))
     ):
         return column.values
-    raise InputError(f"{name} holds {of} values, which cannot be read as {kind}", file=column.file, key=name)
+    raise UnfitColumn.unreadable(column.file, name, str(of), kind)

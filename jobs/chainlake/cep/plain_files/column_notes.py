@@ -12,7 +12,7 @@ from chainlake.cep.language.check import Checker
 from chainlake.cep.lint.warnings import unlike_kinds
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plain_files.cells import spelled_alike
-from chainlake.cep.plain_files.places import shown
+from chainlake.cep.plain_files.errors import UnfitCell, shown
 from chainlake.cep.plain_files.read import Events
 from chainlake.errors import DefinitionError
 
@@ -29,19 +29,13 @@ def notes_of(pattern: Pattern, columns: Mapping[str, pa.DataType], events: Event
     literals = pattern.extras.conditions
     for name in sorted(events.texts):
         if any(name in _as_numbers(literal, kinds) for literal in literals):
-            error = events.texts[name].error(
-                name,
-                hint=f"{name} holds texts, which are put in order letter by letter ('10' before '9'); "
-                f"--type-of {name}=text says that this is meant, --type-of {name}=number that it is not.",
-            )
-            yield str(error)
+            yield str(UnfitCell.in_order(events.texts[name].said(name)))
     for name, cells in sorted(events.cells.items()):
         if any(name in _equal(literal) for literal in literals) and (two := spelled_alike(cells)):
-            one, other = (f"'{shown(text)}'" for text in two)
             if name in events.texts:
-                hint = f"{name} holds texts, so {one} and {other} differ; --type-of {name}=text says that it is meant."
-                yield str(events.texts[name].error(name, hint=hint))
+                yield str(UnfitCell.unlike(events.texts[name].said(name), *two))
             else:
+                one, other = (f"'{shown(text)}'" for text in two)
                 hint = f"--type-of {name}=text keeps them apart."
                 yield f"{name} holds numbers, so {one} and {other} are equal\nhint: {hint}"
     checker = Checker(pattern.text, kinds, pattern.strict)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.plain_files.errors import UnfitColumn, UnfitLine
 from chainlake.cep.plain_files.places import csv_error, delimiter_of, rows, text_of
 from chainlake.cep.values.arrow import NO_TEXT
-from chainlake.errors import InputError
 
 #: A line's longest length: Arrow reads a file in blocks of this size, and a row lies within one.
 _BLOCK = 1 << 24
@@ -31,7 +31,7 @@ def read_delimited(file: Path) -> pa.Table:
     header = next(rows(file), (1, []))[1]
     twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
     if twice:
-        raise InputError(f"duplicate column {twice[0]}", file=file, line=1, key=twice[0])
+        raise UnfitColumn.duplicate(file, twice[0], line=1)
     form = pyarrow.csv.ParseOptions(delimiter=delimiter_of(file))
     kinds = pyarrow.csv.ConvertOptions(column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False)
     blocks = pyarrow.csv.ReadOptions(block_size=_BLOCK)
@@ -52,12 +52,7 @@ def _check_lines(file: Path, data: bytes) -> None:
         if b"\n" in data:
             at = re.search(rb"\r(?!\n)", data)
             assert at is not None, "there are carriage returns that no line feed follows"
-            raise InputError(
-                "there is a carriage return inside this line",
-                file=file,
-                line=data.count(b"\n", 0, at.start()) + 1,
-                hint="Lines end with a line feed, with or without a carriage return before it.",
-            )
+            raise UnfitLine.carriage_return(file, data.count(b"\n", 0, at.start()) + 1)
         ending = b"\r"
     if b'"' not in data:
         return
@@ -66,9 +61,4 @@ def _check_lines(file: Path, data: bytes) -> None:
     fits = re.compile(cell + rb"(?:" + delimiter_of(file).encode() + cell + rb")*\r?\Z")
     for number, line in enumerate(data.split(ending), 1):
         if b'"' in line and not fits.match(line):
-            raise InputError(
-                "a cell of this line begins with a quote and does not end with one",
-                file=file,
-                line=number,
-                hint="A quote inside a quoted cell is written twice; a cell cannot go on in the next line.",
-            )
+            raise UnfitLine.open_quote(file, number)

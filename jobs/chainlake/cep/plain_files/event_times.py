@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.plain_files.places import row_place, shown
+from chainlake.cep.plain_files.errors import UnfitTime, WrongTypeOf
+from chainlake.cep.plain_files.places import row_place
 from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, int64_array
 from chainlake.days import us_of
 from chainlake.definitions.formats.time_formats import contradicted, digits_of, directives, problem_of, tells_numbers
-from chainlake.errors import InputError, UsageError
 
 UTC_US = pa.timestamp("us", tz="UTC")
 UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -51,14 +51,8 @@ def counted(file: Path, numbers: pa.ChunkedArray, name: str, unit: str | None) -
         if pc.all(calendar).as_py() if unit is not None else pc.any(calendar).as_py():
             row = pc.index(calendar, TRUE).as_py()
             value = numbers[row].as_py()
-            ways = [f"--type-of {name}=date:{_FORMS[len(str(value))]} reads such dates"]
-            ways += ["--ts-unit s says that the numbers count seconds"] if unit is None and value < _END_S else []
-            raise InputError(
-                f"{name} is {value} here, which reads as a calendar date and not as a count of {unit or 'seconds'}",
-                **row_place(file, row + 1),
-                key=name,
-                hint=f"{'; '.join(ways)}.",
-            )
+            form, seconds = _FORMS[len(str(value))], unit is None and value < _END_S
+            raise UnfitTime.calendar(row_place(file, row + 1), name, value, form, unit or "seconds", seconds=seconds)
     scale = UNITS[unit or "s"]
     low, high = (value.as_py() for value in pc.min_max(numbers).values())
     if not _FIRST_S * scale <= low <= high < _END_S * scale:
@@ -66,12 +60,7 @@ def counted(file: Path, numbers: pa.ChunkedArray, name: str, unit: str | None) -
         row = pc.index(wrong, TRUE).as_py()
         value = numbers[row].as_py()
         fits = [word for word, of in UNITS.items() if 10**8 * of <= value < _END_S * of]
-        raise InputError(
-            f"{name} is {value} here, which is outside the years 1900 to 2199 if it counts {unit or 's'}",
-            **row_place(file, row + 1),
-            key=name,
-            hint=f"Name what it counts: --ts-unit {' or '.join(fits)}." if fits else None,
-        )
+        raise UnfitTime.outside(row_place(file, row + 1), name, value, unit or "s", fits)
     if unit is None:
         return numbers.cast(pa.int64())
     if pa.types.is_floating(numbers.type):
@@ -92,7 +81,7 @@ def iso(texts: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.coalesce(pc.cast(pc.if_else(zoned, texts, NO_TEXT), UTC_US), local)
 
 
-def iso_error(file: Path, texts: pa.ChunkedArray, name: str) -> InputError:
+def iso_error(file: Path, texts: pa.ChunkedArray, name: str) -> UnfitTime:
     """An error at the first text that ``iso`` does not take."""
     low, high = 0, len(texts)
     # The first half that fails holds the first text that fails.
@@ -106,16 +95,8 @@ def iso_error(file: Path, texts: pa.ChunkedArray, name: str) -> InputError:
     text = texts[low].as_py()
     number = re.match(r"\s*[+-]?[\d.]+\s*\Z", text)
     others = pc.any(pc.match_substring_regex(texts, r"^\s*\d{4}-")).as_py()
-    if number and others:
-        what = f"'{shown(text)}' is a number here, and other times of the column are texts in ISO 8601"
-        hint = "Write all times of a column in one form."
-    else:
-        what = f"'{shown(text)}' cannot be read as a time"
-        hint = (
-            "Times are ISO 8601 texts, such as 2025-01-01T09:30:00+01:00, or whole seconds; "
-            f"--type-of {name}=date:FORM reads others, such as date:%d.%m.%Y."
-        )
-    return InputError(what, **row_place(file, low + 1), key=name, hint=hint)
+    kind = UnfitTime.mixed if number and others else UnfitTime.no_time
+    return kind(row_place(file, low + 1), name, text)
 
 
 def first_without_zone(texts: pa.ChunkedArray) -> int | None:
@@ -133,12 +114,11 @@ def check_form(form: str) -> None:
     Raises:
         UsageError: it names no year, or does not give a time.
     """
-    hint = "Forms are those of Python's strptime: date:%Y%m%d, date:%d.%m.%Y, date:%m/%d/%Y %H:%M."
     if not {"Y", "y", "G"} & set(directives(form)):
-        raise UsageError(f"the form of dates '{form}' names no year", key="--type-of", hint=hint)
+        raise WrongTypeOf.no_year(form)
     problem = problem_of(form)
     if problem is not None:
-        raise UsageError(f"the form of dates '{form}' {problem.what}", key="--type-of", hint=problem.hint)
+        raise WrongTypeOf.no_form(form, problem.what, problem.hint)
 
 
 def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.ChunkedArray:
@@ -154,12 +134,9 @@ def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.Chunke
             found = _date(text.strip(), form)
             wrong = None if found is None else contradicted(text.strip(), form, found)
             if found is not None and wrong is not None:
-                right = found.strftime(f"%{wrong}")
-                what = f"'{shown(text)}' contradicts itself: %{wrong} of {found:%Y-%m-%d} is {right}"
-                raise InputError(what, **row_place(file, row + 1), key=name)
+                raise UnfitTime.contradicts(row_place(file, row + 1), name, text, wrong, found)
             if found is None or (digits_of(form) is not None and not tells_numbers(text.strip(), form, found)):
-                what = f"'{shown(text)}' is no date of the form {form}"
-                raise InputError(what, **row_place(file, row + 1), key=name)
+                raise UnfitTime.other_form(row_place(file, row + 1), name, text, form)
             known[text] = us_of(found.replace(tzinfo=found.tzinfo or UTC))
         ticks[row] = known[text]
     values = pa.chunked_array([int64_array(ticks).cast(pa.timestamp("us")).cast(UTC_US)])

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.plain_files.places import no_text, opened, shown
+from chainlake.cep.plain_files.errors import UnfitLine
+from chainlake.cep.plain_files.places import opened
 from chainlake.cep.values.arrow import text_array
 from chainlake.cep.values.texts import is_unicode
-from chainlake.errors import InputError
 
 _KINDS = {bool: "true or false", str: "a text", dict: "an object", list: "a list"}
-_LINES = 'Each line is one object, such as {"id": 1, "type": "A", "ts": 0}.'
 #: Lines that are put into arrays together.
 _BLOCK = 1 << 16
 
@@ -58,8 +57,7 @@ def read_json_lines(file: Path) -> tuple[pa.Table, frozenset[str]]:
             if attribute.kind == "nothing":
                 attribute.kind, attribute.blocks = kind, [pa.nulls(total, _TYPES[kind])]
             elif attribute.kind != kind:
-                what = f"{name} is {kind} here, and {attribute.kind} before"
-                raise InputError(what, file=file, line=line, key=name)
+                raise UnfitLine.two_kinds(file, line, name, (kind, attribute.kind))
             attribute.values += [None] * (len(lines) - len(attribute.values))
             attribute.values.append(item)
         lines.append(line)
@@ -105,7 +103,7 @@ def _close(file: Path, found: dict[str, _Attribute], lines: list[int]) -> None:
             attribute.blocks.append(_array(attribute.kind, values))
         except UnicodeEncodeError:
             wrong = next(row for row, one in enumerate(values) if one is not None and not is_unicode(one))
-            raise _half(file, lines[wrong], name) from None
+            raise UnfitLine.half_character(file, lines[wrong], name) from None
 
 
 def _array(kind: str, values: list[Any]) -> pa.Array:
@@ -131,32 +129,28 @@ def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             try:
                 text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
             except UnicodeDecodeError:
-                raise no_text(file, line) from None
+                raise UnfitLine.no_text(file, line) from None
             if not text.strip():
                 continue
             try:
                 value = _DECODER.decode(text)
             except _Twice as error:
-                what = f"{shown(error.name)} occurs twice in this object"
-                raise InputError(what, file=file, line=line, key=error.name) from None
+                raise UnfitLine.twice(file, line, error.name) from None
             except RecursionError:
-                raise InputError("this line is nested too deep", file=file, line=line) from None
+                raise UnfitLine.too_deep(file, line) from None
             except ValueError as error:
-                what = f"this line is no JSON: {str(error).split(':')[0]}"
-                raise InputError(what, file=file, line=line, hint=_LINES) from None
+                raise UnfitLine.no_json(file, line, error) from None
             if not isinstance(value, dict):
-                kind = "nothing" if value is None else _kind(value)
-                raise InputError(f"this line holds {kind}, not an object", file=file, line=line, hint=_LINES)
+                raise UnfitLine.no_object(file, line, "nothing" if value is None else _kind(value))
             attrs = value.get("attrs")
             if isinstance(attrs, dict):
                 del value["attrs"]
                 twice = next((name for name in attrs if name in value), None)
                 if twice is not None:
-                    what = f"{shown(twice)} occurs in attrs and beside it"
-                    raise InputError(what, file=file, line=line, key=twice)
+                    raise UnfitLine.twice_in_attrs(file, line, twice)
                 value |= attrs
             if not all(map(is_unicode, value)):
-                raise _half(file, line, None)
+                raise UnfitLine.half_character(file, line, None)
             yield line, value
 
 
@@ -178,12 +172,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _constant(name: str) -> None:
     """NaN is a missing value, as everywhere; an infinity is no value of JSON."""
     if name != "NaN":
-        raise ValueError(f"{name} is no number")
+        raise ValueError(f"{name} is not a number")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_Number, parse_float=_Number, parse_constant=_constant)
-
-
-def _half(file: Path, line: int, key: str | None) -> InputError:
-    what = "this line holds half of a surrogate pair, which is not a character"
-    return InputError(what, file=file, line=line, key=key, hint="Decode the text it came from.")

@@ -9,14 +9,12 @@ import io
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
-from chainlake.errors import InputError
+from chainlake.cep.plain_files.errors import Place, UnfitFile, UnfitLine
 
 JSON = (".jsonl", ".ndjson", ".json")
 TEXT = (".csv", ".tsv", ".txt")
-
-_SHOWN = 40
 
 
 def suffix_of(file: Path) -> str:
@@ -27,12 +25,6 @@ def suffix_of(file: Path) -> str:
 def delimiter_of(file: Path) -> str:
     """Tab for ``.tsv``, else a comma."""
     return "\t" if suffix_of(file) == ".tsv" else ","
-
-
-def shown(text: str) -> str:
-    """A text from a file, which may be anything, fit for a message."""
-    cut = text[:_SHOWN] + ("…" if len(text) > _SHOWN else "")
-    return "".join(letter if letter.isprintable() else "?" for letter in cut)
 
 
 def rows(file: Path) -> Iterator[tuple[int, list[str]]]:
@@ -47,19 +39,19 @@ def rows(file: Path) -> Iterator[tuple[int, list[str]]]:
             line = reader.line_num + 1
 
 
-def row_place(file: Path, row: int) -> dict[str, Any]:
-    """Keyword arguments that name the 1-based event ``row`` of a file: its line, or the row if it has none."""
+def row_place(file: Path, row: int) -> Place:
+    """Where the 1-based event ``row`` of a file is: its line, or the row if the file has none."""
     suffix = suffix_of(file)
     if suffix in TEXT:
         try:
-            return {"file": file, "line": next((line for at, (line, _) in enumerate(rows(file)) if at == row), None)}
+            return Place(file, next((line for at, (line, _) in enumerate(rows(file)) if at == row), None))
         except csv.Error:  # a cell that is larger than this reader takes
-            return {"file": f"{file}, row {row}"}
+            return Place(f"{file}, row {row}")
     if suffix not in JSON:
-        return {"file": f"{file}, row {row}"}
+        return Place(f"{file}, row {row}")
     with opened(file) as stream:
         filled = (line for line, text in enumerate(stream, 1) if text.strip())
-        return {"file": file, "line": next(islice(filled, row - 1, None), None)}
+        return Place(file, next(islice(filled, row - 1, None), None))
 
 
 def text_of(file: Path) -> bytes:
@@ -76,34 +68,24 @@ def text_of(file: Path) -> bytes:
     except UnicodeDecodeError as error:
         at = error.start if at < 0 else min(at, error.start)
     if at >= 0:
-        raise no_text(file, data.count(b"\n", 0, at) + 1)
+        raise UnfitLine.no_text(file, data.count(b"\n", 0, at) + 1)
     return data
 
 
-def csv_error(file: Path) -> InputError:
+def csv_error(file: Path) -> UnfitFile | UnfitLine:
     """Why a delimited file of UTF-8 text could not be read: its first line that is no row."""
     try:
         table = rows(file)
         header = next(table, (1, []))[1]
         for line, cells in table:
             if len(cells) != len(header):
-                return InputError(
-                    f"this row has another number of cells ({len(cells)}) than the header ({len(header)})",
-                    file=file,
-                    line=line,
-                    hint=f"Cells are separated by {'tabs' if delimiter_of(file) == chr(9) else 'commas'}.",
-                )
+                separated = "tabs" if delimiter_of(file) == "\t" else "commas"
+                return UnfitLine.cells(file, line, len(cells), len(header), separated)
     except csv.Error as error:
-        return InputError(f"the file is not delimited text: {error}", file=file)
-    return InputError("the file is not delimited text", file=file)
+        return UnfitFile.no_rows(file, error)
+    return UnfitFile.no_rows(file)
 
 
 def opened(file: Path) -> BinaryIO:
     """A file, or what is packed in it, for reading."""
     return cast(BinaryIO, gzip.open(file)) if file.suffix == ".gz" else file.open("rb")
-
-
-def no_text(file: Path, line: int) -> InputError:
-    """An error for a line that is no UTF-8 text."""
-    hint = "Save the file as UTF-8; with --source NAME the source says the encoding."
-    return InputError("this line is not UTF-8 text", file=file, line=line, hint=hint)

@@ -13,12 +13,12 @@ import pyarrow.compute as pc
 
 from chainlake.cep.plain_files.cells import ANY, Cell, Column, as_asked, typed
 from chainlake.cep.plain_files.delimited import read_delimited
+from chainlake.cep.plain_files.errors import UnfitCell, UnfitColumn, UnfitFile, UnfitTime, UnknownSuffix, WrongTypeOf
 from chainlake.cep.plain_files.event_times import UTC_US, check_form, counted, dates, first_without_zone, iso, iso_error
 from chainlake.cep.plain_files.json_lines import read_json_lines
-from chainlake.cep.plain_files.places import JSON, TEXT, row_place, shown, suffix_of
+from chainlake.cep.plain_files.places import JSON, TEXT, row_place, suffix_of
 from chainlake.cep.values.arrow import NO_TEXT, TRUE, text_array
-from chainlake.errors import InputError, UsageError
-from chainlake.words import counted as number_of
+from chainlake.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def read_events(files: Sequence[Path], asked: Asked = Asked()) -> Events:  # noq
     full = [one for one in read if len(one.table)]
     for name in asked.kinds:
         if full and not any(name in one.table.column_names for one in full):
-            raise _absent(full[0].file, name, full[0].table.column_names)
+            raise UnfitColumn.absent(full[0].file, name, full[0].table.column_names)
     events = [_events(one, asked) for one in full]
     texts: dict[str, Cell] = {}
     cells: dict[str, list[Column]] = {}
@@ -153,11 +153,9 @@ def _misfit(files: Sequence[Path], tables: Sequence[pa.Table], texts: Mapping[st
             other, kind = first.setdefault(one.name, (file, one.type))
             if _kind(kind) != _kind(one.type) and not {kind, one.type} & {pa.null()}:
                 if {_kind(kind), _kind(one.type)} == {"numbers", "texts"} and one.name in texts:
-                    return texts[one.name].error(one.name)
-                return InputError(
-                    f"{one.name} holds {_kind(one.type)}, and {_kind(kind)} in {other}", file=file, key=one.name
-                )
-    return InputError("the files do not fit together", file=files[-1])
+                    return UnfitCell.of(texts[one.name].said(one.name))
+                return UnfitColumn.other_kind(file, one.name, _kind(one.type), other, _kind(kind))
+    return UnfitFile.misfit(files[-1])
 
 
 def _kind(kind: pa.DataType) -> str:
@@ -178,13 +176,11 @@ def regular_file(file: Path) -> None:
         InputError: with the file.
     """
     if file.is_dir():
-        raise InputError("this is a folder", file=file, hint="Name the files in it.")
+        raise UnfitFile.folder(file)
     if str(file) == "-" or file.exists() and not file.is_file():
-        raise InputError(
-            "this is not a regular file", file=file, hint="Write what comes through a pipe to a file first."
-        )
+        raise UnfitFile.special(file)
     if not file.is_file():
-        raise InputError("there is no such file", file=file)
+        raise UnfitFile.missing(file)
 
 
 def _read(file: Path) -> _File:
@@ -205,34 +201,30 @@ def _read(file: Path) -> _File:
 
             return _File(file, pyarrow.parquet.ParquetFile(file).read(), {})
     except PermissionError:
-        raise InputError("the file cannot be read: permission denied", file=file) from None
+        raise UnfitFile.denied(file) from None
     except (pa.ArrowException, OSError, EOFError, zlib.error):
         if suffix in (".parquet", ".pq"):
-            raise InputError("the file is not a Parquet file, or a damaged one", file=file) from None
-        raise InputError("the file is cut off or damaged", file=file) from None
-    raise UsageError(
-        f"'{suffix}' does not say what the file holds" if suffix else "the file's name does not say what it holds",
-        file=file,
-        hint=f"Suffixes are {', '.join((*JSON, *TEXT, '.parquet'))}, with or without .gz.",
-    )
+            raise UnfitFile.no_parquet(file) from None
+        raise UnfitFile.damaged(file) from None
+    raise UnknownSuffix.of(file, suffix, (*JSON, *TEXT, ".parquet"))
 
 
 def _events(one: _File, asked: Asked) -> _Rows:
     names = one.table.column_names
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
-        raise InputError(f"duplicate column {twice[0]}", file=one.file, key=twice[0])
+        raise UnfitColumn.duplicate(one.file, twice[0])
     for name in (asked.id_column, asked.type_column, asked.ts_column):
         if name is not None and name not in names:
-            raise _absent(one.file, name, names)
+            raise UnfitColumn.absent(one.file, name, names)
     id_column = asked.id_column or next((name for name in ("event_id", "id") if name in names), None)
     type_column = asked.type_column or ("type" if "type" in names else None)
     ts_column = asked.ts_column or "ts"
     if ts_column not in names:
-        raise _absent(one.file, ts_column, names)
+        raise UnfitColumn.absent(one.file, ts_column, names)
     for name, what in ((id_column, "id"), (type_column, "type")):
         if asked.kinds.get(name or "", "text") != "text":
-            raise UsageError(f"{name} is the {what} of the events, which is a text", key="--type-of")
+            raise WrongTypeOf.text_expected(name or "", what)
     for name in (id_column, type_column, ts_column):
         if name is not None:
             _single(one.file, one.table[name], name)
@@ -275,25 +267,13 @@ def _single(file: Path, column: pa.ChunkedArray, name: str) -> None:
         if of == pa.struct([]):
             kind = "an object, or a list of other things than numbers,"
         row = max(pc.index(pc.is_valid(column), TRUE).as_py(), 0) + 1
-        hint = "Ids and types are texts or numbers, and times one value; --id, --type and --ts name other columns."
-        raise InputError(f"{name} is {kind} here", **row_place(file, row), key=name, hint=hint)
+        raise UnfitColumn.no_single(row_place(file, row), name, kind)
 
 
 def _complete(file: Path, column: pa.ChunkedArray, name: str) -> None:
     if column.null_count:
         row = pc.index(pc.is_null(column), TRUE).as_py() + 1
-        others = f" and in {number_of(column.null_count - 1, 'other row')}" if column.null_count > 1 else ""
-        raise InputError(f"there is no {name} here{others}", **row_place(file, row), key=name)
-
-
-def _absent(file: Path, name: str, names: list[str]) -> InputError:
-    return InputError(
-        f"there is no column {name}",
-        file=file,
-        key=name,
-        hint=f"Columns are {', '.join(names)}; name them with --id, --type and --ts, or "
-        "give --source NAME to read files as they land.",
-    )
+        raise UnfitColumn.incomplete(row_place(file, row), name, column.null_count)
 
 
 def _without_zone(column: Column, name: str) -> str | None:
@@ -301,20 +281,17 @@ def _without_zone(column: Column, name: str) -> str | None:
     row = first_without_zone(column.values) if column.is_text else None
     if row is None:
         return None
-    what = f"'{shown(column.values[row].as_py())}' names no time zone, and other times do: such times are taken as UTC"
-    return str(InputError(what, **row_place(column.file, row + 1), key=name))
+    return str(UnfitTime.without_zone(row_place(column.file, row + 1), name, column.values[row].as_py()))
 
 
 def _times(column: Column, name: str, asked: Asked) -> pa.ChunkedArray:
     file, values, kind = column.file, column.values, asked.kinds.get(name, "")
     _complete(file, values, name)
     if kind in ("text", "bool"):
-        raise UsageError(f"{name} is the time of the events, not {kind}", key="--type-of")
+        raise WrongTypeOf.time_expected(name, kind)
     if kind.startswith("date:") and column.is_text:
         if asked.ts_unit is not None:
-            raise UsageError(
-                f"--type-of says that {name} holds dates, --ts-unit that it counts", hint="Leave out one of them."
-            )
+            raise WrongTypeOf.dates_and_counts(name)
         return dates(file, values, name, kind.removeprefix("date:"))
     numbers = values
     if column.is_text and (kind == "number" or column.written and kind != "time"):
@@ -323,9 +300,7 @@ def _times(column: Column, name: str, asked: Asked) -> pa.ChunkedArray:
     if pa.types.is_integer(numbers.type) or asked.ts_unit is not None and pa.types.is_floating(numbers.type):
         return counted(file, numbers, name, asked.ts_unit)
     if asked.ts_unit is not None:
-        raise InputError(
-            f"{name} holds {_kind(numbers.type)}, not numbers", file=file, key=name, hint="Leave out --ts-unit."
-        )
+        raise UnfitColumn.no_count(file, name, _kind(numbers.type))
     if numbers is values and column.is_text:
         try:
             return iso(values)
@@ -334,9 +309,4 @@ def _times(column: Column, name: str, asked: Asked) -> pa.ChunkedArray:
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         zone = getattr(values.type, "tz", None)
         return values.cast(pa.timestamp("us", tz=zone), safe=False).cast(UTC_US)
-    raise InputError(
-        f"{name} holds {_kind(numbers.type)}, not times",
-        file=file,
-        key=name,
-        hint="Times are ISO 8601 texts, timestamps, or whole seconds; --ts-unit takes other counts.",
-    )
+    raise UnfitColumn.no_times(file, name, _kind(numbers.type))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from chainlake.cep.errors import UnfitOrder
 from chainlake.cep.language.normal_form import Branch
-from chainlake.errors import UsageError
 
 #: A name that shares a clause with the bound ones is preferred unless it is this many times as frequent as the rarest.
 COMPARABLE = 10.0
@@ -47,8 +47,5 @@ def given_order(branch: Branch, order: Sequence[str]) -> tuple[str, ...]:
     """
     mine = [name for name in order if name in branch.positive]
     if sorted(mine) != sorted(branch.positive):
-        raise UsageError(
-            f"the order {', '.join(order)} is not an order of {', '.join(branch.positive)}",
-            hint="List every positive name once.",
-        )
+        raise UnfitOrder.of(order, branch.positive)
     return (*(n for n in mine if n not in branch.kleene), *(n for n in mine if n in branch.kleene))

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.events.errors import UnfitTimes
 from chainlake.cep.ranking.rule import Period
 from chainlake.cep.values.arrow import int64_array, numpy_of
-from chainlake.errors import InputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Of 1970-01-01, a Thursday, the day number of the Monday before.
@@ -59,11 +59,7 @@ def _local(period: Period, at: np.ndarray) -> tuple[list[date], np.ndarray]:
     """The first days of the periods of some times by the clock of the zone, and the number of each time's period."""
     times = int64_array(at * (1_000_000 // period.second)).cast(pa.timestamp("us", tz=period.zone))
     if len(at) and not (_tick(datetime.min) < int(at.min()) // period.second <= int(at.max()) // period.second < _LAST):
-        raise InputError(
-            f"an event lies outside the years 1 to 9999, so it has no {period.kind}",
-            key="ts",
-            hint="PER BUCKET and PER HOP need no calendar.",
-        )
+        raise UnfitTimes.no_calendar(period.kind)
     days = numpy_of(pc.local_timestamp(times).cast(pa.int64())) // (86_400 * 1_000_000)
     if period.kind == "week":
         days = _MONDAY + (days - _MONDAY) // 7 * 7

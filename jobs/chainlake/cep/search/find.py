@@ -12,9 +12,11 @@ from chainlake.cep.conditions.blocks import FAR
 from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.errors import UnfitOption
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.columns import kind_of, ticks_of
 from chainlake.cep.events.dataset import Dataset, Wanted
+from chainlake.cep.events.errors import UnfitTimes
 from chainlake.cep.heavy.calls import Calls
 from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.language.check import Checker
@@ -41,7 +43,6 @@ from chainlake.cep.search.selection.modes import kernel_choice, why_not
 from chainlake.cep.search.statistics import BestSearch, Statistics
 from chainlake.cep.search.strict.blocks import blocks
 from chainlake.cep.search.ties import in_total_order
-from chainlake.errors import InputError, UsageError
 
 #: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
 MOST_TICKS = 1 << 62
@@ -155,7 +156,7 @@ def _asked(
     pattern = as_asked(pattern, options)
     if options.ties_in_order:
         if own is not None or options.parts is not None:
-            raise UsageError("ties in order are for a search of all events at a time")
+            raise UnfitOption.ties_in_part()
         pattern, clock, places = in_total_order(pattern, events)
         options = replace(options, parts=places)
     elif options.parts is None and not pattern.neighbours and not pattern.extras.keep:
@@ -254,7 +255,7 @@ class _Asked:
         able = [kernel_choice(pattern, branch) for branch in pattern.branches]
         unable = [one.why for one in able if one and not one.wanted]
         if mode == "S" and unable:
-            raise UsageError(f"mode S is not possible: {unable[0]}")
+            raise UnfitOption.mode("S", unable[0])
         names = tuple(name.name for name in pattern.names)
         if len(pattern.branches) == 1:
             run = self.run(own)
@@ -338,11 +339,7 @@ def dataset(
     if len(data.ts):
         beyond = [tick for tick in data.ends if not -MOST_TICKS < tick < MOST_TICKS]
         if beyond:
-            raise InputError(
-                f"timestamps must lie within ±2^62 ({MOST_TICKS}) ticks, but one is {beyond[0]}",
-                key="ts",
-                hint="State times in a coarser unit, or from a later zero.",
-            )
+            raise UnfitTimes.too_far(MOST_TICKS, beyond[0])
     return data
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.conditions.scan import BLOCK_ROWS
+from chainlake.cep.errors import UnfitOption, UnfitOrder
 from chainlake.cep.events.event_ids import PACKED, packed, texts
 from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.pattern import Pattern
@@ -17,7 +18,6 @@ from chainlake.cep.search.bounding.strategy import STRATEGIES
 from chainlake.cep.search.choosing.backend import BACKENDS
 from chainlake.cep.search.selection.modes import MODES
 from chainlake.cep.values.arrow import numpy_of, plain
-from chainlake.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,11 @@ def as_asked(pattern: Pattern, options: SearchOptions) -> Pattern:
         return pattern
     if any(branch.sets or branch.stream is not None for branch in pattern.branches):
         # Equal times are no obstacle to neighbours, and an order of sets among equal times is not defined.
-        raise UsageError(
-            "shared_events, trailing and ties_in_order are for patterns of single events that need not be neighbours"
-        )
+        raise UnfitOption.not_single()
     if options.trailing:
         ranking = pattern.extras.ranking
         if ranking is None or ranking.rule.period.kind == "all":
-            raise UsageError("trailing windows end with a period, so they need a pattern ranked by one")
+            raise UnfitOption.no_period()
         pattern = replace(pattern, branches=pattern.extras.loose or pattern.branches)
     if options.shared_events:
         pattern = replace(pattern, branches=tuple(replace(branch, apart=False) for branch in pattern.branches))
@@ -93,22 +91,22 @@ def as_asked(pattern: Pattern, options: SearchOptions) -> Pattern:
 def check_asked(pattern: Pattern, options: SearchOptions, order: Sequence[str] | None, backend: str) -> None:
     """Raise UsageError for what can be asked of no pattern, or not of this one."""
     if options.block_rows < 1:
-        raise UsageError("block_rows is at least 1")
+        raise UnfitOption.block_rows()
     if options.by not in ("cost", "frequency"):
-        raise UsageError(f"an order is chosen by cost or by frequency, not by {options.by}")
+        raise UnfitOption.choice_of_order(options.by)
     if options.mode not in MODES:
-        raise UsageError(f"the mode is one of {', '.join(MODES)}, not {options.mode}")
+        raise UnfitOption.unknown("mode", MODES, options.mode)
     if options.strategy not in STRATEGIES:
-        raise UsageError(f"the strategy is one of {', '.join(STRATEGIES)}, not {options.strategy}")
+        raise UnfitOption.unknown("strategy", STRATEGIES, options.strategy)
     if options.strategy != "auto" and (pattern.extras.ranking is None or options.unranked):
-        raise UsageError("a strategy is for the best matches of a ranked pattern")
+        raise UnfitOption.unranked()
     if options.used is not None and pattern.extras.policy is None:
-        raise UsageError("used events are for patterns that choose among their matches")
+        raise UnfitOption.without_choice()
     if backend not in BACKENDS:
-        raise UsageError(f"the backend is one of {', '.join(BACKENDS)}, not {backend}")
+        raise UnfitOption.unknown("backend", BACKENDS, backend)
     strange = sorted(set(order or ()) - {name.name for name in pattern.names})
     if strange:
-        raise UsageError(f"the order names {', '.join(strange)}, which is no positive name of {pattern.name}")
+        raise UnfitOrder.strange(strange, pattern.name)
 
 
 def used_rows(events: pa.Table, ids: Sequence[str] | pa.Array | None) -> np.ndarray | None:

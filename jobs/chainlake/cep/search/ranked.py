@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.columns import ticks_of
+from chainlake.cep.events.errors import UnfitValue
 from chainlake.cep.events.previous import places
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.best import Entries, best, padded
@@ -23,7 +24,6 @@ from chainlake.cep.search.bounding.watch import Watch
 from chainlake.cep.search.found.batch import MatchBatch, concatenated
 from chainlake.cep.search.statistics import BestSearch, ListCounts
 from chainlake.cep.values.arrow import int64_array, numpy_of
-from chainlake.errors import InputError
 from chainlake.schemas.table import TIMESTAMP
 
 #: Entries that wait before those are dropped that cannot be among the best; matches are looked at in blocks of so many.
@@ -147,12 +147,7 @@ class Best:
         wrong = beyond_one(score, values)
         if wrong is not None:
             number, value = wrong
-            raise InputError(
-                f"COMBINE product takes numbers from 0 to 1, and criterion {number + 1} is {value:g} in a match",
-                file=self.pattern.file,
-                key="COMBINE",
-                hint="NORM makes such numbers: MAX(a.x) NORM 0 .. 100.",
-            )
+            raise UnfitValue.product(number + 1, value, self.pattern.file)
         return found
 
     def _criteria(self, batch: MatchBatch) -> np.ndarray:

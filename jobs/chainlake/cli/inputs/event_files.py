@@ -170,7 +170,7 @@ def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:
     import pyarrow.compute as pc
 
     from chainlake.cep.events.any_type import ANY_TYPE
-    from chainlake.cep.plain_files.places import shown
+    from chainlake.cep.plain_files.errors import shown
     from chainlake.cep.values.arrow import text_array
 
     if "type" in events.column_names:

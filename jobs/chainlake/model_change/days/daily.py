@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.detectors.periodic import best_periods, errors_by_period
 from chainlake.model_change.kernel import Kernel
 from chainlake.model_change.rounds.rounds import Chunk, Rounds
+from chainlake.model_change.rounds.rows import ChangeRow, Coefficient, DayRows, MetricRow
 from chainlake.model_change.statistics import state as states
 from chainlake.model_change.statistics.records import Settings, Trace
 from chainlake.model_change.statistics.statistics import Array
@@ -74,7 +74,7 @@ class GroupMonitor:
         """The state after the last day, as JSON."""
         return states.dumps({"rounds": self.rounds.carried, "kernel": self.kernel.state, "last_beta": self.last_beta})
 
-    def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    def day(self, day: date, reduced: pa.Table) -> DayRows:
         """Monitor one UTC day.
 
         Args:
@@ -87,7 +87,7 @@ class GroupMonitor:
         before, self.rounds.day = self.last_beta, day
         traces = self.traces(reduced)
         changes = [row for chunk, trace in traces for row in self._changes(chunk, trace)]
-        return changes, self._metrics(day, traces, before) if traces else None
+        return DayRows(changes, self._metrics(day, traces, before) if traces else None)
 
     def traces(self, reduced: pa.Table) -> list[tuple[Chunk, Trace]]:
         """Run the rounds of one UTC day; days must come in order, without holes.
@@ -128,8 +128,8 @@ class GroupMonitor:
                     "of the response and does not depend on the features' units"
                 )
 
-    def _changes(self, chunk: Chunk, trace: Trace) -> list[dict[str, Any]]:
-        found = []
+    def _changes(self, chunk: Chunk, trace: Trace) -> list[ChangeRow]:
+        found: list[ChangeRow] = []
         for event in sorted(trace.events, key=lambda event: event.at):
             if event.kind == "unidentifiable" and event.beta_before is None:
                 continue
@@ -153,12 +153,12 @@ class GroupMonitor:
             )
         return found
 
-    def _beta(self, beta: Array | None) -> list[dict[str, Any]] | None:
+    def _beta(self, beta: Array | None) -> list[Coefficient] | None:
         if beta is None:
             return None
         return [{"feature": n, "value": float(v)} for n, v in zip(self.config.feature_names, beta, strict=True)]
 
-    def _metrics(self, day: date, traces: list[tuple[Chunk, Trace]], before: Array | None) -> dict[str, Any]:
+    def _metrics(self, day: date, traces: list[tuple[Chunk, Trace]], before: Array | None) -> MetricRow:
         config, m = self.config, len(self.config.feature_names)
         names = ("beta", "error_local", "error_exact", "reports", "synced", "sse", "sum_y", "sum_yy")
         trace = {name: np.concatenate([getattr(t, name) for _, t in traces]) for name in names}

@@ -30,6 +30,7 @@ from chainlake.model_change.faults.config import FaultsConfig, checked_faults
 from chainlake.model_change.faults.days import FaultsRun
 from chainlake.model_change.learning.config import LearningConfig, checked_learning
 from chainlake.model_change.learning.days import LearningRun
+from chainlake.model_change.rounds.rows import DayRows
 from chainlake.model_change.zones.config import ZonesConfig, checked_zones
 from chainlake.model_change.zones.days import ZonesRun
 from chainlake.model_change.zones.design import METHODS
@@ -57,7 +58,7 @@ class Run(Protocol):
     def snapshot(self) -> str:
         """The state after the last day, as canonical JSON."""
 
-    def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    def day(self, day: date, reduced: pa.Table) -> DayRows:
         """One UTC day's rows of the kind's table, and of ``models.metrics``; days come in order, without holes."""
 
 

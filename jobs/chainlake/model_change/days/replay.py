@@ -6,12 +6,12 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
 
 import pyarrow as pa
 
 from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.model_change.days.definitions import Config, start
+from chainlake.model_change.rounds.rows import FindingRow, MetricRow
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class GroupDays:
         near_ties: rounds that another machine's last bit could have decided otherwise.
     """
 
-    found: list[dict[str, Any]]
-    metrics: list[dict[str, Any]]
+    found: list[FindingRow]
+    metrics: list[MetricRow]
     states: dict[date, str]
     eps: float | None
     warnings: tuple[str, ...]
@@ -64,8 +64,8 @@ class GroupReplay:
     def __init__(self, run: GroupRun, *, every_state: bool = True):
         self._run, self._every_state = run, every_state
         self._group = start(run.config, run.group, run.snapshot)
-        self._found: list[dict[str, Any]] = []
-        self._metrics: list[dict[str, Any]] = []
+        self._found: list[FindingRow] = []
+        self._metrics: list[MetricRow] = []
         self._states: dict[date, str] = {}
         self._next = run.first
 
@@ -79,9 +79,9 @@ class GroupReplay:
         """
         end = min(end, self._run.end)
         for day, part in by_day(reduced, self._next, end):
-            rows, row = self._group.day(day, part)
-            self._found += rows
-            self._metrics += [row] if row else []
+            gave = self._group.day(day, part)
+            self._found += gave.found
+            self._metrics += [gave.metrics] if gave.metrics else []
             if self._every_state:
                 self._states[day] = self._group.snapshot()
         self._next = max(self._next, end)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +10,7 @@ import pyarrow as pa
 from chainlake.days import instant
 from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.detectors.threshold import ThresholdMonitor
+from chainlake.model_change.rounds.rows import AlertRow, DayRows
 from chainlake.model_change.rounds.series_run import SeriesRun
 
 
@@ -34,9 +34,9 @@ class ThresholdRun(SeriesRun[ThresholdConfig]):
         held = np.full(self.k, monitor.level) if monitor.below else monitor.thresholds
         return self.kept(thresholds=held, below=monitor.below)
 
-    def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    def day(self, day: date, reduced: pa.Table) -> DayRows:
         """Monitor one UTC day; arguments and result as `daily.GroupMonitor.day`, with rows of alerts.threshold."""
-        alerts: list[dict[str, Any]] = []
+        alerts: list[AlertRow] = []
         up = down = 0
         chunks = self.chunks(day, reduced)
         for chunk in chunks:
@@ -56,4 +56,4 @@ class ThresholdRun(SeriesRun[ThresholdConfig]):
                             "n_collected": len(c.collected),
                         }
                     )
-        return alerts, self.metrics(day, chunks, (up, down), bytes=8 * (up + down)) if chunks else None
+        return DayRows(alerts, self.metrics(day, chunks, (up, down), bytes=8 * (up + down)) if chunks else None)

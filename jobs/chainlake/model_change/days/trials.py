@@ -53,8 +53,9 @@ def trials(
         gave = [run_days(GroupRun(tried, group, *days), reduced, every_state=False) for group in tried.groups]
         metrics = [row for one in gave for row in one.metrics]
         readings = sum(row["rounds"] * len(tried.groups[row["group_id"]]) for row in metrics)
-        up, down = (sum(row.get(name) or 0 for row in metrics) for name in ("reports_up", "polls_down"))
-        errors = [row["max_error"] for row in metrics if row.get("max_error") is not None]
+        up = sum(row.get("reports_up") or 0 for row in metrics)
+        down = sum(row.get("polls_down") or 0 for row in metrics)
+        errors = [error for row in metrics if (error := row.get("max_error")) is not None]
         sends = any(row.get("reports_up") is not None for row in metrics)
         yield Trial(
             value,

@@ -12,6 +12,7 @@ from chainlake.days import instant
 from chainlake.model_change.faults.config import FaultsConfig
 from chainlake.model_change.faults.sign import Scores, bound, directions, r_squared, rolled, sketch, standardised
 from chainlake.model_change.faults.variance import Normaliser
+from chainlake.model_change.rounds.rows import Coefficient, DayRows, FaultRow, MetricFigures, MetricRow
 from chainlake.model_change.rounds.series_run import SeriesRun
 from chainlake.model_change.statistics.statistics import Array
 
@@ -43,11 +44,11 @@ class FaultsRun(SeriesRun[FaultsConfig]):
         more = {} if self.normaliser is None else {name: getattr(self.normaliser, name) for name in _KEPT}
         return self.kept(history=self.history, **more)
 
-    def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    def day(self, day: date, reduced: pa.Table) -> DayRows:
         """Compare the machines on one UTC day; as `daily.GroupMonitor.day`, with rows of models.fault_scores."""
         chunks = self.chunks(day, reduced)
         if not chunks:
-            return [], None
+            return DayRows([], None)
         ts = np.concatenate([chunk.ts for chunk in chunks])
         x = np.concatenate([self.history, *(chunk.x for chunk in chunks)])
         length = self.config.length or len(x)
@@ -57,16 +58,18 @@ class FaultsRun(SeriesRun[FaultsConfig]):
         if self.config.length is not None:
             self.history = x[-(length - 1) :].copy()
         if len(x) < length:
-            return [], self.metrics(day, chunks, None)
+            return DayRows([], self.metrics(day, chunks, None))
         scaled = self._scaled(x, length)
         s = directions(scaled)
         scores = Scores.of(s[-length:].mean(axis=0), length)
         first = self._first_flagged(s, length, ts)
         sketched = self._sketched(scaled[-length:])
-        rows = []
+        rows: list[FaultRow] = []
         for j, name in enumerate(self.names):
             top = np.argsort(-np.abs(scores.v[j]), kind="stable")[:_TOP]
-            counters = [{"feature": self.config.feature_names[c], "value": float(scores.v[j, c])} for c in top]
+            counters: list[Coefficient] = [
+                {"feature": self.config.feature_names[c], "value": float(scores.v[j, c])} for c in top
+            ]
             rows.append(
                 {
                     "model": self.config.name,
@@ -84,7 +87,7 @@ class FaultsRun(SeriesRun[FaultsConfig]):
                     "resyncs": None if resyncs is None else int((resyncs == j).sum()),
                 }
             )
-        return rows, self._metrics(day, chunks, resyncs, scores, sketched)
+        return DayRows(rows, self._metrics(day, chunks, resyncs, scores, sketched))
 
     def _scaled(self, x: Array, length: int) -> Array:
         """Counters of one scale: that of the window that ends with the day, or of the reference in force."""
@@ -118,14 +121,14 @@ class FaultsRun(SeriesRun[FaultsConfig]):
 
     def _metrics(
         self, day: date, chunks: list[Any], resyncs: Array | None, scores: Scores, sketched: Scores | None
-    ) -> dict[str, Any]:
-        more: dict[str, Any] = {"changes": int((scores.p < self.config.alpha).sum())}
+    ) -> MetricRow:
+        more: MetricFigures = {"changes": int((scores.p < self.config.alpha).sum())}
         sent = None
         if resyncs is not None:
             count = int((resyncs >= 0).sum())
             # Everybody sends mean and mean of squares of the counter, and gets the new reference.
             sent = count * self.k, count * self.k
-            more |= {"syncs": count, "bytes": 8 * 2 * 2 * count * self.k}
+            more["syncs"], more["bytes"] = count, 8 * 2 * 2 * count * self.k
         if sketched is not None:
             more["r2"] = r_squared(scores.size, sketched.size)
         return self.metrics(day, chunks, sent, **more)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from chainlake.model_change.errors import Diverged
 from chainlake.model_change.learning.config import LearningConfig
 from chainlake.model_change.learning.learners import Shared, Sync
 from chainlake.model_change.rounds.rounds import Chunk
+from chainlake.model_change.rounds.rows import Coefficient, DayRows, LearnerRow
 from chainlake.model_change.rounds.series_run import SeriesRun
 from chainlake.model_change.statistics.statistics import Array
 
@@ -61,12 +61,12 @@ class LearningRun(SeriesRun[LearningConfig]):
             alone=self.alone, plain=self.plain, since=self.since,
         )  # fmt: skip
 
-    def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    def day(self, day: date, reduced: pa.Table) -> DayRows:
         """Learn from one UTC day; arguments and result as `daily.GroupMonitor.day`, with rows of models.learners."""
         chunks = self.chunks(day, reduced)
         if not chunks:
-            return [], None
-        rows: list[dict[str, Any]] = []
+            return DayRows([], None)
+        rows: list[LearnerRow] = []
         syncs: list[Sync] = []
         sums = np.zeros((4, self.k))
         for chunk in chunks:
@@ -79,17 +79,20 @@ class LearningRun(SeriesRun[LearningConfig]):
                     syncs.append(sync)
                     rows += self._synced(chunk, at, sync)
         last = chunks[-1], len(chunks[-1].ts) - 1
-        told = {"rounds": sum(len(chunk.ts) for chunk in chunks)}
+        rounds = sum(len(chunk.ts) for chunk in chunks)
         for j in range(self.k):
-            figures = {n: float(v) for n, v in zip(("loss", "loss_alone", "loss_static"), sums[:, j], strict=False)}
-            row = self._row(*last, "day", j) | told | figures
-            rows.append(row | {"errors": int(sums[3, j]), "weights": self._weights(self.shared.weights[j])})
+            loss, alone, plain, errors = sums[:, j].tolist()
+            rows.append({
+                **self._row(*last, "day", j), "rounds": rounds, "loss": loss, "loss_alone": alone, "loss_static": plain,
+                "errors": int(errors), "weights": self._weights(self.shared.weights[j]),
+            })  # fmt: skip
         up, down = sum(sync.up for sync in syncs), sum(sync.down for sync in syncs)
         worst = max((sync.divergence for sync in syncs), default=None)
-        return rows, self.metrics(
+        metrics = self.metrics(
             day, chunks, (up, down), syncs=len(syncs), changes=sum(sync.full for sync in syncs),
             bytes=8 * len(self.config.feature_names) * (up + down), max_error=worst,
         )  # fmt: skip
+        return DayRows(rows, metrics)
 
     def _learn(self, chunk: Chunk, at: int, sums: Array) -> None:
         """One step of all learners by the examples of a round; their losses are added to the day's."""
@@ -113,16 +116,19 @@ class LearningRun(SeriesRun[LearningConfig]):
         self.plain = np.tile(self.plain.mean(axis=0), (self.k, 1))
         return self.shared.average() if self.config.radius is None else self.shared.check(self.config.radius)
 
-    def _synced(self, chunk: Chunk, at: int, sync: Sync) -> list[dict[str, Any]]:
-        violators = set(sync.violators)
-        shared = {"divergence": sync.divergence, "weights": self._weights(sync.model)}
+    def _synced(self, chunk: Chunk, at: int, sync: Sync) -> list[LearnerRow]:
+        violators, weights = set(sync.violators), self._weights(sync.model)
         kind = "sync" if sync.full else "balanced"
-        return [self._row(chunk, at, kind, j) | shared | {"violator": j in violators} for j in sorted(sync.balanced)]
+        return [
+            {**self._row(chunk, at, kind, j), "divergence": sync.divergence, "weights": weights,
+             "violator": j in violators}
+            for j in sorted(sync.balanced)
+        ]  # fmt: skip
 
-    def _row(self, chunk: Chunk, at: int, kind: str, j: int) -> dict[str, Any]:
+    def _row(self, chunk: Chunk, at: int, kind: str, j: int) -> LearnerRow:
         ts = instant(int(chunk.ts[at]))
         return {"model": self.config.name, "group_id": self.group, "ts": ts, "kind": kind, "learner": self.names[j],
                 "round": int(chunk.number[at]), "event_date": ts.date()}  # fmt: skip
 
-    def _weights(self, weights: Array) -> list[dict[str, Any]]:
+    def _weights(self, weights: Array) -> list[Coefficient]:
         return [{"feature": n, "value": float(v)} for n, v in zip(self.config.feature_names, weights, strict=True)]

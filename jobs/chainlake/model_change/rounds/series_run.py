@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, Unpack
 
 import pyarrow as pa
 
 from chainlake.days import US_PER_DAY
 from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.rounds.rounds import Chunk, Rounds
+from chainlake.model_change.rounds.rows import MetricFigures, MetricRow
 from chainlake.model_change.statistics import state as states
 
 _Config = TypeVar("_Config", bound=SeriesConfig)
@@ -61,7 +62,9 @@ class SeriesRun(Generic[_Config]):
         self.rounds.day = day
         return self.rounds.chunks(reduced)
 
-    def metrics(self, day: date, chunks: Sequence[Chunk], sent: tuple[int, int] | None, **more: Any) -> dict[str, Any]:
+    def metrics(
+        self, day: date, chunks: Sequence[Chunk], sent: tuple[int, int] | None, **more: Unpack[MetricFigures]
+    ) -> MetricRow:
         """The row of ``models.metrics`` of a day.
 
         Args:
@@ -71,7 +74,7 @@ class SeriesRun(Generic[_Config]):
             more: other columns.
         """
         rounds = sum(len(chunk.ts) for chunk in chunks)
-        row = {
+        row: MetricRow = {
             "model": self.config.name,
             "group_id": self.group,
             "day": day,
@@ -81,10 +84,7 @@ class SeriesRun(Generic[_Config]):
         }
         if sent is not None:
             up, down = sent
-            row |= {
-                "reports_up": up,
-                "polls_down": down,
-                "normalized_up": up / (self.k * rounds),
-                "normalized_all": (up + down) / (self.k * rounds),
-            }
+            row["reports_up"], row["polls_down"] = up, down
+            row["normalized_up"] = up / (self.k * rounds)
+            row["normalized_all"] = (up + down) / (self.k * rounds)
         return {**row, **more}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow as pa
 from chainlake.days import day_number, instant
 from chainlake.model_change.errors import UnsafeZones
 from chainlake.model_change.rounds.rounds import Chunk
+from chainlake.model_change.rounds.rows import DayRows, Zone, ZoneRow
 from chainlake.model_change.rounds.series_run import SeriesRun
 from chainlake.model_change.statistics.statistics import Array
 from chainlake.model_change.zones.config import ZonesConfig
@@ -49,13 +49,13 @@ class ZonesRun(SeriesRun[ZonesConfig]):
         levels = np.tile(monitor.limits, (self.k, 1)) if monitor.outside else monitor.levels
         return self.kept(levels=levels, outside=monitor.outside, history=self.history, due=self.due)
 
-    def day(self, day: date, reduced: pa.Table) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+    def day(self, day: date, reduced: pa.Table) -> DayRows:
         """Monitor one UTC day; arguments and result as `daily.GroupMonitor.day`, with rows of models.zone_events."""
         config = self.config
         chunks = self.chunks(day, reduced)
         if config.design_rounds and day_number(day) % config.design_every == 0:
             self.due = True
-        rows: list[dict[str, Any]] = []
+        rows: list[ZoneRow] = []
         up = down = 0
         if chunks and not self.monitor.outside and self._designed(chunks[0], 0, rows) is not None:
             down = self.k
@@ -72,11 +72,11 @@ class ZonesRun(SeriesRun[ZonesConfig]):
         if crossed and config.design_rounds:
             self.due = True
         if not chunks:
-            return rows, None
+            return DayRows(rows, None)
         size = 8 * (up * len(config.feature_names) + down * len(config.region.below))
-        return rows, self.metrics(day, chunks, (up, down), syncs=reported, changes=crossed, bytes=size)
+        return DayRows(rows, self.metrics(day, chunks, (up, down), syncs=reported, changes=crossed, bytes=size))
 
-    def _designed(self, chunk: Chunk, at: int, rows: list[dict[str, Any]]) -> Array | None:
+    def _designed(self, chunk: Chunk, at: int, rows: list[ZoneRow]) -> Array | None:
         """Design zones before a round if it is time to; a row says so."""
         config, monitor = self.config, self.monitor
         history = np.concatenate([self.history, chunk.x[:at]])[-config.design_rounds :]
@@ -91,7 +91,7 @@ class ZonesRun(SeriesRun[ZonesConfig]):
         rows.append({**self._place(chunk, at, "design"), "zones": self._zones(range(self.k), levels, shares)})
         return levels
 
-    def _row(self, chunk: Chunk, hearing: Hearing) -> dict[str, Any]:
+    def _row(self, chunk: Chunk, hearing: Hearing) -> ZoneRow:
         config = self.config
         zones = None if hearing.kind == "outside" else self._zones(hearing.heard, hearing.levels)
         mean = chunk.x[hearing.at].mean(axis=0)
@@ -105,12 +105,12 @@ class ZonesRun(SeriesRun[ZonesConfig]):
             "zones": zones,
         }
 
-    def _place(self, chunk: Chunk, at: int, kind: str) -> dict[str, Any]:
+    def _place(self, chunk: Chunk, at: int, kind: str) -> ZoneRow:
         ts = instant(int(chunk.ts[at]))
         return {"model": self.config.name, "group_id": self.group, "ts": ts, "kind": kind,
                 "round": int(chunk.number[at]), "event_date": ts.date()}  # fmt: skip
 
-    def _zones(self, nodes: Sequence[int], levels: Array, shares: list[float] | None = None) -> list[dict[str, Any]]:
+    def _zones(self, nodes: Sequence[int], levels: Array, shares: list[float] | None = None) -> list[Zone]:
         return [
             {"node": self.names[j], "coverage": None if shares is None else shares[j], "levels": levels[j].tolist()}
             for j in sorted(nodes)

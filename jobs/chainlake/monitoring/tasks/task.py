@@ -138,7 +138,7 @@ def _gone_on(group: GroupReplay, run: GroupRun, piece: Piece, rounds: ByValue | 
 
 def _written(share: Share, gave: list[GroupDays | Exception]) -> ShareReport:
     """Put the rows of all groups into one file per table."""
-    rows: dict[str, list[dict[str, Any]]] = {}
+    rows: dict[str, list[Mapping[str, object]]] = {}
     of: dict[str, Table] = {}
     for run, one in zip(share.runs, gave, strict=True):
         if isinstance(one, Exception):

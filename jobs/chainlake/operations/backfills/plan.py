@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from chainlake.catalog.models import LoadedModel, load_models
-from chainlake.catalog.patterns import CompiledPattern, load_patterns
+from chainlake.catalog.installed import Installed
+from chainlake.catalog.models import LoadedModel
+from chainlake.catalog.patterns import CompiledPattern
 from chainlake.days import Days, day_number, day_of, day_of_us
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.files import BrokenDefinition
@@ -95,14 +96,17 @@ def plan_range(
         raise EmptyChunk.of(chunk)
     for name in sources or ():
         the_source(home, name)
-    known = load_sources(home)
-    compiled, bad_patterns = load_patterns(home, known)
-    loaded, bad_models = load_models(home, known)
+    installed = Installed.load(home, load_sources(home))
+    compiled, loaded = installed.patterns, installed.models
     both = patterns is None and models is None
     plan = RangePlan()
     asked = _Asked(days, chunk, STALE if only_stale else TO_DO)
-    pattern_names = _chosen("pattern", patterns, both, [c.definition for c in compiled], bad_patterns, sources, plan)
-    model_names = _chosen("model", models, both, [m.definition for m in loaded], bad_models, sources, plan)
+    pattern_names = _chosen(
+        "pattern", patterns, both, [c.definition for c in compiled], installed.broken["pattern"], sources, plan
+    )
+    model_names = _chosen(
+        "model", models, both, [m.definition for m in loaded], installed.broken["model"], sources, plan
+    )
     by_name = {m.definition.name: m for m in loaded}
     by_pattern = {c.definition.name: c for c in compiled}
     judged = list(judge(home, [d for d in (*pattern_names, *model_names)], None))

@@ -10,11 +10,11 @@ import numpy as np
 from chainlake.cep.conditions.blocks import Bindings, flat_blocks
 from chainlake.cep.conditions.evaluate import View, spread
 from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.errors import TooManyMembers
 from chainlake.cep.plan.completion import Completion, Gathering
 from chainlake.cep.search.binding.negation import not_until
 from chainlake.cep.search.binding.pause import without_pause
 from chainlake.cep.search.statistics import Statistics
-from chainlake.errors import LimitExceeded
 
 #: For each binding the positions ``[lo, hi)`` of the candidates in its interval.
 _Interval = tuple[np.ndarray, np.ndarray]
@@ -143,12 +143,7 @@ class Completer:
         for name, members in counts.items():
             most = int(members.max(initial=0))
             if self.limit is not None and most > self.limit:
-                raise LimitExceeded(
-                    f"a match has {most} events of {name}, and the limit is {self.limit}",
-                    key="set_members",
-                    hint="Add conditions or shorten the window, ask for COLLECT sets of fewer events, "
-                    "or raise set_members under limits:.",
-                )
+                raise TooManyMembers.collected(most, name, self.limit)
 
 
 def _is_whole(one: Gathering) -> bool:

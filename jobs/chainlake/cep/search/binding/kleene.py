@@ -10,13 +10,13 @@ import numpy as np
 from chainlake.cep.conditions.blocks import Bindings, flat_blocks
 from chainlake.cep.conditions.evaluate import View
 from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.errors import TooManyMembers
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.language.ast import ANY_SIZE
 from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Step
 from chainlake.cep.search.binding.subsets import subsets
 from chainlake.cep.search.statistics import Statistics
-from chainlake.errors import LimitExceeded
 
 
 @dataclass(frozen=True)
@@ -200,18 +200,11 @@ def _check(
     return anchors
 
 
-def too_many(events: int, step: Step, limit: int) -> LimitExceeded:
+def too_many(events: int, step: Step, limit: int) -> TooManyMembers:
     """The error of a set with so many usable events."""
-    hint = "Add conditions or shorten the window, or raise kleene_members under limits: "
     if step.size == ANY_SIZE:
-        what = f"{events} events of one window are usable for {step.name}*, and the limit is {limit}"
-        return LimitExceeded(what, key="kleene_members", hint=f"{hint}(n events make 2^n - 1 sets).")
-    most = most_usable(step.size, limit)
-    return LimitExceeded(
-        f"{events} events of one window are usable for {step.name}, and sets of its size are made of {most} at most",
-        key="kleene_members",
-        hint=f"{hint}(no more sets are made than the 2^n - 1 of n = {limit} events).",
-    )
+        return TooManyMembers.of_any_size(events, step.name, limit)
+    return TooManyMembers.of_size(events, step.name, most_usable(step.size, limit), limit)
 
 
 @dataclass(frozen=True)

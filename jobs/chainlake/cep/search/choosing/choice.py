@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import log2
 
 from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.errors import UnfitOrder
 from chainlake.cep.estimate.cost import Model
 from chainlake.cep.estimate.selectivity import measure, upper_bound
 from chainlake.cep.language.normal_form import Branch
@@ -21,7 +22,6 @@ from chainlake.cep.plan.steps import Plan, make_plan
 from chainlake.cep.search.choosing.backend import UNKNOWN, Estimate
 from chainlake.cep.search.choosing.seconds import best_order
 from chainlake.cep.search.compiled.text.facts import form_of
-from chainlake.errors import UsageError
 
 #: Evaluations, by their upper bound, from which a run with a given order looks what they really are.
 WORTH_MEASURING = 2_000_000
@@ -116,7 +116,7 @@ def order_of(pattern: Pattern, branch: Branch, scan: Scan, wish: Wish) -> tuple[
         return _beginning(order, wish), "declared", None
     if wish.rates is not None:
         missing = [name for name in branch.positive if name not in stated]
-        raise UsageError(f"there is no rate for {', '.join(missing)}")
+        raise UnfitOrder.no_rates(missing)
     if wish.by == "cost":
         model = measure(branch, scan.data, scan.candidates, scan.window)
         return best_order(model, wish.backend, wish.first), "estimated", model

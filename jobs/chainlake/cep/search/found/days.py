@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from chainlake.cep.errors import TooManyMatches
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.found.batch import MatchBatch
-from chainlake.errors import LimitExceeded
 
 #: Matches of a batch that spans fewer days are counted day by day.
 _DAYS_ONE_BY_ONE = 8
@@ -41,11 +41,7 @@ def count_days(pattern: Pattern, batch: MatchBatch, per_day: dict[int, int]) -> 
     for day, count in counted:
         per_day[day] = per_day.get(day, 0) + count
         if per_day[day] > limit:
-            raise LimitExceeded(
-                f"the pattern {pattern.name} has more than {limit} matches on day {np.datetime64(day, 'D')}",
-                key="matches_per_day",
-                hint="Add conditions or shorten the window, or raise matches_per_day under limits:.",
-            )
+            raise TooManyMatches.of(pattern.name, limit, np.datetime64(day, "D"), pattern.file)
 
 
 def _days(within: tuple[int, int], ticks_per_day: int) -> tuple[int, int]:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.conditions.scan import BLOCK_ROWS
+from chainlake.cep.errors import TooManyCompared
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.dedupe import same_names
@@ -21,7 +22,6 @@ from chainlake.cep.search.largest.contained import contained, mixed
 from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.search.strict.found import Ask, Room, TooMany, found
 from chainlake.cep.search.strict.stream import Source
-from chainlake.errors import LimitExceeded
 
 Own = tuple[int, int] | None
 
@@ -86,13 +86,8 @@ class Finder:
             own = int(ts.min()), int(ts.max()) + self.pattern.late_us + 1
         low, high = own
         if high - low < 2:
-            limit = self.pattern.limits["compared_events"]
-            raise LimitExceeded(
-                f"{self.pattern.extras.keep} of the pattern {self.pattern.name} would have to compare matches of "
-                f"more than {limit} events at a time",
-                key="compared_events",
-                hint="Add conditions or shorten the window, or raise compared_events under limits:.",
-            )
+            pattern = self.pattern
+            raise TooManyCompared.of(str(pattern.extras.keep), pattern.name, pattern.limits["compared_events"])
         middle = (low + high) // 2
         return [(middle, high), (low, middle)]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from chainlake.cep.errors import UnfitOption
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.bounding.begin import watched
 from chainlake.cep.search.bounding.strategy import Strategies, daily_of, said
@@ -15,7 +16,6 @@ from chainlake.cep.search.branches import Run
 from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.paths.passing import paths
 from chainlake.cep.search.statistics import BestSearch
-from chainlake.errors import UsageError
 
 
 @dataclass(frozen=True)
@@ -83,5 +83,5 @@ def way(pattern: Pattern, events: pa.Table, able: Strategies, asked: Asked, begi
                 return Way(search, watch=watch, run=run)
             why_not["C"] = branches
     if wanted in why_not:
-        raise UsageError(f"strategy {wanted} is not allowed: {why_not[wanted]}")
+        raise UnfitOption.strategy(wanted, why_not[wanted])
     return Way(BestSearch("A", "as asked for" if wanted == "A" else said(why_not)))

@@ -85,13 +85,11 @@ def _contents(home: Home, source_name: str, days: Days) -> Iterator[Outcome]:
 
 def _definitions(home: Home, source_name: str) -> tuple[str, ...]:
     """Names of the patterns and models of a source."""
-    from chainlake.catalog.models import load_models
-    from chainlake.catalog.patterns import load_patterns
+    from chainlake.catalog.installed import Installed
     from chainlake.run.common import the_source
 
     _, sources = the_source(home, source_name)
-    found = [one for each in load_patterns(home, sources)[0] for one in each.definitions]
-    found += [one.definition for one in load_models(home, sources)[0]]
+    found = Installed.load(home, sources).definitions
     return tuple(sorted(one.name for one in found if one.source == source_name))
 
 
@@ -100,8 +98,7 @@ def _outcomes(audit: Audit, source_name: str, days: Days, unread: list[tuple[str
 
     Definitions that cannot be read, and so cannot be validated, are added to ``unread``.
     """
-    from chainlake.catalog.models import load_models
-    from chainlake.catalog.patterns import load_patterns
+    from chainlake.catalog.installed import Installed
     from chainlake.detect.episodes.validated import validate_episodes
     from chainlake.detect.rankings.validated import validate_rankings
     from chainlake.quality import published
@@ -109,12 +106,11 @@ def _outcomes(audit: Audit, source_name: str, days: Days, unread: list[tuple[str
 
     home = audit.home
     _, sources = the_source(home, source_name)
-    compiled, bad_patterns = load_patterns(home, sources)
-    loaded, bad_models = load_models(home, sources)
-    for kind, bad in (("pattern", bad_patterns), ("model", bad_models)):
+    installed = Installed.load(home, sources)
+    for kind, bad in installed.broken.items():
         unread += [(f"{kind}/{b.name}", b.error) for b in bad if b.source in (source_name, None)]
-    patterns = [c for c in compiled if c.definition.source == source_name]
-    models = [m for m in loaded if m.definition.source == source_name]
+    patterns = [c for c in installed.patterns if c.definition.source == source_name]
+    models = [m for m in installed.models if m.definition.source == source_name]
     yield published.accounting(audit, source_name, days)
     yield from published.matches(audit, patterns, days)
     yield from validate_episodes(audit, patterns, days)

@@ -1,0 +1,362 @@
+"""What is wrong with files of events, or with what is said of their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from chainlake.errors import InputError, UsageError
+from chainlake.words import counted
+
+#: Characters of a text in a message.
+_SHOWN = 40
+_LINES = 'Each line is one object, such as {"id": 1, "type": "A", "ts": 0}.'
+_OPTION = "--type-of"
+_FORMS = "Forms are those of Python's strptime: date:%Y%m%d, date:%d.%m.%Y, date:%m/%d/%Y %H:%M."
+
+
+class Place(NamedTuple):
+    """Where in a file something is.
+
+    Args:
+        file: the file; with the number of the row, if it has no lines.
+        line: 1-based, or None.
+    """
+
+    file: str | Path
+    line: int | None = None
+
+
+class Said(NamedTuple):
+    """What is said of a cell.
+
+    Args:
+        text: what is written in it.
+        what: what is wrong with it.
+        place: where it is.
+        name: its column.
+    """
+
+    text: str
+    what: str
+    place: Place
+    name: str
+
+
+def shown(text: str) -> str:
+    """A text from a file, which may be anything, fit for a message."""
+    cut = text[:_SHOWN] + ("…" if len(text) > _SHOWN else "")
+    return "".join(letter if letter.isprintable() else "?" for letter in cut)
+
+
+class UnfitFile(InputError):
+    """A file cannot be read as events."""
+
+    @classmethod
+    def folder(cls, file: Path) -> UnfitFile:
+        """It is a folder."""
+        return cls("this is a folder", file=file, hint="Name the files in it.")
+
+    @classmethod
+    def special(cls, file: Path) -> UnfitFile:
+        """It is a pipe, a device or the like."""
+        hint = "Write what comes through a pipe to a file first."
+        return cls("this is not a regular file", file=file, hint=hint)
+
+    @classmethod
+    def missing(cls, file: Path) -> UnfitFile:
+        """There is none."""
+        return cls("there is no such file", file=file)
+
+    @classmethod
+    def denied(cls, file: Path) -> UnfitFile:
+        """Its owner does not allow it."""
+        return cls("the file cannot be read: permission denied", file=file)
+
+    @classmethod
+    def no_parquet(cls, file: Path) -> UnfitFile:
+        """Only its name says Parquet."""
+        return cls("the file is not a Parquet file, or a damaged one", file=file)
+
+    @classmethod
+    def damaged(cls, file: Path) -> UnfitFile:
+        """It ends early, or cannot be unpacked."""
+        return cls("the file is cut off or damaged", file=file)
+
+    @classmethod
+    def no_rows(cls, file: Path, error: Exception | None = None) -> UnfitFile:
+        """It cannot be split into rows and cells; ``error`` says why, if that is known."""
+        return cls("the file is not delimited text" + ("" if error is None else f": {error}"), file=file)
+
+    @classmethod
+    def misfit(cls, file: Path) -> UnfitFile:
+        """It does not fit to the others."""
+        return cls("the files do not fit together", file=file)
+
+
+class UnknownSuffix(UsageError):
+    """The name of a file does not say what it holds."""
+
+    @classmethod
+    def of(cls, file: Path, suffix: str, known: Sequence[str]) -> UnknownSuffix:
+        """For a file and its suffix, which may be empty."""
+        what = f"'{suffix}' does not say" if suffix else "the file's name does not say"
+        hint = f"Suffixes are {', '.join(known)}, with or without .gz."
+        return cls(f"{what} what the file holds" if suffix else f"{what} what it holds", file=file, hint=hint)
+
+
+class UnfitLine(InputError):
+    """A line of a file cannot be read."""
+
+    @classmethod
+    def no_text(cls, file: Path, line: int) -> UnfitLine:
+        """It is no UTF-8 text."""
+        hint = "Save the file as UTF-8; with --source NAME the source says the encoding."
+        return cls("this line is not UTF-8 text", file=file, line=line, hint=hint)
+
+    @classmethod
+    def half_character(cls, file: Path, line: int, key: str | None) -> UnfitLine:
+        """Half of a surrogate pair, in the attribute ``key``, if that is known."""
+        what = "this line holds half of a surrogate pair, which is not a character"
+        return cls(what, file=file, line=line, key=key, hint="Decode the text it came from.")
+
+    @classmethod
+    def cells(cls, file: Path, line: int, number: int, header: int, separated: str) -> UnfitLine:
+        """It has another number of cells than the header; ``separated``: "tabs" or "commas"."""
+        what = f"this row has another number of cells ({number}) than the header ({header})"
+        return cls(what, file=file, line=line, hint=f"Cells are separated by {separated}.")
+
+    @classmethod
+    def carriage_return(cls, file: Path, line: int) -> UnfitLine:
+        """A carriage return where other readers do not end a line."""
+        hint = "Lines end with a line feed, with or without a carriage return before it."
+        return cls("there is a carriage return inside this line", file=file, line=line, hint=hint)
+
+    @classmethod
+    def open_quote(cls, file: Path, line: int) -> UnfitLine:
+        """Other readers let a cell end elsewhere."""
+        what = "a cell of this line begins with a quote and does not end with one"
+        hint = "A quote inside a quoted cell is written twice; a cell cannot go on in the next line."
+        return cls(what, file=file, line=line, hint=hint)
+
+    @classmethod
+    def no_json(cls, file: Path, line: int, error: ValueError) -> UnfitLine:
+        """It is not JSON."""
+        return cls(f"this line is not JSON: {str(error).split(':')[0]}", file=file, line=line, hint=_LINES)
+
+    @classmethod
+    def too_deep(cls, file: Path, line: int) -> UnfitLine:
+        """Lists within lists, beyond what Python reads."""
+        return cls("this line is nested too deep", file=file, line=line)
+
+    @classmethod
+    def no_object(cls, file: Path, line: int, kind: str) -> UnfitLine:
+        """It is JSON of another kind."""
+        return cls(f"this line holds {kind}, not an object", file=file, line=line, hint=_LINES)
+
+    @classmethod
+    def twice(cls, file: Path, line: int, name: str) -> UnfitLine:
+        """A key occurs more than once."""
+        return cls(f"{shown(name)} occurs twice in this object", file=file, line=line, key=name)
+
+    @classmethod
+    def twice_in_attrs(cls, file: Path, line: int, name: str) -> UnfitLine:
+        """A key occurs in ``attrs`` too."""
+        return cls(f"{shown(name)} occurs in attrs and beside it", file=file, line=line, key=name)
+
+    @classmethod
+    def two_kinds(cls, file: Path, line: int, name: str, kinds: tuple[str, str]) -> UnfitLine:
+        """An attribute is of another kind, the first of ``kinds``, than in the lines before, the second."""
+        return cls(f"{name} is {kinds[0]} here, and {kinds[1]} before", file=file, line=line, key=name)
+
+
+class UnfitCell(InputError):
+    """A cell does not hold what its column has to hold."""
+
+    @classmethod
+    def of(cls, said: Said, hint: str | None = None) -> UnfitCell:
+        """For a cell."""
+        file, line = said.place
+        return cls(f"'{shown(said.text)}' {said.what}", file=file, line=line, key=said.name, hint=hint)
+
+    @classmethod
+    def too_large(cls, said: Said) -> UnfitCell:
+        """A number of JSON that a double does not keep."""
+        return cls.of(said, f"{_OPTION} {said.name}=text keeps it as it is written.")
+
+    @classmethod
+    def no_number(cls, said: Said) -> UnfitCell:
+        """In a column that is said to hold numbers."""
+        hint = f"--missing TEXT says what stands for a missing value; {_OPTION} {said.name}=text keeps texts."
+        return cls.of(said, hint)
+
+    @classmethod
+    def in_order(cls, said: Said) -> UnfitCell:
+        """It makes a column one of texts, which a pattern puts in order."""
+        name = said.name
+        return cls.of(
+            said,
+            f"{name} holds texts, which are put in order letter by letter ('10' before '9'); "
+            f"{_OPTION} {name}=text says that this is meant, {_OPTION} {name}=number that it is not.",
+        )
+
+    @classmethod
+    def unlike(cls, said: Said, one: str, other: str) -> UnfitCell:
+        """It makes a column one of texts, of which two are one number."""
+        name = said.name
+        hint = f"{name} holds texts, so '{shown(one)}' and '{shown(other)}' differ; "
+        return cls.of(said, f"{hint}{_OPTION} {name}=text says that it is meant.")
+
+
+class UnfitTime(InputError):
+    """The time of an event cannot be read as it is written."""
+
+    @classmethod
+    def _at(cls, place: Place, name: str, what: str, hint: str | None = None) -> UnfitTime:
+        return cls(what, file=place.file, line=place.line, key=name, hint=hint)
+
+    @classmethod
+    def calendar(cls, place: Place, name: str, value: int, form: str, unit: str, *, seconds: bool) -> UnfitTime:
+        """A number reads as a date of a form, not as a count of ``unit``; ``seconds``: whether it may count seconds."""
+        what = f"{name} is {value} here, which reads as a calendar date and not as a count of {unit}"
+        ways = "; --ts-unit s says that the numbers count seconds" if seconds else ""
+        return cls._at(place, name, what, f"{_OPTION} {name}=date:{form} reads such dates{ways}.")
+
+    @classmethod
+    def outside(cls, place: Place, name: str, value: float, unit: str, fits: Sequence[str]) -> UnfitTime:
+        """A number counts a time that cannot be meant; ``fits``: units with which it would be one."""
+        what = f"{name} is {value} here, which is outside the years 1900 to 2199 if it counts {unit}"
+        return cls._at(place, name, what, f"Name what it counts: --ts-unit {' or '.join(fits)}." if fits else None)
+
+    @classmethod
+    def mixed(cls, place: Place, name: str, text: str) -> UnfitTime:
+        """A number among texts."""
+        what = f"'{shown(text)}' is a number here, and other times of the column are texts in ISO 8601"
+        return cls._at(place, name, what, "Write all times of a column in one form.")
+
+    @classmethod
+    def no_time(cls, place: Place, name: str, text: str) -> UnfitTime:
+        """A text that is no time."""
+        return cls._at(
+            place,
+            name,
+            f"'{shown(text)}' cannot be read as a time",
+            "Times are ISO 8601 texts, such as 2025-01-01T09:30:00+01:00, or whole seconds; "
+            f"{_OPTION} {name}=date:FORM reads others, such as date:%d.%m.%Y.",
+        )
+
+    @classmethod
+    def contradicts(cls, place: Place, name: str, text: str, part: str, date: datetime) -> UnfitTime:
+        """A directive, such as a weekday, says something else than the date it belongs to."""
+        right = date.strftime(f"%{part}")
+        what = f"'{shown(text)}' contradicts itself: %{part} of {date:%Y-%m-%d} is {right}"
+        return cls._at(place, name, what)
+
+    @classmethod
+    def other_form(cls, place: Place, name: str, text: str, form: str) -> UnfitTime:
+        """A text does not have the form that is stated."""
+        return cls._at(place, name, f"'{shown(text)}' is not a date of the form {form}")
+
+    @classmethod
+    def without_zone(cls, place: Place, name: str, text: str) -> UnfitTime:
+        """A time names no zone, and others do; a note, which stops nothing."""
+        said = f"'{shown(text)}' names no time zone, and other times do: such times are taken as UTC"
+        return cls._at(place, name, said)
+
+
+class UnfitColumn(InputError):
+    """A column of a file cannot be what it has to be."""
+
+    @classmethod
+    def duplicate(cls, file: Path, name: str, line: int | None = None) -> UnfitColumn:
+        """Two columns have one name."""
+        return cls(f"duplicate column {name}", file=file, line=line, key=name)
+
+    @classmethod
+    def absent(cls, file: Path, name: str, names: Sequence[str]) -> UnfitColumn:
+        """There is none; the file has ``names``."""
+        hint = (
+            f"Columns are {', '.join(names)}; name them with --id, --type and --ts, or give --source NAME to read "
+            "files as they land."
+        )
+        return cls(f"there is no column {name}", file=file, key=name, hint=hint)
+
+    @classmethod
+    def other_kind(cls, file: Path, name: str, holds: str, other: Path, there: str) -> UnfitColumn:
+        """Two files have values of different kinds."""
+        return cls(f"{name} holds {holds}, and {there} in {other}", file=file, key=name)
+
+    @classmethod
+    def unreadable(cls, file: Path, name: str, holds: str, kind: str) -> UnfitColumn:
+        """It has typed values that are not what they are said to be."""
+        return cls(f"{name} holds {holds} values, which cannot be read as {kind}", file=file, key=name)
+
+    @classmethod
+    def no_single(cls, place: Place, name: str, kind: str) -> UnfitColumn:
+        """What names or places an event is a list, an object or bytes."""
+        hint = "Ids and types are texts or numbers, and times one value; --id, --type and --ts name other columns."
+        return cls(f"{name} is {kind} here", file=place.file, line=place.line, key=name, hint=hint)
+
+    @classmethod
+    def incomplete(cls, place: Place, name: str, missing: int) -> UnfitColumn:
+        """Some events have no value; ``place`` is that of the first of ``missing``."""
+        others = f" and in {counted(missing - 1, 'other row')}" if missing > 1 else ""
+        return cls(f"there is no {name} here{others}", file=place.file, line=place.line, key=name)
+
+    @classmethod
+    def no_count(cls, file: Path, name: str, holds: str) -> UnfitColumn:
+        """Times are said to be counts, and are none."""
+        return cls(f"{name} holds {holds}, not numbers", file=file, key=name, hint="Leave out --ts-unit.")
+
+    @classmethod
+    def no_times(cls, file: Path, name: str, holds: str) -> UnfitColumn:
+        """It cannot be the times."""
+        hint = "Times are ISO 8601 texts, timestamps, or whole seconds; --ts-unit takes other counts."
+        return cls(f"{name} holds {holds}, not times", file=file, key=name, hint=hint)
+
+
+class WrongTypeOf(UsageError):
+    """What ``--type-of`` says of a column cannot be."""
+
+    @classmethod
+    def equals_sign(cls, kind: str) -> WrongTypeOf:
+        """A form of dates could not be told from the name."""
+        return cls(f"the form of dates '{kind}' holds a '='", key=_OPTION)
+
+    @classmethod
+    def unclear(cls, option: str, kinds: str) -> WrongTypeOf:
+        """It is not of the form COLUMN=KIND."""
+        hint = f"Write COLUMN=KIND; kinds are {kinds}, such as date:%Y%m%d."
+        return cls(f"'{option}' does not say what a column holds", key=_OPTION, hint=hint)
+
+    @classmethod
+    def two_kinds(cls, name: str, one: str, other: str) -> WrongTypeOf:
+        """It says two things of a column."""
+        return cls(f"{name} is said to be {one} and {other}", key=_OPTION)
+
+    @classmethod
+    def no_year(cls, form: str) -> WrongTypeOf:
+        """A form of dates without a year."""
+        return cls(f"the form of dates '{form}' names no year", key=_OPTION, hint=_FORMS)
+
+    @classmethod
+    def no_form(cls, form: str, what: str, hint: str | None) -> WrongTypeOf:
+        """A form that dates cannot be read with."""
+        return cls(f"the form of dates '{form}' {what}", key=_OPTION, hint=hint)
+
+    @classmethod
+    def text_expected(cls, name: str, what: str) -> WrongTypeOf:
+        """The column of ids or types (``what``) is said to be no text."""
+        return cls(f"{name} is the {what} of the events, which is a text", key=_OPTION)
+
+    @classmethod
+    def time_expected(cls, name: str, kind: str) -> WrongTypeOf:
+        """The column of times is said to be something else."""
+        return cls(f"{name} is the time of the events, not {kind}", key=_OPTION)
+
+    @classmethod
+    def dates_and_counts(cls, name: str) -> WrongTypeOf:
+        """Another option says that the column counts."""
+        return cls(f"{_OPTION} says that {name} holds dates, --ts-unit that it counts", hint="Leave out one of them.")
