@@ -109,6 +109,25 @@ def test_values_of_the_shipped_functions() -> None:
     assert alike.tolist() == pytest.approx([t[2] for t in texts])
 
 
+def common(one: str, other: str) -> int:
+    """The length of the longest sequence of characters that both have in the same order, by its recursion."""
+    row = [0] * (len(other) + 1)
+    for a in one:
+        row, before = [0], row
+        for n, b in enumerate(other):
+            row.append(before[n] + 1 if a == b else max(before[n + 1], row[n]))
+    return row[-1]
+
+
+def test_texts_are_as_alike_as_their_longest_common_sequence() -> None:
+    rng = random.Random(5)
+    texts = [("".join(rng.choices("ab\u00e9\U0001f600", k=rng.randrange(9))), "".join(rng.choices("ab\u00e9c", k=6)))
+             for _ in range(200)]  # fmt: skip
+    alike = similar(*(np.array(side, object) for side in zip(*texts, strict=True)))
+    assert alike.tolist() == pytest.approx([2 * common(*both) / len("".join(both)) for both in texts])
+    assert len(similar(np.empty(0, object), np.empty(0, object))) == 0
+
+
 def test_a_place_that_is_none_is_at_no_distance() -> None:
     events = [
         {"id": 1, "type": "A", "ts": 0, "attrs": {"x": math.inf}},

@@ -143,6 +143,18 @@ def test_criteria_that_the_bound_events_do_not_give_are_seen(broken: Callable[[M
     assert {"x", "y"} <= {fields.field(i).name for i in range(fields.num_fields)}
 
 
+@pytest.mark.parametrize(("column", "wrong"), [("per", '["other"]'), ("distinct_on", "[-7]")])
+def test_values_of_lists_that_the_bound_events_do_not_give_are_seen(
+    column: str, wrong: str, broken: Callable[[Made, pa.Table], set[str]]
+) -> None:
+    one = made("SEQ(Reading p, Reading q) WITHIN 5 h RANK BY MAX(q.x) TOP 2 PER DAY FOR EACH p.sensor DISTINCT ON p.x")
+    assert broken(one, one.ranked) == set()
+    # The matches and the lists that are made of them agree: only the events tell.
+    changed = with_values(one.matches, column, lambda values: [wrong] * len(values))
+    lists = ranked_rows(one.pattern, changed, -(1 << 62), 1 << 62)
+    assert "events_fit" in broken(Made(one.pattern, changed, lists), lists)
+
+
 def replaced(one: Made, leave_out: Callable[[Row], bool], query: str) -> pa.Table:
     """The best of the matches without some, by another rule."""
     rows = [row for row in one.matches.to_pylist() if not leave_out(row)]

@@ -225,4 +225,4 @@ register("minute", Function(2, _takes("time", "number"), _later("minute"), const
 register("weekday", Function(2, _takes("time", "number"), _later("weekday"), constants={1: _zone_problem}))
 register("date", Function(2, _takes("time", "string"), _later("date"), constants={1: _zone_problem}))
 _built_in("Distance", 4, 1.0, _numbers)
-_built_in("Similar", 2, 100.0, _texts)
+_built_in("Similar", 2, 1.0, _texts)

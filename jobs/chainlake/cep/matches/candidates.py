@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.ranking.lists import Values
+from chainlake.cep.ranking.lists import texts_of
 from chainlake.cep.ranking.rule import value_names
 from chainlake.cep.search.bounding.strategy import said, strategies
 from chainlake.cep.search.find import best_of, find
@@ -19,7 +18,7 @@ from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.ranked import Best
 from chainlake.cep.search.statistics import BestSearch, Statistics
-from chainlake.cep.values.arrow import int64_array, numpy_of
+from chainlake.cep.values.arrow import numpy_of
 
 
 def keeps_all(pattern: Pattern) -> bool:
@@ -82,8 +81,8 @@ def _described(best: Best, batch: MatchBatch) -> MatchBatch:
     score = best.scores(batch)
     visible = [one.name for one in best.pattern.extras.measures]
     columns: dict[str, pa.Array] = {name: batch.measures[name] for name in visible}
-    columns["per"] = _texts(batch, per)
-    columns["distinct_on"] = _texts(batch, distinct)
+    columns["per"] = texts_of([batch.measures[name] for name in per], batch.n)
+    columns["distinct_on"] = texts_of([batch.measures[name] for name in distinct], batch.n)
     for number in range(score.shape[1]):
         columns[f"score_{number + 1}"] = _numbers(score[:, number])
     for number, name in enumerate(criteria):
@@ -98,10 +97,3 @@ def _described(best: Best, batch: MatchBatch) -> MatchBatch:
 def _numbers(values: np.ndarray) -> pa.Array:
     """Doubles, NaN as null."""
     return pa.array(values, pa.float64(), mask=np.isnan(values))
-
-
-def _texts(batch: MatchBatch, names: tuple[str, ...]) -> pa.Array:
-    """Values of each match as a JSON array."""
-    values = Values()
-    codes = values.codes([batch.measures[name] for name in names], batch.n)
-    return pa.array(values.texts or [json.dumps([])], pa.string()).take(int64_array(codes))

@@ -1,4 +1,4 @@
-"""What the events that published matches bind give as criteria, computed from the attributes that a row carries."""
+"""What published matches are ranked by, computed from the attributes of the bound events that a row carries."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from chainlake.cep.compiling.names import attributes_of
 from chainlake.cep.compiling.tail import Measure
 from chainlake.cep.conditions.blocks import Bindings
-from chainlake.cep.conditions.evaluate import Candidates, View
+from chainlake.cep.conditions.evaluate import Candidates
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.dataset import Dataset, Wanted
-from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.ranking.lists import texts_of
 from chainlake.cep.search.found.measured import as_arrow
 from chainlake.cep.values.arrow import int64_array, numpy_of
 
@@ -31,12 +31,15 @@ class OfBranch:
         rows: those that bind the names of the branch, and no other.
         criteria: a column per criterion, NaN where it is missing.
         known: which criteria can be told from a row; others depend on events that no match binds.
+        texts: the values of ``per`` (``FOR EACH``) and ``distinct_on``, as the columns have them, where a row tells
+            all of them.
     """
 
     branch: int
     rows: np.ndarray
     criteria: np.ndarray
     known: np.ndarray
+    texts: dict[str, pa.Array]
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class _Bound:
 
 
 def criteria_of(pattern: Pattern, rows: pa.Table) -> Iterator[OfBranch]:
-    """The criteria of matches by each branch that can have found them, as their bound events have them.
+    """What matches are ranked by, for each branch that can have found them, as their bound events have it.
 
     Args:
         pattern: with a ranking.
@@ -61,7 +64,7 @@ def criteria_of(pattern: Pattern, rows: pa.Table) -> Iterator[OfBranch]:
     """
     ranking = pattern.extras.ranking
     assert ranking is not None, "only ranked patterns get here"
-    values = ranking.values[: ranking.rule.criteria]
+    rule, values = ranking.rule, ranking.values
     events, bound = _events(pattern, rows)
     attributes = {attr for one in values for node in one.values for _, attr in attributes_of(node)}
     stored = (attributes & set(events.column_names)) - {"event_id", "type"}
@@ -75,10 +78,20 @@ def criteria_of(pattern: Pattern, rows: pa.Table) -> Iterator[OfBranch]:
         view = _bindings(branch, bound, mine, position).view(data, dict.fromkeys(branch.types, of))
         scan = Scan(data, dict.fromkeys(branch.types, of), pattern.window_us)
         known = np.array([attributes_of_value(one, number) <= stored | {"ts"} for one in values], bool)
-        found = np.full((len(mine), len(values)), np.nan)
-        for column in np.flatnonzero(known).tolist() if len(mine) else ():
-            found[:, column] = _numbers(view, values[column].values[number], scan, strict=pattern.strict)
-        yield OfBranch(number, mine, found, known)
+        columns = {
+            at: as_arrow(view.value(values[at].values[number]), view.n, scan, pattern.strict)
+            for at in (np.flatnonzero(known).tolist() if len(mine) else ())
+        }
+        found = np.full((len(mine), rule.criteria), np.nan)
+        for at in range(rule.criteria):
+            if at in columns:
+                found[:, at] = _numbers(columns[at])
+        texts = {}
+        for name, first, count in (("per", 0, rule.per), ("distinct_on", rule.per, rule.distinct)):
+            places = range(rule.criteria + first, rule.criteria + first + count)
+            if len(mine) and known[list(places)].all():
+                texts[name] = texts_of([columns[at] for at in places], len(mine))
+        yield OfBranch(number, mine, found, known[: rule.criteria], texts)
 
 
 def attributes_of_value(measure: Measure, branch: int) -> set[str]:
@@ -86,10 +99,9 @@ def attributes_of_value(measure: Measure, branch: int) -> set[str]:
     return {attr for _, attr in attributes_of(measure.values[branch])}
 
 
-def _numbers(view: View, node: ast.Node, scan: Scan, *, strict: bool) -> np.ndarray:
-    column = as_arrow(view.value(node), view.n, scan, strict)
+def _numbers(column: pa.Array) -> np.ndarray:
     if pa.types.is_null(column.type):
-        return np.full(view.n, np.nan)
+        return np.full(len(column), np.nan)
     return numpy_of(pc.fill_null(column.cast(pa.float64(), safe=False), float("nan")))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.values.arrow import numpy_of
+from chainlake.cep.values.arrow import int64_array, numpy_of
 
 #: Whole doubles up to this size are written as whole numbers.
 _EXACT = 2**53
@@ -46,6 +46,13 @@ class Values:
         if number == len(self.texts):
             self.texts.append(text)
         return number
+
+
+def texts_of(columns: Sequence[pa.Array], n: int) -> pa.Array:
+    """Values of ``n`` matches, a column each, as a JSON array for each match."""
+    values = Values()
+    codes = values.codes(columns, n)
+    return pa.array(values.texts or [json.dumps([])], pa.string()).take(int64_array(codes))
 
 
 def _plain(value: Any) -> Any:

@@ -1,11 +1,13 @@
 """Gate of ``ranked.<pattern>``: keys, owned days, ranks, scores, and that no better match is left out.
 
 What is looked at is the rows alone and the matches that they are made of, by SQL, and not as they were merged. Criteria
-are computed anew from the bound events that the matches carry.
+and the values of ``FOR EACH`` and ``DISTINCT ON`` are computed anew from the bound events that the matches carry.
 """
 
 from __future__ import annotations
 
+import json
+import math
 import os
 from collections.abc import Sequence
 from datetime import date
@@ -96,7 +98,7 @@ def _keys(rule: Rule, numbers: Sequence[str]) -> str:
 
 
 def _with_events(pattern: Pattern, staged: pa.Table, matches: pa.Table) -> pa.Table:
-    """The matches, and whether their bound events give their criteria; null where no staged row is about a match."""
+    """The matches, and whether their bound events give what they are ranked by; null where no staged row is of one."""
     fits = np.zeros(len(matches), bool)
     asked = np.asarray(pc.is_in(matches["match_id"], value_set=staged["match_id"].combine_chunks()))
     places = np.flatnonzero(asked)
@@ -105,8 +107,23 @@ def _with_events(pattern: Pattern, staged: pa.Table, matches: pa.Table) -> pa.Ta
         given = [some[f"criterion_{n + 1}"].to_numpy() for n in range(found.criteria.shape[1])]
         given = np.stack(given, axis=1).astype(np.float64)[found.rows]
         same = np.isclose(found.criteria, given, rtol=_ROUNDING, atol=0.0, equal_nan=True) | ~found.known
-        fits[places[found.rows]] |= same.all(axis=1)
+        good = same.all(axis=1)
+        for name, texts in found.texts.items():
+            told = some[name].take(pa.array(found.rows, pa.int64())).to_pylist()
+            good &= np.array([_alike(*both) for both in zip(told, texts.to_pylist(), strict=True)], bool)
+        fits[places[found.rows]] |= good
     return matches.append_column("events_fit", pa.array(fits, mask=~asked))
+
+
+def _alike(told: str, found: str) -> bool:
+    """Whether two lists of values, as JSON, are the same but for the order in which numbers were added."""
+    if told == found:
+        return True
+    both = list(zip(json.loads(told), json.loads(found), strict=True))
+    return all(
+        a == b or isinstance(a, float) and isinstance(b, int | float) and math.isclose(a, b, rel_tol=_ROUNDING)
+        for a, b in both
+    )
 
 
 def _matches(pattern: Pattern, rule: Rule) -> str:
