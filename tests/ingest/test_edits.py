@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -29,6 +30,9 @@ from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.table import Table
 from tests.ingest.conftest import Lake
 from tests.lake.appending import append_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.slow
 
@@ -60,8 +64,15 @@ def edit(lake: Lake, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+@pytest.fixture(params=["files", pytest.param("spark", marks=pytest.mark.spark)])
+def session(request: pytest.FixtureRequest) -> SparkSession | None:
+    """Where Spark reads the tables too, its session."""
+    return request.getfixturevalue("spark") if request.param == "spark" else None
+
+
+@pytest.mark.on_spark()
 @pytest.mark.parametrize("point", ["columns.before", "columns.after", "raw.before"])
-def test_a_new_attribute_is_added_and_filled(spark, lake: Lake, monkeypatch, point: str) -> None:
+def test_a_new_attribute_is_added_and_filled(session: SparkSession | None, lake: Lake, monkeypatch, point: str) -> None:
     names = list(FILES)
     for name in names[:2]:
         lake.land("bars", name, FILES[name]())
@@ -91,12 +102,12 @@ def test_a_new_attribute_is_added_and_filled(spark, lake: Lake, monkeypatch, poi
     assert sorted(zip(feed["change"].to_pylist(), feed["extra"].is_valid().to_pylist(), strict=True)) == sorted(
         [("changed", True)] * 20 + [("added", True)] * 20 + [("added", False)] * 20
     )
-    check(spark, lake, fresh)
+    check(session, lake, fresh)
     maintain_table(lake.home, "events", "bars", keep=timedelta(0))
-    check(spark, lake, fresh)
+    check(session, lake, fresh)
 
 
-def check(spark, lake: Lake, fresh: Lake) -> None:
+def check(session: SparkSession | None, lake: Lake, fresh: Lake) -> None:
     assert same_tables(lake.home, fresh.home) == []
     for schema in ("raw", "events"):
         stored = tables.arrow_schema(lake.home, schema, "bars")
@@ -106,8 +117,9 @@ def check(spark, lake: Lake, fresh: Lake) -> None:
     wanted = Sql(fresh.home).query(query).fetchall()
     assert wanted[0][:2] == (80, 20)
     assert Sql(lake.home).query(query).fetchall() == wanted
-    tables.read(spark, lake.home, "events", "bars").createOrReplaceTempView("edited")
-    assert [tuple(row) for row in spark.sql(query.replace("events.bars", "edited")).collect()] == wanted
+    if session is not None:
+        tables.read(session, lake.home, "events", "bars").createOrReplaceTempView("edited")
+        assert [tuple(row) for row in session.sql(query.replace("events.bars", "edited")).collect()] == wanted
     files = EventFiles.of(FilesLake(lake.home).day_files("events", "bars", DAYS))
     start = day_start_us(DAYS[1])
     rows = files.read(DAYS[1], ["ts", "type", "extra"], ["Bar"], start, start + 86_400_000_000)
@@ -150,7 +162,7 @@ REFUSED = {
 }
 
 
-def test_any_other_edit_is_refused_before_anything_is_written(spark, lake: Lake) -> None:
+def test_any_other_edit_is_refused_before_anything_is_written(lake: Lake) -> None:
     lake.land("bars", "bars_20250101.csv", FILES["bars_20250101.csv"]())
     lake.ingest("bars", "2025-01-01", "2025-01-02")
     versions, days = [lake.version(schema, "bars") for schema in SCHEMAS], lake.days("bars")
@@ -208,6 +220,7 @@ def test_matches_of_another_shape_are_refused_by_the_table_of_the_first(lake: La
     assert files_lake.commit(change, Turn("a", force=True)).version == 1
 
 
+@pytest.mark.on_spark()
 @pytest.mark.parametrize(
     ("right", "wrong", "rows", "said"),
     [
@@ -216,7 +229,7 @@ def test_matches_of_another_shape_are_refused_by_the_table_of_the_first(lake: La
     ],
 )
 def test_tables_without_rows_do_not_keep_a_wrong_first_try(
-    spark, lake: Lake, right: str, wrong: str, rows: int, said: str
+    session: SparkSession | None, lake: Lake, right: str, wrong: str, rows: int, said: str
 ) -> None:
     edit(lake, right, wrong)
     home, name = lake.home, "bars_20250101.csv"
@@ -233,6 +246,8 @@ def test_tables_without_rows_do_not_keep_a_wrong_first_try(
     assert same_tables(home, fresh.home) == []
     assert tables.arrow_schema(home, "raw", "bars") == tables.arrow_schema(fresh.home, "raw", "bars")
     assert len(changes(home, "events.bars", 0).rows) == 40
-    tables.read(spark, home, "events", "bars").createOrReplaceTempView("anew")
-    seen = spark.sql("SELECT count(*), sum(volume) FROM anew").collect()[0]
-    assert tuple(seen) == Sql(home).query("SELECT count(*), sum(volume) FROM events.bars").fetchall()[0]
+    seen = Sql(home).query("SELECT count(*), sum(volume) FROM events.bars").fetchall()[0]
+    assert seen == Sql(fresh.home).query("SELECT count(*), sum(volume) FROM events.bars").fetchall()[0]
+    if session is not None:
+        tables.read(session, home, "events", "bars").createOrReplaceTempView("anew")
+        assert tuple(session.sql("SELECT count(*), sum(volume) FROM anew").collect()[0]) == seen

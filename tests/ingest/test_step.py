@@ -162,7 +162,7 @@ def test_edit_of_the_definition_takes_all_files_again_or_none(lake):
     assert lake.events("bars", "price") == [(21.0,), (21.0,)]
 
 
-@pytest.mark.on_spark("spark")
+@pytest.mark.on_spark("files")
 @pytest.mark.parametrize("engine", ["files", "spark"])
 def test_tasks_of_spark_and_both_engines_come_to_the_tables_of_this_process(spark, lake, monkeypatch, engine):
     monkeypatch.setenv("CHAINLAKE_ENGINE", engine)

@@ -188,6 +188,7 @@ def test_tables_are_opened_in_one_place() -> None:
     assert found == ["jobs/chainlake/lake/delta/reader.py"]
 
 
+@pytest.mark.on_spark()
 def test_what_spark_deletes_is_refused_until_spark_has_taken_it_out(spark: SparkSession, home: Home) -> None:
     """The way out that the message names is the way out."""
     tables.ensure_table(home, THINGS)

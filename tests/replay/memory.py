@@ -6,11 +6,11 @@ Two thirds of a light seed's time would go into opening and committing these tab
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from chainlake.lake.delta import tables
 from chainlake.paths import Home
@@ -69,9 +69,27 @@ class MemoryOps:
         plain = [
             {key: list(value.items()) if isinstance(value, dict) else value for key, value in row.items()}
             for row in rows
+            if not filters or _passes(row, filters)
         ]
-        found = pa.Table.from_pylist(plain, schema=ALL[name].arrow())
-        return found.filter(pq.filters_to_expression(filters)) if filters else found
+        return pa.Table.from_pylist(plain, schema=ALL[name].arrow())
+
+
+#: A null passes none of them.
+_COMPARED: dict[str, Callable[[Any, Any], bool]] = {
+    "=": lambda value, wanted: value is not None and value == wanted,
+    "!=": lambda value, wanted: value is not None and value != wanted,
+    "<": lambda value, wanted: value is not None and value < wanted,
+    "<=": lambda value, wanted: value is not None and value <= wanted,
+    ">": lambda value, wanted: value is not None and value > wanted,
+    ">=": lambda value, wanted: value is not None and value >= wanted,
+    "in": lambda value, wanted: value in wanted,
+}
+
+
+def _passes(row: dict[str, Any], filters: list[Any]) -> bool:
+    """Whether a row passes conditions that all have to hold, or one of several lists of such."""
+    lists = [filters] if isinstance(filters[0], tuple) else filters
+    return any(all(_COMPARED[op](row[name], wanted) for name, op, wanted in one) for one in lists)
 
 
 def _key(row: dict[str, Any], names: tuple[str, ...]) -> Key:

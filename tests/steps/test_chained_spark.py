@@ -30,16 +30,19 @@ SPAN = 4
 ALL = Days(day(0), day(SPAN))
 
 
-@pytest.mark.on_spark("spark")
+@pytest.mark.on_spark("spark-chronicle")
 @pytest.mark.parametrize("engine", ["files", "spark"])
-def test_chained_days_by_spark(spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
+@pytest.mark.parametrize("names", [("chronicle",), ("chronicle", "cumulative", "continuous")], ids=["chronicle", "all"])
+def test_chained_days_by_spark(
+    spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch, engine: str, names: tuple[str, ...]
+) -> None:
     monkeypatch.setenv("CHAINLAKE_ENGINE", engine)
-    rng, names = random.Random(engine), ("chronicle", "cumulative", "continuous")
+    rng = random.Random(engine)
     for name in names:
         lake = made(home, name, KINDS[name].text())
     contents = {n: events_of(rng, n, 8) for n in range(SPAN)}
     deliver(lake, {n: contents[n] for n in range(3)})
-    assert detect(lake, "lab", Days(day(0), day(3)), run_id="first")["days"] == 9
+    assert detect(lake, "lab", Days(day(0), day(3)), run_id="first")["days"] == 3 * len(names)
     contents[1] = events_of(rng, 1, 8)
     deliver(lake, {n: contents[n] for n in (1, 3)})
     detect(lake, "lab", ALL, run_id="second")
@@ -48,9 +51,10 @@ def test_chained_days_by_spark(spark: SparkSession, home: Home, monkeypatch: pyt
         assert published(lake, name, KINDS[name]) == KINDS[name].expected(events), name
     assert {row["status"] for row in ops.current(lake, "intervals")} == {"done"}
     patterns = load_patterns(lake, load_sources(lake))[0]
-    assert [one.broken for one in matches(Audit(lake), patterns, ALL)] == [{}, {}, {}]
+    assert [one.broken for one in matches(Audit(lake), patterns, ALL)] == [{}] * len(names)
 
 
+@pytest.mark.on_spark()
 def test_the_best_matches_by_spark(spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAINLAKE_ENGINE", "spark")
     lake = rankings.made(home, weeks=rankings.PATTERNS["weeks"])

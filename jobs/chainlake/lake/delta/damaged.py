@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import dataclass
 
 from chainlake.errors import InfrastructureError
+from chainlake.lake.delta.log import HINT
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 
 _NUMBERED = re.compile(r"^(\d{20})\.(json|checkpoint.*\.parquet)$")
+
+
+@dataclass(frozen=True)
+class LogFiles:
+    """The files of a table's log that a reader looks at, as they are on a disk; two that are equal are the same log.
+
+    Args:
+        files: name, inode, size and time of the last change of each.
+        exists: there is a commit or a checkpoint, and so a table.
+    """
+
+    files: frozenset[tuple[str, int, int, int]]
+    exists: bool
 
 
 class DamagedTable(InfrastructureError):
@@ -25,31 +40,41 @@ class DamagedTable(InfrastructureError):
         )
 
 
-def require_entries(home: Home, schema: str, name: str) -> None:
+def require_entries(home: Home, schema: str, name: str) -> LogFiles | None:
     """See to it that no entry of a table's log is empty: readers take the commit for one that changed nothing.
 
     A log that is being written is never seen so, since an entry gets its name when it is complete. Where
     files are there as a whole or not at all, none is looked at.
+
+    Returns:
+        what was looked at; ``None`` in a store, and where there is no log or it is being removed.
 
     Raises:
         DamagedTable: an entry that no checkpoint stands for is empty.
     """
     folder = os.path.join(home.table(schema, name), "_delta_log")
     if storage_of(folder).whole_files:
-        return
-    newest, empty = -1, -1
+        return None
+    newest, empty, exists = -1, -1, False
+    files = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 found = _NUMBERED.match(entry.name)
+                if found is None and entry.name != HINT:
+                    continue
+                now = entry.stat()
+                files.append((entry.name, now.st_ino, now.st_size, now.st_mtime_ns))
                 if found is None:
                     continue
+                exists = True
                 if found[2] != "json":
                     newest = max(newest, int(found[1]))
-                elif not entry.stat().st_size:
+                elif not now.st_size:
                     empty = max(empty, int(found[1]))
     except FileNotFoundError:
         # There is no such table, or it or an old entry of its log is being removed.
-        return
+        return None
     if empty > newest:
         raise DamagedTable.of(f"{schema}.{name}", f"_delta_log/{empty:020}.json: the log entry is empty")
+    return LogFiles(frozenset(files), exists)

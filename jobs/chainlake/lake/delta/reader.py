@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta.damaged import require_entries
+from chainlake.lake.delta.opened import keep, kept
 from chainlake.lake.locks import require_locks
 from chainlake.paths import Home
 
@@ -100,7 +101,7 @@ def open_table(
     without_files: bool = False,
     to_write: bool = False,
 ) -> DeltaTable:
-    """Open a Delta table whose rows are those of its files.
+    """Open a Delta table whose rows are those of its files. Whoever reads may be given one that others read too.
 
     Args:
         home: the installation.
@@ -120,12 +121,13 @@ def open_table(
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
-    require_entries(home, schema, name)
+    log = require_entries(home, schema, name)
     if to_write:
         require_locks()
     path, shown = home.table(schema, name), f"{schema}.{name}"
+    found = None if log is None or to_write else kept(path, version, without_files, log)
     try:
-        table = DeltaTable(path, version=version, without_files=without_files)
+        table = DeltaTable(path, version=version, without_files=without_files) if found is None else found
     except TableNotFoundError:
         raise
     except DeltaError as error:
@@ -142,6 +144,8 @@ def open_table(
     asked = sorted(set(table.protocol().writer_features or ()) - _KEPT_UP)
     if to_write and asked:
         raise UnwritableTable.feature(shown, path, asked[0])
+    if log is not None and found is None and not to_write:
+        keep(path, version, without_files, log, table)
     return table
 
 

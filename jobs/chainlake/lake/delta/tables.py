@@ -65,8 +65,8 @@ def exists(home: Home, schema: str, name: str) -> bool:
     """
     from deltalake import DeltaTable
 
-    require_entries(home, schema, name)
-    return DeltaTable.is_deltatable(home.table(schema, name))
+    log = require_entries(home, schema, name)
+    return DeltaTable.is_deltatable(home.table(schema, name)) if log is None else log.exists
 
 
 def is_empty(home: Home, schema: str, name: str) -> bool:

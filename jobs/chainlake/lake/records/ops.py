@@ -95,7 +95,6 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
             except CommitFailedError:
                 if not left:
                     raise WriterBetween.of(definition.path_name, "nothing was noted there") from None
-        delta = open_table(home, "ops", table)
         if len(delta.file_uris()) > COMPACT_ABOVE:
             delta.optimize.compact(commit_properties=marked("compact"))
 
