@@ -116,7 +116,8 @@ class Keeper:
             tell({"line": f"waiting for a driver: {KEPT} steps run at a time"})
         turn = asyncio.ensure_future(self._turns.acquire())
         try:
-            await asyncio.wait({turn, gone}, return_when=asyncio.FIRST_COMPLETED)
+            first: set[asyncio.Future[Any]] = {turn, gone}
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             if turn.done():
                 await self._step(request["arguments"], request["fresh"], gone, tell)
         finally:
