@@ -116,8 +116,7 @@ class Keeper:
             tell({"line": f"waiting for a driver: {KEPT} steps run at a time"})
         turn = asyncio.ensure_future(self._turns.acquire())
         try:
-            first: set[asyncio.Future[Any]] = {turn, gone}
-            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({turn, gone}, return_when=asyncio.FIRST_COMPLETED)
             if turn.done():
                 await self._step(request["arguments"], request["fresh"], gone, tell)
         finally:
@@ -134,7 +133,8 @@ class Keeper:
         work = asyncio.ensure_future(driver.run(arguments, tell))
         kept = False
         try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+            first: set[asyncio.Future[Any]] = {work, gone}
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 code = work.result()
                 tell({"code": code, "driver": driver.process.pid})
