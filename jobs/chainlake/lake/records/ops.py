@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 #: Every append adds a file, and to open one takes as long as to read a thousand rows; above this number of small ones
-#: they are merged into files of at most so many bytes. Larger files are left alone, or years of rows would be written
-#: again and again; any two small ones fit into one, so hardly any is left.
+#: they are merged into files of about so many bytes. Files of that size are left alone, or years of rows would be
+#: written again and again. A small one has less than half of it: any two fit into one, so hardly any is left.
 COMPACT_ABOVE = 10
 MERGED_BYTES = 4 << 20
 
