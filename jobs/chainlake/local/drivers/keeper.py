@@ -115,8 +115,9 @@ class Keeper:
         if self._turns.locked():
             tell({"line": f"waiting for a driver: {KEPT} steps run at a time"})
         turn = asyncio.ensure_future(self._turns.acquire())
+        either: set[asyncio.Future[Any]] = {turn, gone}
         try:
-            await asyncio.wait({turn, gone}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if turn.done():
                 await self._step(request["arguments"], request["fresh"], gone, tell)
         finally:
