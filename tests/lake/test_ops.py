@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pytest
@@ -82,6 +84,19 @@ def test_concurrent_appends_number_every_row_once_and_files_are_merged(home: Hom
     from deltalake import DeltaTable
 
     assert len(DeltaTable(home.table("ops", "event_days")).file_uris()) <= ops.COMPACT_ABOVE
+
+
+def test_small_files_are_merged_and_a_large_one_is_left_alone(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    from deltalake import DeltaTable
+
+    ops.append(home, "event_days", [_day(f"s{number}", DAY) for number in range(2000)], "r1")
+    (large,) = DeltaTable(home.table("ops", "event_days")).file_uris()
+    monkeypatch.setattr(ops, "MERGED_BYTES", Path(unquote(urlsplit(large).path)).stat().st_size - 1)
+    for number in range(ops.COMPACT_ABOVE + 1):
+        ops.append(home, "event_days", [_day(f"t{number}", DAY)], "r2")
+    files = DeltaTable(home.table("ops", "event_days")).file_uris()
+    assert large in files and len(files) <= ops.COMPACT_ABOVE
+    assert len(ops.current(home, "event_days")) == 2000 + ops.COMPACT_ABOVE + 1
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from __future__ import annotations
 from chainlake.airflow.names import Defined
 
 _RUNS = (
-    "**Runs** are named by the UTC day that they compute, `scheduled__2025-10-01` or `backfill__2025-10-01`. "
+    "**Runs** of the schedule are named by the UTC day that they compute, `scheduled__2025-10-01`; Airflow names those "
+    "of a backfill by the moment at which that day is over, `backfill__2025-10-02T00:00:00+00:00`. "
     "Days that have passed come from a backfill (*Trigger*, then *Backfill*); a day that is run again publishes the "
     "same rows. A new DAG is paused: the switch beside its name starts its schedule, and its backfills wait until then."
 )

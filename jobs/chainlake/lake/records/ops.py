@@ -29,8 +29,11 @@ from chainlake.schemas.table import Table
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-#: Every append adds a file; above this number they are merged, or status over years of days would open thousands.
-COMPACT_ABOVE = 60
+#: Every append adds a file, and to open one takes as long as to read a thousand rows; above this number of small ones
+#: they are merged into files of about so many bytes. Files of that size are left alone, or years of rows would be
+#: written again and again. A small one has less than half of it: any two fit into one, so hardly any is left.
+COMPACT_ABOVE = 10
+MERGED_BYTES = 4 << 20
 
 #: How often an append is tried, whose lock keeps out all others but late commits of those who lost it.
 _TRIES = 5
@@ -95,8 +98,9 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
             except CommitFailedError:
                 if not left:
                     raise WriterBetween.of(definition.path_name, "nothing was noted there") from None
-        if len(delta.file_uris()) > COMPACT_ABOVE:
-            delta.optimize.compact(commit_properties=marked("compact"))
+        sizes = pa.table(delta.get_add_actions(flatten=True))["size_bytes"]
+        if pc.sum(pc.less(sizes, MERGED_BYTES // 2)).as_py() > COMPACT_ABOVE:
+            delta.optimize.compact(target_size=MERGED_BYTES, commit_properties=marked("compact"))
 
 
 def _numbered(delta: DeltaTable, definition: Table, rows: Sequence[Mapping[str, Any]], run_id: str) -> pa.Table:

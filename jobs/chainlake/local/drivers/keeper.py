@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import math
 import os
 import secrets
 import signal
@@ -84,8 +85,11 @@ class Keeper:
         self._turns = asyncio.Semaphore(KEPT)
 
     async def prepare(self, count: int) -> None:
-        """Start drivers that make themselves ready while nobody asks for them."""
-        self._idle += [await self._started("--prepare") for _ in range(min(count, KEPT))]
+        """Start drivers that make themselves ready while nobody asks for them, and wait for their first step."""
+        for _ in range(min(count, KEPT)):
+            driver = await self._started("--prepare")
+            driver.idle_since = math.inf
+            self._idle.append(driver)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request, a line ``{"token": …, "arguments": […], "fresh": …}``; answers are lines, the last has the code.
@@ -115,9 +119,10 @@ class Keeper:
         if self._turns.locked():
             tell({"line": f"waiting for a driver: {KEPT} steps run at a time"})
         turn = asyncio.ensure_future(self._turns.acquire())
+        either: set[asyncio.Future[Any]] = {turn, gone}
         try:
-            await asyncio.wait({turn, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if turn.done():
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if turn.done() and not gone.done():
                 await self._step(request["arguments"], request["fresh"], gone, tell)
         finally:
             gone.cancel()
@@ -132,9 +137,9 @@ class Keeper:
         driver = await self._started() if fresh else await self._take()
         work = asyncio.ensure_future(driver.run(arguments, tell))
         kept = False
+        either: set[asyncio.Future[Any]] = {work, gone}
         try:
-            first: set[asyncio.Future[Any]] = {work, gone}
-            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             if work.done():
                 code = work.result()
                 tell({"code": code, "driver": driver.process.pid})
