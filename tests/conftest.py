@@ -171,6 +171,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home.from_env()
 
 
+@pytest.fixture(params=["here", pytest.param("spark", marks=pytest.mark.spark)])
+def tasks(request: pytest.FixtureRequest) -> None:
+    """Steps compute in this process, and once more by Spark; the mark ``on_spark`` says whether in every run."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+
+
+@pytest.fixture(params=["plain", pytest.param("spark", marks=pytest.mark.spark)])
+def session(request: pytest.FixtureRequest) -> SparkSession | None:
+    """The session where Spark reads the tables too, and once without."""
+    return request.getfixturevalue("spark") if request.param == "spark" else None
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The shared session; its own files lie in a folder with a space in its name."""
