@@ -151,7 +151,7 @@ def open_table(
     return table
 
 
-def rows_of(table: DeltaTable, chosen: pc.Expression | None = None) -> ds.Dataset:
+def rows_of(home: Home, table: DeltaTable, chosen: pc.Expression | None = None) -> ds.Dataset:
     """The rows of a table, to be scanned with the filter ``chosen``.
 
     On a disk Arrow passes over what the bounds in the files themselves rule out, which takes less than to tell it those
@@ -159,10 +159,11 @@ def rows_of(table: DeltaTable, chosen: pc.Expression | None = None) -> ds.Datase
     it tells as null, and Arrow takes the file for one without such rows: then no bounds are told either.
 
     Args:
+        home: the installation.
         table: as ``open_table`` gives it.
         chosen: the filter that the dataset is scanned with; none if all rows are wanted.
     """
-    if storage_of(table.table_uri).on_disk:
+    if storage_of(home.lake).on_disk:
         return files_of(table)
     if chosen is not None:
         added, text = table.get_add_actions(flatten=True), str(chosen)

@@ -71,7 +71,7 @@ def exists(home: Home, schema: str, name: str) -> bool:
 
 def is_empty(home: Home, schema: str, name: str) -> bool:
     """Whether the table, which must exist, holds no rows; no JVM."""
-    result: bool = open_table(home, schema, name).to_pyarrow_dataset().count_rows() == 0
+    result: bool = rows_of(home, open_table(home, schema, name)).count_rows() == 0
     return result
 
 
@@ -109,7 +109,7 @@ def arrow(
     if isinstance(filters, list):
         every = filters if not filters or isinstance(filters[0], list) else [filters]
         chosen = expression(every, pa.schema(table.schema().to_arrow())) if every else None
-    return rows_of(table, chosen).to_table(columns=columns, filter=chosen, fragment_scan_options=verified())
+    return rows_of(home, table, chosen).to_table(columns=columns, filter=chosen, fragment_scan_options=verified())
 
 
 def decided_in(lo: int, hi: int) -> list[tuple[str, str, datetime]]:

@@ -70,7 +70,7 @@ class FilesLake:
         """See ``Lake.rows``."""
         table = open_table(self.home, schema, name, version=version)
         chosen = None if where is None else expression(where, pa.schema(table.schema().to_arrow()))
-        rows = rows_of(table, chosen)
+        rows = rows_of(self.home, table, chosen)
         return rows.to_table(columns=_listed(columns), filter=chosen, fragment_scan_options=verified())
 
     def day_files(self, schema: str, name: str, days: Collection[date], version: int | None = None) -> DayFiles:
@@ -103,7 +103,7 @@ class FilesLake:
         at = open_table(self.home, table.schema, table.name)
         require_columns(at, table)
         mine = expression(part.where, pa.schema(at.schema().to_arrow()))
-        published = rows_of(at, mine)
+        published = rows_of(self.home, at, mine)
         alone = not published.count_rows(filter=mine)
         if alone and staged.rows is None and _whole(table, staged):
             return _adopted(at, table, staged, part)
