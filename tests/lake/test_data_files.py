@@ -85,6 +85,7 @@ def write(home: Home, table: Table, *parts: pa.Table) -> list[DataFile]:
         return files.close()
 
 
+@pytest.mark.slow
 def test_every_reader_sees_the_rows_as_they_were(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     published(home, monkeypatch)
 
@@ -125,6 +126,7 @@ def test_spark_sees_the_rows_as_they_were_and_writes_the_same_types(
     assert all(kind == kinds[0] for kind in kinds)
 
 
+@pytest.mark.slow
 @pytest.mark.on_spark()
 @pytest.mark.parametrize("seed", range(2))
 def test_bounds_hold_for_every_value_and_prune_without_losing_a_row(

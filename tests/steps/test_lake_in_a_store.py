@@ -66,6 +66,7 @@ def lab(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home.from_env()
 
 
+@pytest.mark.slow
 @pytest.mark.on_spark()
 def test_the_tables_are_those_of_a_lake_in_a_folder(lab: Home, tasks: None, tmp_path: Path) -> None:
     other = replace(lab, root=tmp_path / "other")
