@@ -55,6 +55,7 @@ replay-proof: .venv/.installed ## three days daily and backfilled backwards by a
 	@$(PY) -m tests.proof.scheduler_replay
 
 kill-proof: .venv/.installed ## kill -9 of drivers, tasks, scheduler, launcher at named points, recovery, same tables
+	@CHAINLAKE_ALL_KILLS=1 $(PY) -m pytest -q -m kill_proof
 	@$(PY) -m tests.proof.kill_points
 
 kill-random: .venv/.installed ## kill -9 of steps by hand at random moments, tried again: same tables (ARGS="--kills 50")

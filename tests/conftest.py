@@ -42,8 +42,8 @@ _SECONDS = {"spark": 6.0, "airflow": 5.0, "slow": 1.0}
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Name the costs: ``spark`` for whatever starts a JVM, ``airflow`` for what needs Airflow's database or a DAG.
 
-    What ``make spark-proof`` alone runs is left out. The files that take longest come first: whoever runs out of work
-    then waits for a short one.
+    What ``make spark-proof`` or ``make kill-proof`` alone runs is left out. The files that take longest come first:
+    whoever runs out of work then waits for a short one.
     """
     tests: dict[Path, list[float]] = {}
     met: Counter[str] = Counter()
@@ -57,18 +57,22 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("spark")
         if "dags" in item.path.parts:
             item.add_marker("airflow")
-        seconds = max((taken for mark, taken in _SECONDS.items() if item.get_closest_marker(mark)), default=0.1)
-        tests.setdefault(item.path, []).append(seconds)
     if left := [item for item in items if _is_for_the_proof(item)]:
         config.hook.pytest_deselected(items=left)
         items[:] = [item for item in items if not _is_for_the_proof(item)]
+    for item in items:
+        seconds = max((taken for mark, taken in _SECONDS.items() if item.get_closest_marker(mark)), default=0.1)
+        tests.setdefault(item.path, []).append(seconds)
     # A single test on Spark may take minutes, so its file comes before any of those without.
     cost = {path: (max(seconds), sum(seconds)) for path, seconds in tests.items()}
     items.sort(key=lambda item: cost[item.path], reverse=True)
 
 
 def _is_for_the_proof(item: pytest.Item) -> bool:
-    """Whether Spark does this test in ``make spark-proof`` alone, where all do that are marked ``on_spark``."""
+    """Whether the test is for a proof alone: for ``make kill-proof`` that are marked so; and for ``make spark-proof``
+    of those that are marked ``on_spark`` and done by Spark all that the mark does not name."""
+    if item.get_closest_marker("kill_proof") is not None:
+        return not os.environ.get("CHAINLAKE_ALL_KILLS")
     chosen = item.get_closest_marker("on_spark")
     if chosen is None or os.environ.get("CHAINLAKE_ALL_SPARK") or item.get_closest_marker("spark") is None:
         return False
@@ -169,6 +173,19 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     for name in ("CHAINLAKE_LAKE", "CHAINLAKE_LANDING", "CHAINLAKE_CONFIG", "CHAINLAKE_FAULT"):
         monkeypatch.delenv(name, raising=False)
     return Home.from_env()
+
+
+@pytest.fixture(params=["here", pytest.param("spark", marks=pytest.mark.spark)])
+def tasks(request: pytest.FixtureRequest) -> None:
+    """Steps compute in this process, and once more by Spark; the mark ``on_spark`` says whether in every run."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+
+
+@pytest.fixture(params=["plain", pytest.param("spark", marks=pytest.mark.spark)])
+def session(request: pytest.FixtureRequest) -> SparkSession | None:
+    """The session where Spark reads the tables too, and once without."""
+    return request.getfixturevalue("spark") if request.param == "spark" else None
 
 
 @pytest.fixture(scope="session")

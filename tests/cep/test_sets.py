@@ -83,9 +83,8 @@ def test_random_patterns_have_the_matches_of_the_definition() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", range(1, 3))
-def test_hundreds_of_random_patterns_have_the_matches_of_the_definition(block: int) -> None:
-    check(range(1000 * block, 1000 * block + 200))
+def test_hundreds_of_random_patterns_have_the_matches_of_the_definition() -> None:
+    check(range(1000, 1200))
 
 
 @pytest.mark.slow

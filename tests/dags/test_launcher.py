@@ -82,11 +82,17 @@ def first_time(log: Path, words: str) -> str:
     return next(line.split()[0] for line in log.read_text().splitlines() if words in line)
 
 
-def test_a_dead_scheduler_is_replaced_and_a_killed_launcher_leaves_nothing(
-    home: Home, launcher: tuple[subprocess.Popen[bytes], Path]
-) -> None:
-    process, output = launcher
+@pytest.mark.kill_proof
+def test_a_killed_launcher_leaves_nothing(home: Home, launcher: tuple[subprocess.Popen[bytes], Path]) -> None:
     assert len(left(home)) >= 4
+    launcher[0].kill()
+    launcher[0].wait()
+    assert wait_until(lambda: not left(home), 30), left(home)
+    with pytest.raises(InfrastructureError, match="Airflow is not running"):
+        kept_environment(home)
+
+
+def dead_scheduler_is_replaced(home: Home, output: Path) -> None:
     given = subprocess.run(
         [sys.executable, "-m", "chainlake.local.command", "pools", "list", "--output", "plain"],
         cwd=PROJECT, capture_output=True, text=True, timeout=120,
@@ -106,14 +112,8 @@ def test_a_dead_scheduler_is_replaced_and_a_killed_launcher_leaves_nothing(
     assert second.returncode == 5
     assert "Airflow is already running" in second.stderr and len(second.stderr.strip().splitlines()) == 1
 
-    process.kill()
-    process.wait()
-    assert wait_until(lambda: not left(home), 30), left(home)
-    with pytest.raises(InfrastructureError, match="Airflow is not running"):
-        kept_environment(home)
 
-
-def test_the_page_is_for_its_user_alone_and_ctrl_c_ends_everything(
+def test_the_page_is_for_its_user_alone_a_dead_scheduler_is_replaced_and_ctrl_c_ends_everything(
     home: Home, launcher: tuple[subprocess.Popen[bytes], Path]
 ) -> None:
     """In one Airflow, since each takes half a minute of CPU to start."""
@@ -124,6 +124,8 @@ def test_the_page_is_for_its_user_alone_and_ctrl_c_ends_everything(
     assert first_time(logs / "api-server.log", "startup complete") < first_time(logs / "scheduler.log", "Starting the")
     kept = kept_environment(home)
     assert kept["AIRFLOW_HOME"] == str(home.airflow) and guard.MARK not in kept
+    assert len(left(home)) >= 4
+    dead_scheduler_is_replaced(home, output)
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
     process.wait(60)

@@ -64,12 +64,6 @@ def edit(lake: Lake, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
-@pytest.fixture(params=["files", pytest.param("spark", marks=pytest.mark.spark)])
-def session(request: pytest.FixtureRequest) -> SparkSession | None:
-    """Where Spark reads the tables too, its session."""
-    return request.getfixturevalue("spark") if request.param == "spark" else None
-
-
 @pytest.mark.on_spark()
 @pytest.mark.parametrize("point", ["columns.before", "columns.after", "raw.before"])
 def test_a_new_attribute_is_added_and_filled(session: SparkSession | None, lake: Lake, monkeypatch, point: str) -> None:

@@ -74,6 +74,7 @@ def test_a_reader_pinned_within_the_retention_goes_on(home: Home) -> None:
     assert maintain_table(home, "matches", "p").compacted == 0 and tables.version(home, "matches", "p") == version
 
 
+@pytest.mark.on_spark()
 def test_spark_publishes_and_reads_after_maintenance(
     spark: SparkSession, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,7 +80,7 @@ def test_what_another_does_is_seen(home: Home, path: str, change: str) -> None:
     assert change == "checkpoint" or told(opened(home)) != before
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_any_history_is_seen(home: Home, path: str, seed: int) -> None:
     rng = random.Random(seed)

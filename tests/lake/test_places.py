@@ -264,6 +264,7 @@ def test_a_retired_pattern_loses_all_versions(edited: Home, monkeypatch: pytest.
     assert [path.name for path in Path(home.table("matches", "p")).rglob("*")] == ["mine.txt"]
 
 
+@pytest.mark.on_spark()
 def test_spark_reads_the_table_in_its_place_and_what_changes_in_it_then(spark: SparkSession, edited: Home) -> None:
     path = edited.table("matches", "p")
     before = spark.read.format("delta").load(path)

@@ -112,6 +112,7 @@ def seen(spark: SparkSession, home: Home) -> dict[str, Any]:
     }
 
 
+@pytest.mark.on_spark()
 def test_readers_see_what_publishing_by_spark_gives(
     spark: SparkSession, home: Home, tmp_path: Path, good: Staged
 ) -> None:

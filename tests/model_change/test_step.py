@@ -212,7 +212,8 @@ def states(lab) -> str:
     return "".join(letters[row.state] for row in rows)
 
 
-def test_any_history_ends_in_the_tables_of_one_pass(lab, spark, monkeypatch, tmp_path):
+@pytest.mark.on_spark()
+def test_any_history_ends_in_the_tables_of_one_pass(lab, tasks, monkeypatch, tmp_path):
     kept = {i: readings(i) for i in range(1, 6)}
     deliver(lab, {1: readings(1, seed=9), 2: kept[2]})
     first = monitor(lab, "lab", Days(day(1), day(3)), run_id="r1")

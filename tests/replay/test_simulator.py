@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("seed", [5, 9, 14, 19])
+@pytest.mark.parametrize("seed", [9, 14, 19])
 def test_any_history_ends_in_the_tables_of_one_clean_run(home: Home, tmp_path: Path, seed: int) -> None:
     Simulation(seed, tmp_path / "seed", home.cache, light=True, actions=5).run()
 

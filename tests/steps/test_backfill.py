@@ -30,7 +30,7 @@ from chainlake.schemas.models import CHANGES, METRICS
 from tests.steps.history import configured, day, deliver, pattern, readings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 pytestmark = pytest.mark.slow
 
@@ -170,8 +170,9 @@ def test_a_model_whose_chain_is_too_long_is_a_failure_of_its_own(history: Home) 
     assert [a.step for a in plan.applications] == ["detect"]
 
 
+@pytest.mark.on_spark()
 def test_chunks_in_reverse_and_one_application_give_the_same_tables(
-    history: Home, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    history: Home, tasks: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_range(history, ALL, patterns=["near", "far"], chunk=5)
     plan.applications.reverse()

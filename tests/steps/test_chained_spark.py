@@ -30,7 +30,7 @@ SPAN = 4
 ALL = Days(day(0), day(SPAN))
 
 
-@pytest.mark.on_spark("spark-chronicle")
+@pytest.mark.on_spark("chronicle-spark")
 @pytest.mark.parametrize("engine", ["files", "spark"])
 @pytest.mark.parametrize("names", [("chronicle",), ("chronicle", "cumulative", "continuous")], ids=["chronicle", "all"])
 def test_chained_days_by_spark(

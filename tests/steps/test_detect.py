@@ -70,13 +70,15 @@ def statuses(home: Home, pattern: str) -> dict[date, str]:
     return {row["day"]: row["status"] for row in ops.current(home, "intervals", definition=f"pattern/{pattern}")}
 
 
+@pytest.mark.on_spark()
 @pytest.mark.parametrize(
     ("name", "large"),
     [
         ("shakeout", False),
         ("three_pushes", False),
         ("fall_not_recovered", False),
-        pytest.param("three_pushes", True, marks=pytest.mark.spark),
+        ("three_pushes", True),
+        pytest.param("three_pushes", True, marks=pytest.mark.spark, id="three_pushes-by_spark"),
     ],
 )
 def test_published_matches_are_those_of_plain_loops(

@@ -20,7 +20,7 @@ from chainlake.run.tasks import LocalTasks
 from tests.steps.history import MODEL, SOURCE, day, pattern
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 DAYS = Days(day(0), day(2))
 
@@ -66,7 +66,9 @@ def lab(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home.from_env()
 
 
-def test_the_tables_are_those_of_a_lake_in_a_folder(lab: Home, spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.on_spark()
+def test_the_tables_are_those_of_a_lake_in_a_folder(lab: Home, tasks: None, tmp_path: Path) -> None:
     other = replace(lab, root=tmp_path / "other")
     store = replace(other, lake=f"file://{tmp_path}/store")
     plain = replace(other, root=tmp_path / "plain", lake=str(tmp_path / "plain" / "lake"))

@@ -30,7 +30,7 @@ from tests.steps.history import configured, day, deliver, pattern, readings
 from tests.steps.test_backfill import played
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    pass
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +97,8 @@ def pairs(n: int) -> int:
     return sum(rows[hour, "b"] >= rows[hour, "a"] for hour, sensor in rows if sensor == "b")
 
 
-def test_a_limit_fails_the_days_that_exceed_it_and_no_others(home: Home, spark: SparkSession) -> None:
+@pytest.mark.on_spark()
+def test_a_limit_fails_the_days_that_exceed_it_and_no_others(home: Home, tasks: None) -> None:
     days = range(4)
     most = max(map(pairs, days))
     made = configured(home, tight=pattern(more=f"limits: {{matches_per_day: {most - 1}}}\n"))
@@ -124,7 +125,8 @@ def test_days_without_any_events_are_published_empty(home: Home) -> None:
     assert (result["days"], result["added"]) == (1, pairs(3))
 
 
-def test_after_an_edit_a_day_keeps_its_rows_until_its_own_turn(home: Home, spark: SparkSession) -> None:
+@pytest.mark.on_spark()
+def test_after_an_edit_a_day_keeps_its_rows_until_its_own_turn(home: Home, tasks: None) -> None:
     made = configured(home, near=pattern())
     deliver(made, {n: readings(n) for n in range(2)})
 

@@ -184,6 +184,7 @@ class Deadly:
         return os._exit, (1,)
 
 
+@pytest.mark.on_spark()
 def test_a_scan_that_dies_leaves_each_pattern_to_one_alone(
     spark: SparkSession,
     made: Home,

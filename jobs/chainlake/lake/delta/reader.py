@@ -18,8 +18,10 @@ from chainlake.lake.delta.damaged import require_entries
 from chainlake.lake.delta.opened import keep, kept
 from chainlake.lake.locks import require_locks
 from chainlake.paths import Home
+from chainlake.storage.door import storage_of
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
     import pyarrow.dataset as ds
     from deltalake import DeltaTable
 
@@ -149,6 +151,30 @@ def open_table(
     return table
 
 
+def rows_of(home: Home, table: DeltaTable, chosen: pc.Expression | None = None) -> ds.Dataset:
+    """The rows of a table, to be scanned with the filter ``chosen``.
+
+    On a disk Arrow passes over what the bounds in the files themselves rule out, which takes less than to tell it those
+    of the log. In a store each file is a request, so delta-rs tells it those of the log; but a bound that a file lacks
+    it tells as null, and Arrow takes the file for one without such rows: then no bounds are told either.
+
+    Args:
+        home: the installation.
+        table: as ``open_table`` gives it.
+        chosen: the filter that the dataset is scanned with; none if all rows are wanted.
+    """
+    if storage_of(home.lake).on_disk:
+        return files_of(table)
+    if chosen is not None:
+        added, text = table.get_add_actions(flatten=True), str(chosen)
+        by = table.metadata().partition_columns
+        for name in (field.name for field in table.schema().fields if field.name not in by and field.name in text):
+            for bound in (f"min.{name}", f"max.{name}"):
+                if bound not in added.schema.names or added.column(bound).null_count:
+                    return files_of(table)
+    return table.to_pyarrow_dataset()
+
+
 def files_of(table: DeltaTable, *, dictionary_columns: Collection[str] = ()) -> ds.Dataset:
     """The files of a table, to be scanned whole.
 
@@ -176,7 +202,8 @@ def files_of(table: DeltaTable, *, dictionary_columns: Collection[str] = ()) -> 
     for number, path in enumerate(paths):
         held = pc.scalar(True)
         for name, values in by.items():
-            held = held & (pc.field(name) == pa.scalar(values[number], schema.field(name).type))
+            field, value = pc.field(name), pa.scalar(values[number], schema.field(name).type)
+            held = held & (field == value if value.is_valid else field.is_null())
         fragments.append(files.make_fragment(path, store, held))
     for name in dictionary_columns:
         field = schema.field(name)

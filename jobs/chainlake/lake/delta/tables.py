@@ -10,7 +10,7 @@ import pyarrow as pa
 from chainlake.days import instant
 from chainlake.lake.delta.damaged import require_entries
 from chainlake.lake.delta.log import marked
-from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.reader import open_table, rows_of
 from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.where import expression
 from chainlake.paths import Home
@@ -71,7 +71,7 @@ def exists(home: Home, schema: str, name: str) -> bool:
 
 def is_empty(home: Home, schema: str, name: str) -> bool:
     """Whether the table, which must exist, holds no rows; no JVM."""
-    result: bool = open_table(home, schema, name).to_pyarrow_dataset().count_rows() == 0
+    result: bool = rows_of(home, open_table(home, schema, name)).count_rows() == 0
     return result
 
 
@@ -104,12 +104,12 @@ def arrow(
         deltalake.exceptions.TableNotFoundError: there is no such table.
         UnreadableTable: its files alone do not tell its rows.
     """
-    rows = open_table(home, schema, name, version=version).to_pyarrow_dataset()
+    table = open_table(home, schema, name, version=version)
     chosen = filters
     if isinstance(filters, list):
         every = filters if not filters or isinstance(filters[0], list) else [filters]
-        chosen = expression(every, rows.schema) if every else None
-    return rows.to_table(columns=columns, filter=chosen, fragment_scan_options=verified())
+        chosen = expression(every, pa.schema(table.schema().to_arrow())) if every else None
+    return rows_of(home, table, chosen).to_table(columns=columns, filter=chosen, fragment_scan_options=verified())
 
 
 def decided_in(lo: int, hi: int) -> list[tuple[str, str, datetime]]:

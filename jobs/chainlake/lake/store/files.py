@@ -20,7 +20,7 @@ from chainlake.env.own_folders import own_folder
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.columns import require_columns
 from chainlake.lake.delta.data_files import DataFile, DataFiles
-from chainlake.lake.delta.reader import data_path, open_table
+from chainlake.lake.delta.reader import data_path, open_table, rows_of
 from chainlake.lake.delta.sums.checksums import checksums_of_files
 from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.where import Where, expression
@@ -68,8 +68,9 @@ class FilesLake:
         version: int | None = None,
     ) -> pa.Table:
         """See ``Lake.rows``."""
-        rows = open_table(self.home, schema, name, version=version).to_pyarrow_dataset()
-        chosen = None if where is None else expression(where, rows.schema)
+        table = open_table(self.home, schema, name, version=version)
+        chosen = None if where is None else expression(where, pa.schema(table.schema().to_arrow()))
+        rows = rows_of(self.home, table, chosen)
         return rows.to_table(columns=_listed(columns), filter=chosen, fragment_scan_options=verified())
 
     def day_files(self, schema: str, name: str, days: Collection[date], version: int | None = None) -> DayFiles:
@@ -101,8 +102,8 @@ class FilesLake:
         require_files(table, "", (), staged.paths)
         at = open_table(self.home, table.schema, table.name)
         require_columns(at, table)
-        published = at.to_pyarrow_dataset()
-        mine = expression(part.where, published.schema)
+        mine = expression(part.where, pa.schema(at.schema().to_arrow()))
+        published = rows_of(self.home, at, mine)
         alone = not published.count_rows(filter=mine)
         if alone and staged.rows is None and _whole(table, staged):
             return _adopted(at, table, staged, part)
