@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run_step(args: argparse.Namespace, verb: str, step: Callable[..., dict[str, Any]], **options: Any) -> int:
+def run_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[str, Any]], **options: Any) -> int:
     """Call ``step(home, source, days, run_id=…, **options)`` and report its result.
 
     The result (or the one-line reason of a failure) is printed as the last line and written to ``--result``; a step
@@ -82,7 +82,7 @@ def _lineage(home: Home, source: str, verb: str, run_id: str) -> Iterator[None]:
             send.tell(home, source, verb, run_id)
 
 
-def _told(result: dict[str, Any]) -> str:
+def _told(result: Mapping[str, Any]) -> str:
     """What was done, and which files were left."""
     left = {key: result[key] for key in _LEFT if result.get(key)}
     counts = {key: value for key, value in result.items() if key not in (*_LEFT, "left")}
@@ -98,6 +98,6 @@ def _short(value: Any) -> str:
     return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
 
 
-def _write(path: Path | None, result: dict[str, Any]) -> None:
+def _write(path: Path | None, result: Mapping[str, Any]) -> None:
     if path is not None:
         path.write_text(json.dumps(result, default=str))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,22 @@ COUNTED_STRETCHES = 4_096
 WINDOWS = 3
 
 
+class Stated(TypedDict):
+    """What an order was chosen from.
+
+    Args:
+        ingested: rates per name, from what ingests counted.
+        counted: events per name.
+        passing: per branch the share of pairs that pass, by their names, joined by a blank.
+        declared: rates of the front matter, if the order was chosen by them.
+    """
+
+    ingested: Mapping[str, float]
+    counted: Mapping[str, float]
+    passing: Sequence[Mapping[str, float]]
+    declared: NotRequired[Mapping[str, float]]
+
+
 @dataclass(frozen=True)
 class Plan:
     """How a pattern is searched, and why.
@@ -49,7 +65,7 @@ class Plan:
     Args:
         how: ``declared`` (rates of the front matter) or ``estimated`` (cost model).
         orders: binding order of each branch.
-        stated: what the order was chosen from: rates per name, pass rates per pair.
+        stated: what the order was chosen from.
         estimated: per branch, order (names joined by blanks) to estimated evaluations.
         regret: share of evaluations over the best orders in hindsight, on the sample; None if not sampled.
         models: cost model of each branch.
@@ -57,7 +73,7 @@ class Plan:
 
     how: str
     orders: tuple[tuple[str, ...], ...]
-    stated: dict[str, Any]
+    stated: Stated
     estimated: list[dict[str, float]]
     regret: float | None
     models: tuple[Model, ...] = field(repr=False, compare=False)
@@ -102,7 +118,7 @@ def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: 
     everything = len(draw.stretches) == len(survey.numbers) and max(draw.thinning, default=1) == 1
     models = sample.models if everything else _models(draw.ask, sample, survey.counts)
     counted = {name: max(m.totals.get(name, 0.0) for m in models) for m in models for name in m.totals}
-    stated: dict[str, Any] = {
+    stated: Stated = {
         "ingested": stated_rates(pattern, key, ingested),
         "counted": {name: round(count, 1) for name, count in counted.items()},
         "passing": [
@@ -205,7 +221,7 @@ def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -
     """
     last = max(item.fingerprints)
     left_out = {"long_stretches": found.long_stretches, "unscored": found.best.unscored}
-    stated = plan.stated | {what: number for what, number in left_out.items() if number}
+    stated = {**plan.stated, **{what: number for what, number in left_out.items() if number}}
     best = counted_best(found.best)
     rows: list[PlanRow] = [
         {

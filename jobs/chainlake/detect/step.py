@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
 from chainlake.days import Days
@@ -27,6 +27,7 @@ from chainlake.quality import Audit, warm_up
 from chainlake.run.chains import held
 from chainlake.run.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_leftovers, the_source
 from chainlake.run.ports import Ports, open_ports
+from chainlake.run.results import Detected
 
 
 class Options(TypedDict, total=False):
@@ -38,7 +39,7 @@ class Options(TypedDict, total=False):
     ports: Ports | None
 
 
-def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: Unpack[Options]) -> dict[str, Any]:
+def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: Unpack[Options]) -> Detected:
     """Detect, audit and publish what is missing or stale on ``days`` and in the repair horizon before them.
 
     Args:

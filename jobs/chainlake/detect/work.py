@@ -18,6 +18,7 @@ from chainlake.lake.store.event_files import EventFiles
 from chainlake.paths import Home
 from chainlake.quality import Audit
 from chainlake.run.ports import Ports
+from chainlake.run.results import Detected
 from chainlake.schemas.events import events_table
 
 STEP = "detect"
@@ -127,7 +128,12 @@ class DetectResult:
         )
 
     @property
-    def counts(self) -> dict[str, int]:
-        """``patterns``, ``days`` published, and rows ``added``, ``changed`` and ``withdrawn``."""
-        rows = {name: sum(getattr(one, name) for one in self.published) for name in ("added", "changed", "withdrawn")}
-        return {"patterns": self.patterns, "days": sum(len(one.days_done) for one in self.published), **rows}
+    def counts(self) -> Detected:
+        """As the step's caller gets it."""
+        return {
+            "patterns": self.patterns,
+            "days": sum(len(one.days_done) for one in self.published),
+            "added": sum(one.added for one in self.published),
+            "changed": sum(one.changed for one in self.published),
+            "withdrawn": sum(one.withdrawn for one in self.published),
+        }

@@ -37,6 +37,7 @@ from chainlake.lake.records.runs import phase
 from chainlake.paths import Home
 from chainlake.run.common import discard, staging_folder
 from chainlake.run.ports import Ports, open_ports
+from chainlake.run.results import Ingested, Taken
 from chainlake.schemas.ops_rows import FileRow, RateRow, RunRow
 from chainlake.schemas.raw import raw_table
 from chainlake.storage.door import storage_of
@@ -44,7 +45,7 @@ from chainlake.storage.door import storage_of
 
 def ingest(
     home: Home, source_name: str, days: Days, *, run_id: str, now: datetime | None = None, ports: Ports | None = None
-) -> dict[str, Any]:
+) -> Ingested:
     """Take what has landed for ``source_name`` and bring its events up to date.
 
     Args:
@@ -77,7 +78,7 @@ def ingest(
             done = _work(home, source, days, run_id, now, ports)
         else:
             report.status, report.reason = "nothing", "no new or changed file"
-        result = {**done.counts, **done.left.result()}
+        result: Ingested = {**done.taken, **done.left.result()}
         report.rows_in, report.rows_out = result["rows"], result["added"] + result["changed"]
         report.reason = done.left.text() or report.reason
         failure = done.left.error(source, result)
@@ -92,7 +93,7 @@ def ingest(
 class _Done:
     """What a run did, and what it left."""
 
-    counts: dict[str, Any]
+    taken: Taken
     left: Left
 
 
@@ -109,10 +110,12 @@ def _plan(home: Home, source: Source, days: Days, run_id: str, now: datetime) ->
     return make_plan(source, days, landing, files, trusted_days(home, source))
 
 
-def _done(left: Left, **known: Any) -> _Done:
-    """The result of a run: ``known`` are its counts that are not 0."""
-    counts = {"files": 0, "rows": 0, "quarantined": 0, "days": [], "added": 0, "changed": 0}
-    return _Done({**counts, "withdrawn": 0, "published": None, **known}, left)
+def _nothing() -> Taken:
+    """Of a run that takes nothing."""
+    return {
+        "files": 0, "rows": 0, "quarantined": 0, "days": [], "added": 0, "changed": 0, "withdrawn": 0,
+        "published": None,
+    }  # fmt: skip
 
 
 def _left(source: Source, days: Days, plan: Plan, rows: Iterable[FileRow], lost: dict[str, str]) -> Left:
@@ -144,7 +147,7 @@ def _idle(home: Home, source: Source, days: Days, run_id: str, now: datetime) ->
         ops.append(home, "files", removed_rows(plan.removed), run_id)
         with around("ingest.final"):
             ops.append(home, "event_days", rows, run_id)
-        return _done(_left(source, days, plan, plan.current.values(), {}))
+        return _Done(_nothing(), _left(source, days, plan, plan.current.values(), {}))
 
 
 def _runs(home: Home, source: Source) -> list[RunRow]:
@@ -164,7 +167,7 @@ def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime, po
         # What was seen before the lock was taken may have been done by somebody else since.
         plan = _plan(home, source, days, run_id, now)
         if plan.idle:
-            return _done(_left(source, days, plan, plan.current.values(), {}))
+            return _Done(_nothing(), _left(source, days, plan, plan.current.values(), {}))
         return _Attempt(home, source, days, run_id, now, ports, plan).run()
 
 
@@ -226,8 +229,7 @@ class _Attempt:
                 ops.append(home, "files", [*files, *removed_rows(self.plan.removed)], self.run_id)
             with around("ingest.final"):
                 ops.append(home, "event_days", day_list, self.run_id)
-        return _done(
-            _left(source, self.days, self.plan, current.values(), lost),
+        taken = Taken(
             files=len(self.plan.taken) - len(lost),
             rows=sum(c.rows_read for c in counts.values()),
             quarantined=sum(c.rows_quarantined for c in counts.values()),
@@ -237,6 +239,7 @@ class _Attempt:
             withdrawn=applied.withdrawn,
             published=applied.version,
         )
+        return _Done(taken, _left(source, self.days, self.plan, current.values(), lost))
 
     def _staging(self, stack: ExitStack) -> str:
         """A folder for what tasks hand on; it goes with the attempt."""

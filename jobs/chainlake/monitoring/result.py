@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from chainlake.run.results import Monitored
+
 if TYPE_CHECKING:
     from chainlake.lake.commits.publish import Published
 
@@ -54,7 +56,12 @@ class MonitorResult:
         )
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Monitored:
         """All but ``failed``, as the step's caller gets them."""
-        names = ("models", "days", "added", "changed", "withdrawn")
-        return {name: getattr(self, name) for name in names}
+        return {
+            "models": self.models,
+            "days": self.days,
+            "added": self.added,
+            "changed": self.changed,
+            "withdrawn": self.withdrawn,
+        }

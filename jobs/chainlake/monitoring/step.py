@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from chainlake.run.common import (
     the_source,
 )
 from chainlake.run.ports import Ports, open_ports
+from chainlake.run.results import Monitored
 
 _ONE = timedelta(days=1)
 
@@ -87,7 +88,7 @@ class Plan:
     failed: tuple[tuple[str, BaseException], ...] = ()
 
 
-def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options: Unpack[Options]) -> dict[str, Any]:
+def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options: Unpack[Options]) -> Monitored:
     """Run, audit and publish the models of a source where ``days`` or the repair horizon before them need it.
 
     Args:

@@ -11,6 +11,7 @@ from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError, InfrastructureError, InputError
 from chainlake.ingest.landing.discovery import date_begins, path_fields
 from chainlake.ingest.landing.expected import expected_globs, glob_matches
+from chainlake.run.results import Ingested, LeftFiles
 from chainlake.schemas.ops_rows import FileRow
 from chainlake.terminal import one_line
 from chainlake.words import counted
@@ -97,7 +98,7 @@ class Left:
             if files
         )
 
-    def result(self) -> dict[str, Any]:
+    def result(self) -> LeftFiles:
         """Their numbers and, as far as a result should be long, their names."""
         return {
             "unread": len(self.unread),
@@ -107,7 +108,7 @@ class Left:
             ],
         }
 
-    def error(self, source: Source, result: dict[str, Any]) -> ChainlakeError | None:
+    def error(self, source: Source, result: Ingested) -> ChainlakeError | None:
         """What the run ends with after all its work, ``None`` if nothing that it needs is missing."""
         if self.needed:
             return FilesWaiting(source, {path: self.waiting[path] for path in self.needed}, result)
@@ -125,7 +126,7 @@ class FilesWaiting(InfrastructureError):
         result: of the run.
     """
 
-    def __init__(self, source: Source, files: Mapping[str, str], result: dict[str, Any]) -> None:
+    def __init__(self, source: Source, files: Mapping[str, str], result: Ingested) -> None:
         super().__init__(
             f"{counted(len(files), 'file')} of {source.name} cannot be read yet: {_named(files)}",
             hint="All other files are ingested; run this again when they can be read.",
@@ -140,7 +141,7 @@ class FilesWaiting(InfrastructureError):
 class FilesUnread(InputError):
     """Files that a run needs can never be read as they are; all others are ingested. Args as above."""
 
-    def __init__(self, source: Source, files: Mapping[str, str], result: dict[str, Any]) -> None:
+    def __init__(self, source: Source, files: Mapping[str, str], result: Ingested) -> None:
         super().__init__(
             f"{counted(len(files), 'file')} of {source.name} cannot be read as they are: {_named(files)}",
             hint="All other files are ingested; replace or remove these, or describe them in the source's formats.",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import threading
 import uuid
-from typing import Any
 
+from chainlake.lake.leases.machine import Signature
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed, store_error
@@ -27,7 +27,7 @@ _kept_to: set[str] = set()
 _guard = threading.Lock()
 
 
-def make(path: str, what: dict[str, Any]) -> bool | None:
+def make(path: str, what: Signature) -> bool | None:
     """Make a file that only one writer can make.
 
     Args:
@@ -61,13 +61,13 @@ def make(path: str, what: dict[str, Any]) -> bool | None:
     return True
 
 
-def read(path: str) -> dict[str, Any] | None:
+def read(path: str) -> Signature | None:
     """The content of such a file; ``None`` if there is none."""
     data = storage_of(path).read(f"{path}/{ENTRY}")
     if data is None:
         return None
     actions = [json.loads(line) for line in data.decode().splitlines() if line.strip()]
-    found: dict[str, Any] = json.loads(next(one["metaData"]["description"] for one in actions if "metaData" in one))
+    found: Signature = json.loads(next(one["metaData"]["description"] for one in actions if "metaData" in one))
     return found
 
 

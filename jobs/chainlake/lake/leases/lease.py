@@ -14,11 +14,10 @@ import os
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
 
 from chainlake.lake.errors import LockLost
 from chainlake.lake.leases import conditional
-from chainlake.lake.leases.machine import is_dead, signature, told
+from chainlake.lake.leases.machine import Signature, is_dead, signature, told
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
@@ -66,7 +65,7 @@ class Watch:
         self.files: Storage = storage_of(self.folder)
         self._last: tuple[int, tuple[float, int] | None] | None = None
         self._since = 0.0
-        self._signed: tuple[int, dict[str, Any] | None] = 0, None
+        self._signed: tuple[int, Signature | None] = 0, None
 
     def look(self) -> _Seen:
         """The state now."""
@@ -91,7 +90,7 @@ class Watch:
             return False
         return time.monotonic() - self._since < lease_seconds() and not is_dead(self.signed(seen.top))
 
-    def signed(self, generation: int) -> dict[str, Any] | None:
+    def signed(self, generation: int) -> Signature | None:
         """Who made a generation."""
         if self._signed[0] != generation or self._signed[1] is None:
             self._signed = generation, conditional.read(f"{self.folder}/{generation}")

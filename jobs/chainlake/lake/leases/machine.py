@@ -5,10 +5,30 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 
-def signature(purpose: str) -> dict[str, Any]:
+class Signature(TypedDict, total=False):
+    """The holder of a lock, as its file says it; another version may have said less.
+
+    Args:
+        purpose: of the lock.
+        pid: its number.
+        host: the name of its machine.
+        since: when it took the lock.
+        machine: this run of its machine; empty if the system does not say.
+        started: when the process started, in the system's ticks.
+    """
+
+    purpose: str
+    pid: int
+    host: str
+    since: str
+    machine: str
+    started: str
+
+
+def signature(purpose: str) -> Signature:
     """This process as the holder of a lock."""
     return {
         "purpose": purpose,
@@ -20,14 +40,14 @@ def signature(purpose: str) -> dict[str, Any]:
     }
 
 
-def told(signed: dict[str, Any] | None) -> str:
+def told(signed: Signature | None) -> str:
     """A holder in words."""
     if signed is None or not {"pid", "host", "since", "purpose"} <= signed.keys():
         return "an unknown process"
     return f"process {signed['pid']} on {signed['host']} since {signed['since']} for {signed['purpose']}"
 
 
-def is_dead(signed: dict[str, Any] | None) -> bool:
+def is_dead(signed: Signature | None) -> bool:
     """Whether the holder was a process of this machine that has ended; False if that cannot be told from here."""
     if signed is None or not signed.get("machine") or signed["machine"] != _machine():
         return False

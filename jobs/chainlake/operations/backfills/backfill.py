@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Literal
 
 from chainlake.detect.step import detect
 from chainlake.errors import ChainlakeError
@@ -19,15 +19,16 @@ from chainlake.operations.backfills.plan import RangePlan
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
 from chainlake.run.ports import Ports
+from chainlake.run.results import Backfilled, Computed
 from chainlake.words import counted
 
 #: Runs one application: (home, application, run id) → the step's result; raises ChainlakeError.
-Launch = Callable[[Home, Application, str], dict[str, Any]]
+Launch = Callable[[Home, Application, str], Computed]
 
-_COUNTS = ("days", "added", "changed", "withdrawn")
+_COUNTS: tuple[Literal["days", "added", "changed", "withdrawn"], ...] = ("days", "added", "changed", "withdrawn")
 
 
-def run_here(home: Home, application: Application, run_id: str, ports: Ports | None = None) -> dict[str, Any]:
+def run_here(home: Home, application: Application, run_id: str, ports: Ports | None = None) -> Computed:
     """Run an application in this process.
 
     Args:
@@ -54,7 +55,7 @@ def run_plan(
     run_id: str,
     launch: Launch = run_here,
     say: Callable[[str], None] = print,
-) -> dict[str, Any]:
+) -> Backfilled:
     """Run the applications of a plan, in their order: what ``backfill`` and ``restate`` do with theirs.
 
     Args:
@@ -70,7 +71,7 @@ def run_plan(
     Raises:
         ChainlakeError: after everything else was run, if a definition or an application failed.
     """
-    total: dict[str, Any] = {"applications": 0, **dict.fromkeys(_COUNTS, 0)}
+    total: Backfilled = {"applications": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     failures = list(plan.failures)
     for name, error in failures:
         say(f"cannot be computed: {name}: {one_line(error)}")

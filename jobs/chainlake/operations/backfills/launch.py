@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from chainlake.env.java import java_home
 from chainlake.env.own_folders import own_folder
@@ -16,6 +15,7 @@ from chainlake.env.processes.child import run_child
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError, UsageError
 from chainlake.operations.backfills.applications import Application
 from chainlake.paths import CODE, PROJECT, Home
+from chainlake.run.results import Computed, Written
 
 _ERRORS: dict[int, type[ChainlakeError]] = {
     kind.exit_code: kind for kind in (AuditFailed, UsageError, DefinitionError, InputError)
@@ -35,21 +35,21 @@ def options_of(application: Application) -> list[str]:
     return ["--repair-horizon", "0", *(["--only-stale"] if application.only_stale else [])]
 
 
-def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str], dict[str, Any]]:
+def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str], Computed]:
     """A launch for ``chainlake.operations.backfills.backfill``: every application as a child, whose output goes to
     ``say``, indented."""
 
-    def launch(home: Home, application: Application, run_id: str) -> dict[str, Any]:
+    def launch(home: Home, application: Application, run_id: str) -> Computed:
         with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:
             file = Path(folder) / "result.json"
             command = [sys.executable, "-m", "chainlake", *command_of(application, run_id), "--result", str(file)]
             code = run_child(
                 command, env=_environment(), cwd=PROJECT, on_line=lambda line: say(f"    {line}"), watch_parent=False
             )
-            result: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-        if code == 0:
+            result: Written | None = json.loads(file.read_text()) if file.exists() else None
+        if code == 0 and result is not None:
             return result
-        reason = str(result.get("error") or "its last lines say why")
+        reason = str((result and result.get("error")) or "its last lines say why")
         if code < 0:
             reason = f"ended by signal {-code}"
         raise _ERRORS.get(code, InfrastructureError)(reason)
