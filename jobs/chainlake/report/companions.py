@@ -144,7 +144,8 @@ def _zones(rows: list[Row], loaded: LoadedModel) -> list[Html]:
 
 def _outside(rows: Sequence[Row]) -> list[tuple[Row, Row | None]]:
     """Stretches outside the region: the row that begins each, and the one that ends it."""
-    open_, stays = {}, []
+    open_: dict[str, Row] = {}
+    stays: list[tuple[Row, Row | None]] = []
     for row in rows:
         if row["kind"] == "outside":
             open_[row["group_id"]] = row
@@ -198,8 +199,8 @@ def _learners(rows: list[Row], loaded: LoadedModel) -> list[Html]:
         )
         for name, row in sorted(by_learner.items())
     ]
-    header = ("learner", "day", "loss", "alone", "errors", "weights")
-    own = _listed("Each learner on its last day", header, last, LEARNERS.path_name, [2, 3, 4])
+    columns = ("learner", "day", "loss", "alone", "errors", "weights")
+    own = _listed("Each learner on its last day", columns, last, LEARNERS.path_name, [2, 3, 4])
     return [section("Regret", *body), section("Learners", own)]
 
 
