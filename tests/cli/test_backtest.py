@@ -127,3 +127,16 @@ def test_labels_that_are_none(text: str, told: str, tmp_path: Path) -> None:
 def test_a_parameter_that_there_is_not(files: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     words = ["backtest", files["fire.sase"], files["doors.csv"], "--labels", files["labels.csv"], "--grid", "hott=1,2"]
     assert main(words) == 2 and "Did you mean hot?" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_settings_are_drawn(files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each setting is named in the picture, and the same settings give the same file."""
+    first, again, bitmap = (tmp_path / name for name in ("a.svg", "b.svg", "c.png"))
+    for path in (first, again, bitmap):
+        rows(capsys, files, "--grid", "hot=50,60,75,90", "--picture", str(path))
+    text = first.read_text()
+    assert text == again.read_text() and bitmap.read_bytes().startswith(b"\x89PNG")
+    # Beside the points and below the bars; the setting without an alarm is there, too.
+    assert all(text.count(f"hot={value}<") == 2 for value in (50, 60, 75, 90))
+    assert "labels found" in text and "fire: 3 labels, slack 0 s" in text

@@ -158,6 +158,24 @@ def test_only_pages_of_what_was_published_are_made_again(own: Home) -> None:
     assert "2025-03-03" in read(pages(own)["patterns/drops.html"]).text
 
 
+def test_an_edit_of_words_makes_the_page_again(own: Home) -> None:
+    """A description, a comment and a unit change no row, and the pages show them."""
+    make_report(own)
+    edits = (
+        ("patterns/jam.sase", "description: free traffic", "description: smooth traffic", "patterns/jam.html"),
+        ("patterns/jam.sase", "a detector that was free", "a detector that was empty", "patterns/jam.html"),
+        ("models/mean.yaml", "description: ", "description: Newly said. ", "models/mean.html"),
+        ("sources/road.yaml", "unit: mph", "unit: knots", "patterns/jam.html"),
+    )
+    for file, old, new, page in edits:
+        path = own.config / file
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
+        assert make_report(own).made, file
+        assert new.removeprefix("unit: ").removeprefix("description: ").strip() in read(pages(own)[page]).text, file
+    assert make_report(own).made == ()
+
+
 def test_a_page_of_a_removed_pattern_is_removed(own: Home) -> None:
     (own.config / "patterns" / "drops.sase").unlink()
     make_report(own)

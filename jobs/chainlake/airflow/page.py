@@ -38,8 +38,8 @@ def gated_page(step: str, source: str, defined: list[Defined]) -> str:
         _RUNS,
         f"**Tables**: {tables}; `…_origin` has the file and the line of every event.",
         "\n".join([f"| {what} | what they tell |", "|---|---|", *rows]),
-        f"**Older days**: the DAGs `backfill_history` and `restate_stale`. "
-        f"**The state of every day**: `python -m jobs status {source}`.",
+        "**Older days**: the DAGs `backfill_history` and `restate_stale`. "
+        "**The state of every day**: `python -m jobs status`.",
     )
 
 

@@ -326,3 +326,13 @@ class NoRounds(InputError):
     def before(cls, option: str) -> NoRounds:
         """At a moment that was asked for, no window was full yet."""
         return cls(f"there is no model yet at a time of {option}", hint="Take a later one.")
+
+
+class DrawnElsewhere(UsageError):
+    """A picture is asked for of something that pages draw."""
+
+    @classmethod
+    def pattern(cls, name: str) -> DrawnElsewhere:
+        """A pattern."""
+        hint = "'report' draws its matches, the best ones of a ranking first: its page names them all."
+        return cls(f"{name} is a pattern, and a picture is of a model", hint=hint)

@@ -35,6 +35,11 @@ class UnknownSourceAsked(UsageError):
         return cls(f"there is no source '{name}'", hint=_sources(name, known, folder)).holding(name=name)
 
 
+def _are(what: str, known: Sequence[str], verb: str = "are") -> str:
+    """The names that there are, or that there are none."""
+    return f"{what} {verb} {', '.join(known)}" if known else f"There {verb} none yet"
+
+
 def _meant(names: Sequence[str], known: Sequence[str]) -> str:
     """The known words that the unknown ones are like, as the beginning of a hint; empty if none is."""
     likely = [meant for name in names if (meant := closest(name, known)) is not None]
@@ -42,7 +47,7 @@ def _meant(names: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _sources(name: str, known: Sequence[str], folder: str | Path) -> str:
-    return f"{_meant([name], known)}Sources are {', '.join(known) or 'none yet'}; they are files of {folder}."
+    return f"{_meant([name], known)}{_are('Sources', known)}; they are files of {folder}."
 
 
 class SourceBroken(DefinitionError):
@@ -117,13 +122,13 @@ class UnknownDefinition(UsageError):
     @classmethod
     def of_source(cls, source: str, kind: str, names: Sequence[str], known: Sequence[str]) -> UnknownDefinition:
         """A source has none of a kind ("pattern", "model") under these names."""
-        hint = f"{_meant(names, known)}Its {kind}s are {', '.join(known) or 'none yet'}."
+        hint = f"{_meant(names, known)}{_are(f'Its {kind}s', known)}."
         return cls(f"source {source} has no {kind} {', '.join(names)}", hint=hint).holding(names=tuple(names))
 
     @classmethod
     def of_kind(cls, kind: str, names: Sequence[str], known: Sequence[str]) -> UnknownDefinition:
         """No source has one."""
-        hint = f"{_meant(names, known)}The {kind}s are {', '.join(known) or 'none yet'}."
+        hint = f"{_meant(names, known)}{_are(f'The {kind}s', known)}."
         return cls(f"there is no {kind} {', '.join(names)}", hint=hint).holding(names=tuple(names))
 
     @classmethod
@@ -136,13 +141,13 @@ class UnknownDefinition(UsageError):
     @classmethod
     def model(cls, name: str, known: Sequence[str]) -> UnknownDefinition:
         """There is no model of that name."""
-        hint = f"{_meant([name], known)}Models are {', '.join(known) or 'none yet'}."
+        hint = f"{_meant([name], known)}{_are('Models', known)}."
         return cls(f"there is no model {name}", hint=hint).holding(names=(name,))
 
     @classmethod
     def never_published(cls, name: str, known: Sequence[str]) -> UnknownDefinition:
         """Nothing was ever published under it."""
-        hint = f"{_meant([name], known)}Published were {', '.join(known) or 'none yet'}."
+        hint = f"{_meant([name], known)}{_are('Published', known, 'were')}."
         return cls(f"nothing was ever published as '{name}'", hint=hint).holding(names=(name,))
 
     @classmethod

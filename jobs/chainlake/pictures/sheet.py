@@ -40,12 +40,19 @@ class NotDrawn(UsageError):
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a PNG; the same picture gives the same bytes.
+    """Write a PNG, or an SVG if the file's name ends so; the same picture gives the same bytes.
 
     Raises:
         UsageError: the file cannot be written.
     """
+    from matplotlib import rc_context
+
     try:
+        if path.suffix.lower() == ".svg":
+            # Without a salt of its own a file has other names in it each time.
+            with rc_context({"svg.hashsalt": "chainlake", "svg.fonttype": "none"}):
+                figure.savefig(path, format="svg", metadata={"Date": None})
+            return
         figure.savefig(path, format="png", dpi=75, metadata={"Software": None})
     except OSError as error:
         raise NotDrawn.of(path, error) from None

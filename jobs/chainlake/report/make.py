@@ -16,6 +16,7 @@ from pathlib import Path
 from chainlake.catalog.models import LoadedModel
 from chainlake.catalog.patterns import load_patterns
 from chainlake.definitions.source import Sources, load_sources
+from chainlake.digests import text_digest
 from chainlake.env.processes.ending import stack_kept
 from chainlake.errors import ChainlakeError
 from chainlake.lake.errors import LockBusy
@@ -263,13 +264,21 @@ def _due(home: Home, judged: Sequence[Judged], loaded: Sequence[LoadedModel], so
         # The map of a road shows the changes of its models.
         shown = [name for name, model in of_model.items() if kind == "pattern" and model.source.name == source.name]
         parts = [digest_of(each) for each in (*also, *(by_name[name] for name in shown if is_road(source)))]
-        digest = digest_of(one, one.definition.definition_hash, source.definition_hash, parts)
+        # What no result depends on, such as a description, a comment or a unit, is shown, too.
+        texts = [_text(home, folder, each) for folder, each in ((f"{kind}s", bare), ("sources", source.name))]
+        digest = digest_of(one, one.definition.definition_hash, source.definition_hash, parts, texts)
         if kind == "pattern":
             found.append(_Due(one.name, digest, partial(_pattern, lakes, sources, loaded, (one, *also))))
         else:
             lake = lakes[one.definition.source]
             found.append(_Due(one.name, digest, partial(_model, lake, of_model[one.name], one)))
     return found
+
+
+def _text(home: Home, folder: str, name: str) -> str:
+    """Digest of a definition's file; empty if it is gone."""
+    files = sorted((home.config / folder).glob(f"{name}.*"))
+    return text_digest("\0".join(file.read_text(encoding="utf-8", errors="replace") for file in files))
 
 
 def _pattern(

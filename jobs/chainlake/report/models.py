@@ -15,13 +15,14 @@ from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError
 from chainlake.lake.delta import tables
 from chainlake.lake.records.staleness import Judged
-from chainlake.markup import Html, details, joined, section, table, tag
+from chainlake.markup import Html, details, section, table, tag
 from chainlake.model_change.config.features import Feature
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.days.traces import GroupTrace, trace_group
 from chainlake.monitoring.model_days import Model, beginning, read_rounds
 from chainlake.paths import Home
 from chainlake.pictures.model import profile_feature
+from chainlake.report import companions
 from chainlake.report.drawing import charts
 from chainlake.report.drawing.road import PLACE, Change, is_road, road_map
 from chainlake.report.page import chart, document
@@ -74,7 +75,7 @@ def pages(of: Subject) -> dict[str, str]:
     if isinstance(config, ModelConfig):
         body += [_changes(of, config), *_drawn(of, config)]
     else:
-        body += [_alerts(of)]
+        body += companions.found(of.home, of.loaded)
     crumbs = [("Report", "index.html"), (f"model {config.name}", None)]
     return {f"models/{config.name}.html": document(f"Model {config.name}", body, depth=1, crumbs=crumbs)}
 
@@ -366,26 +367,3 @@ def _data(
     )
     said = f"{response.base} of each round{', and what the model of the window gives' if nodes == 1 else ''}."
     return chart(spec, said, said, tall=240)
-
-
-# ---- threshold monitors
-
-
-def _alerts(of: Subject) -> Html:
-    name, clock = of.loaded.config.name, Clock.of(of.source)
-    if not tables.exists(of.home, "alerts", "threshold"):
-        return section("Alerts", tag("p", "None yet.", class_="none"))
-    rows = tables.arrow(of.home, "alerts", "threshold", filters=[("monitor", "=", name)]).to_pylist()
-    rows.sort(key=lambda row: row["ts"], reverse=True)
-    unit = _unit(of.source, of.loaded.config.response)
-    listed = [
-        (clock.html(us_of(row["ts"])), row["kind"], number(row["mean"]), number(row["n_collected"]))
-        for row in rows[:LISTED]
-    ]
-    header = (f"time (in {clock.zone})", "what", f"mean{f' ({unit})' if unit else ''}", "sensors asked")
-    more = (
-        [tag("p", f"And {len(rows) - LISTED:,} earlier ones, in alerts.threshold.", class_="small")]
-        if len(rows) > LISTED
-        else []
-    )
-    return section("Alerts", joined([table(header, listed, "The latest first", right=[2, 3]), *more]))

@@ -292,6 +292,37 @@ def series(
     return base(layers, height)
 
 
+def dots(
+    span: Span,
+    points: Mapping[str, Sequence[tuple[int, float]]],
+    *,
+    title: str,
+    height: int = 150,
+    changes: Sequence[int] = (),
+) -> Spec:
+    """Points of several kinds over days, told apart by colour and shape, with the times of changes.
+
+    Args:
+        span: what is shown.
+        points: kind → microsecond and value.
+        title: of the vertical axis.
+        height: of the plot, in pixels.
+        changes: microseconds of vertical lines.
+    """
+    x, y = span.axis(), height_axis("v", title, zero=True)
+    layers: list[Spec] = []
+    if changes:
+        rule = {"type": "rule", "style": "loud", "strokeWidth": 1, "strokeDash": [3, 3], "opacity": 0.8}
+        values = [{"t": us // 1000} for us in changes]
+        layers.append({"data": {"values": values}, "mark": rule, "encoding": {"x": x}})
+    told: Spec = {"field": "k", "type": "nominal", "title": None, "scale": {"domain": list(points)}}
+    told["legend"] = {"orient": "top"}
+    rows = [{"t": us // 1000, "v": value, "k": kind} for kind, some in points.items() for us, value in thinned(some)]
+    mark = {"type": "point", "filled": True, "size": 28, "opacity": 0.8}
+    layers.append({"data": {"values": rows}, "mark": mark, "encoding": {"x": x, "y": y, "color": told, "shape": told}})
+    return base(layers, height)
+
+
 def finite(value: float | None) -> float | None:
     """A number that JSON can hold."""
     return None if value is None or not math.isfinite(value) else float(value)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chainlake.cli.errors import BadOption
 from chainlake.cli.inputs.event_files import add_column_arguments, compiled, pattern_text, read, with_type
@@ -15,17 +15,21 @@ from chainlake.cli.zones import add_zone_argument, shown_zone
 from chainlake.paths import Home
 from chainlake.words import counted
 
+if TYPE_CHECKING:
+    from chainlake.pictures.backtest import Told
+
 HELP = (
     "Search files with several values of a pattern's parameters, and hold what is found against labelled occurrences: "
     "a CSV file with the columns start, and if you like end and key (times without an offset are in --zone, by default "
     "the source's). Matches of one key that lie no further apart than --slack are one alarm; an alarm is true if it "
     "overlaps a label of its key, give or take the slack. Printed are, per setting, matches, alarms, precision (the "
     "share of alarms that are true), recall (the share of labels with an alarm), and the median delay from a label's "
-    "start to the first decision, which is negative where that came first. Files are read as match reads them."
+    "start to the first decision, which is negative where that came first. --picture draws them: precision against "
+    "recall, and what each setting finds. Files are read as match reads them."
 )
 EXAMPLE = (
     "  python -m jobs backtest breakdown data/traffic/*.csv.gz --source traffic --labels incidents.csv \\\n"
-    "      --grid slow=30..50:5 --grid free=55,60 --slack '15 min'"
+    "      --grid slow=30..50:5 --grid free=55,60 --slack '15 min' --picture breakdown.svg"
 )
 
 
@@ -40,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--slack", metavar="DURATION", default="0 s", help="see above; default: 0 s")
     parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
+    parser.add_argument("--picture", metavar="FILE", type=Path, help="draw the settings into this file: .png or .svg")
     add_zone_argument(parser)
     add_column_arguments(parser)
 
@@ -67,15 +72,23 @@ def run(args: argparse.Namespace) -> int:
     keys = table[events.key] if events.key in table.column_names else None
     slack_us = int(slack.total_seconds() * 1e6)
 
+    drawn: list[Told] = []
+
     def rows() -> Iterator[Sequence[Any]]:
         for setting in settings:
             one = compiled(*text, events, setting) if setting else pattern
             matches, alarms = alarms_of(find(one, table), keys, slack_us)
             told = score(matches, alarms, labels, slack_us)
+            drawn.append((setting, told))
             shares = [None if share is None else round(share, 4) for share in (told.precision, told.recall)]
             yield [*setting.values(), told.matches, told.alarms, told.true_alarms, told.found, *shares, told.delay_s]
 
     head = [*settings[0], "matches", "alarms", "true alarms", "labels found", "precision", "recall", "delay (s)"]
     FORMATS[args.format](head, rows(), sys.stdout)
     print(counted(len(labels), "label"), file=sys.stderr)
+    if args.picture is not None:
+        from chainlake.pictures.backtest import draw_backtest
+
+        draw_backtest(drawn, f"{pattern.name}: {counted(len(labels), 'label')}, slack {args.slack}", args.picture)
+        print(f"picture: {args.picture}", file=sys.stderr)
     return 0

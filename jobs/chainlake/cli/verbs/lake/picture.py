@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from chainlake.cli.errors import BadOption, NoRounds, OptionsClash
+from chainlake.cli.errors import BadOption, DrawnElsewhere, NoRounds, OptionsClash
 from chainlake.cli.named import name_of
 from chainlake.days import Days, us_of
 from chainlake.paths import Home
@@ -56,6 +56,9 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.pictures.model import draw_model, largest_changes, profile_feature, shown_by_trace
 
     home, days = Home.from_env(), Days.parse(args.start, args.end)
+    models, patterns = home.config / "models", home.config / "patterns"
+    if not (models / f"{args.model}.yaml").exists() and (patterns / f"{args.model}.sase").exists():
+        raise DrawnElsewhere.pattern(args.model)
     any_kind = find_model(home, args.model)
     model = linear(any_kind)
     group = _group(any_kind, args.group)
