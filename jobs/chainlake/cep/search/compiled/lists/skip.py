@@ -197,11 +197,11 @@ def _search(step: Step, scan: Scan, bound: list[str], scope: float, visits: floa
             tests = float(((1.0 - (1.0 - np.minimum(some, 1.0 - 1e-6)) ** max(scope, 1.0)) / some).mean())
         if op != "=":
             jumps.append((float(shares.mean()), Jump(step.name, clause, op, mine)))
-    price, found = tests * TEST, None
+    price, found = tests * TEST, list[Jump]()
     jumping = LOOK * (1.0 + log(1.0 + scope)) + JUMP * size / max(visits, 1.0)
     if jumps and jumping < price:
-        price, found = jumping, min(jumps, key=lambda jump: jump[0])[1]
-    return (price, found) if not step.clauses or price <= NEAREST * listed else None
+        price, found = jumping, [min(jumps, key=lambda jump: jump[0])[1]]
+    return (price, next(iter(found), None)) if not step.clauses or price <= NEAREST * listed else None
 
 
 def _limits(plan: Plan, number: int, scan: Scan, bars: list[Bar], unlimited: tuple[float, float]) -> list[Bar]:
