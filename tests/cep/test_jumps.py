@@ -54,7 +54,8 @@ def stream(rng: random.Random) -> list[dict[str, Any]]:
 def test_one_event_that_passes_is_found_among_values_that_are_missing(
     tail: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chainlake.cep.search.compiled.lists.skip.TEST", 1e9)
+    for name, value in (("TEST", 1e9), ("NEAREST", float("inf"))):
+        monkeypatch.setattr(f"chainlake.cep.search.compiled.lists.skip.{name}", value)
     jumped = list[bool]()
     write = nearest.Nearest.write
     monkeypatch.setattr(

@@ -48,22 +48,11 @@ def decisive_of(wanted: Wanted) -> tuple[str, ...]:
     return names[::-1] if wanted.select == "last" else names
 
 
-def single_steps(plan: Plan, wanted: Wanted | None) -> frozenset[int]:
-    """The steps of which the first event that is found, of those from the best one on, is the only one that matters.
-
-    They are those in the order in which names decide, and the last one: it decides between matches that differ in it
-    alone.
-    """
-    if wanted is None or wanted.select == "accumulate":
-        return frozenset()
-    decisive, found = decisive_of(wanted), set[int]()
-    for number, name in enumerate(plan.order[1:], 1):
-        if wanted.select == "per_initiator" or number > len(decisive) or name != decisive[number - 1]:
-            break
-        found.add(number)
-    if plan.order[-1] in decisive:
-        found.add(len(plan.order) - 1)
-    return frozenset(found)
+def single_step(plan: Plan, wanted: Wanted | None) -> int | None:
+    """The step of which one event is wanted, or None: the last one, which decides between matches that differ in it
+    alone, so that the first one found from the best on is the best."""
+    decides = wanted is not None and wanted.select != "accumulate" and plan.order[-1] in decisive_of(wanted)
+    return len(plan.order) - 1 if decides else None
 
 
 class Kernel(Site, Protocol):

@@ -17,7 +17,7 @@ from chainlake.cep.search.binding.kleene import too_many
 from chainlake.cep.search.bounding.cut import Cutter
 from chainlake.cep.search.bounding.watch import Bounds, Watched
 from chainlake.cep.search.compiled import machine
-from chainlake.cep.search.compiled.best import Wanted, single_steps
+from chainlake.cep.search.compiled.best import Wanted, single_step
 from chainlake.cep.search.compiled.bounded import Given
 from chainlake.cep.search.compiled.generate import Generator, Limits, Output
 from chainlake.cep.search.compiled.lists.gathered import gather
@@ -76,7 +76,7 @@ def make_shape(
         NotCompilable: something in the plan has no code; the message says what.
     """
     facts = Facts(scan)
-    ways = choose_ways(plan, scan, single_steps(plan, wanted))
+    ways = choose_ways(plan, scan, single_step(plan, wanted))
     made = Generator(plan, facts, limits, ways, wanted, bounds)
     source = made.source()
     if _nested_loops(source) > NESTED:

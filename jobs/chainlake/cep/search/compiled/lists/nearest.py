@@ -1,4 +1,4 @@
-"""Steps of which one event is wanted, the first or the last one that passes: it is searched for, and none is listed."""
+"""The step of which one event is wanted, the first or the last one that passes: it is searched for, and none listed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Choice(Protocol):
 
 
 class Nearest:
-    """Writes the search of a step.
+    """Writes the search of the last step.
 
     Args:
         to: the kernel's generator.
@@ -73,7 +73,6 @@ class Nearest:
         self.best.prune(name, in_order=True)
         to.forget_lists(number)
         to.enter(self.step, number)
-        if number == len(to.plan.steps) - 1:
-            out.put("break")
+        out.put("break")
         out.depth = closed
         self.best.note_dead_end(number, passed)

@@ -6,7 +6,7 @@ its first: the search pays one look per stretch and one per passing candidate, n
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log, log2, sqrt
 
@@ -27,8 +27,10 @@ from chainlake.cep.search.compiled.text.slots import Slots
 
 #: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
 TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 12e-9
-#: Seconds: where a search goes on, found for one candidate. The most events that a search that ends early enters.
-JUMP, SEARCHED = 8e-9, 4.0
+#: Seconds: where a search goes on, found for one candidate.
+JUMP = 11e-9
+#: One event is searched for where that takes at most this share of the seconds that a list takes.
+NEAREST = 0.8
 #: Seconds: what is gathered of a candidate, and what it costs to leave candidates out, whatever their number.
 GATHER, LIMIT = 4e-9, 100e-6
 #: Candidates are left out where that takes at most this share of the seconds without it.
@@ -125,13 +127,13 @@ def can_be_sorted(form: Form) -> bool:
     return form.letter in ("f", "i") and not form.nullable
 
 
-def choose_ways(plan: Plan, scan: Scan, single: Collection[int] = ()) -> Ways:
+def choose_ways(plan: Plan, scan: Scan, single: int | None = None) -> Ways:
     """For which steps of ``plan`` skipping by value, and lists that serve several bindings, are estimated to pay.
 
     Args:
         plan: the plan.
         scan: what is looked through.
-        single: numbers of the steps of which one event is wanted: they are searched if no list serves several bindings.
+        single: number of the step of which one event is wanted: it is searched for if no list serves several bindings.
 
     A step whose conditions look at some of the bound names only finds the same candidates, but for the window, for all
     bindings of the others: where it is entered often per event of the last of these names, they are listed once.
@@ -148,10 +150,12 @@ def choose_ways(plan: Plan, scan: Scan, single: Collection[int] = ()) -> Ways:
         key = list_key(order, number, step.clauses)
         if entered[number] <= LISTED * entered[max(key, 0) + 1 if number else 0]:
             key = number - 1
-        if number in single and key == number - 1:
-            size, visits = _scope_size(plan.branch, step.name, bound, scan), entered[number]
-            price, searches[number] = _search(step, scan, bound, size, visits)
-            bars += _limits(plan, number, scan, bars, (price * visits, price * visits / TEST))
+        search = None
+        if number == single and key == number - 1:
+            search = _search(step, scan, bound, _scope_size(plan.branch, step.name, bound, scan), entered[number])
+        if search is not None:
+            price, searches[number] = search
+            bars += _limits(plan, number, scan, bars, (price * entered[number], price * entered[number] / TEST))
         elif number and step.clauses and not step.kleene:
             lists[number], visits, seen = key, entered[key + 1], bound[: key + 1]
             if visits and len(scan.candidates[step.name]):
@@ -170,26 +174,34 @@ def choose_ways(plan: Plan, scan: Scan, single: Collection[int] = ()) -> Ways:
         passing = 1.0
         for clause in step.clauses:
             passing *= _passing(step, clause, scan)
-        found = scope * passing
-        entered.append(entered[number] * (min(found, SEARCHED) if number in searches else found))
+        entered.append(entered[number] * scope * passing)
         bound.append(step.name)
     return Ways(skips, lists, tuple(bars), searches)
 
 
-def _search(step: Step, scan: Scan, bound: list[str], scope: float, visits: float) -> tuple[float, Jump | None]:
-    """Seconds per visit of a search for one event, and by what it passes over others, if that pays."""
-    price, found, size = scope * TEST, None, len(scan.candidates[step.name])
-    jumping = LOOK * (1.0 + log(1.0 + scope)) + JUMP * size / max(visits, 1.0)
-    shares = {}
+def _search(step: Step, scan: Scan, bound: list[str], scope: float, visits: float) -> tuple[float, Jump | None] | None:
+    """Seconds per visit of a search for one event, and by what it passes over others; None if a list takes less."""
+    size = len(scan.candidates[step.name])
+    tests, listed, jumps = scope, scope * TEST, list[tuple[float, Jump]]()
     for clause in step.clauses:
         compared_by = _compared(step, clause, scan, bound)
-        if compared_by is not None and compared_by[0] != "=":
-            shares[clause] = _passing(step, clause, scan), compared_by
-    if shares and jumping < price:
-        clause = min(shares, key=lambda clause: shares[clause][0])
-        op, mine, _ = shares[clause][1]
-        price, found = jumping, Jump(step.name, clause, op, mine)
-    return price, found
+        if compared_by is None:
+            continue
+        op, mine, other = compared_by
+        compared = _bound_values(other, scan)
+        shares = np.array([GUESS]) if compared is None else _shares(op, scan.value(step.name, mine).values, compared)
+        listed = min(listed, by_value(scope, float(shares.mean()), visits, size)[0])
+        if len(step.clauses) == 1:
+            # So many are tested on average until one passes, and all if none does.
+            some = np.maximum(shares, 1e-6)
+            tests = float(((1.0 - (1.0 - np.minimum(some, 1.0 - 1e-6)) ** max(scope, 1.0)) / some).mean())
+        if op != "=":
+            jumps.append((float(shares.mean()), Jump(step.name, clause, op, mine)))
+    price, found = tests * TEST, list[Jump]()
+    jumping = LOOK * (1.0 + log(1.0 + scope)) + JUMP * size / max(visits, 1.0)
+    if jumps and jumping < price:
+        price, found = jumping, [min(jumps, key=lambda jump: jump[0])[1]]
+    return (price, next(iter(found), None)) if not step.clauses or price <= NEAREST * listed else None
 
 
 def _limits(plan: Plan, number: int, scan: Scan, bars: list[Bar], unlimited: tuple[float, float]) -> list[Bar]:
@@ -293,13 +305,19 @@ def _bound_values(node: ast.Node, scan: Scan) -> np.ndarray | None:
 
 def _share(op: str, values: np.ndarray, compared: np.ndarray) -> float:
     """About which share of pairs passes."""
+    shares = _shares(op, values, compared)
+    return float(shares.mean())
+
+
+def _shares(op: str, values: np.ndarray, compared: np.ndarray) -> np.ndarray:
+    """About which share of values passes, for some of those that they are compared with."""
     mine = np.sort(values[:: max(1, len(values) // DRAWN)])
     others = compared[:: max(1, len(compared) // DRAWN)]
     below, through = np.searchsorted(mine, others, "left"), np.searchsorted(mine, others, "right")
     passing = {
         "<": below, "<=": through, "=": through - below, ">": len(mine) - through, ">=": len(mine) - below,
     }[op]  # fmt: skip
-    return float(passing.mean()) / len(mine) if len(mine) and len(others) else 0.0
+    return passing / len(mine) if len(mine) and len(others) else np.zeros(1)
 
 
 def _scope_size(branch: Branch, name: str, bound: list[str], scan: Scan) -> float:
