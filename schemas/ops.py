@@ -44,8 +44,8 @@ FILES = _log(
         "outcome",
         pa.string(),
         "ok: read to its end; removed: unread and gone from landing; otherwise why it is not read, or not to its end: "
-        "empty, no_format, damaged, damaged_archive, parser_error, bad_path_date, bad_path_revision, doubled_path, "
-        "link, not_a_file. Null: read before outcomes were noted.",
+        "empty, no_format, no_row, damaged, damaged_archive, parser_error, bad_path_date, bad_path_revision, "
+        "doubled_path, link, not_a_file. Null: read before outcomes were noted.",
     ),
     Column("reason", pa.string(), "What is wrong with a file that is not read to its end, in one line."),
 )

@@ -360,6 +360,40 @@ def foreign_optimize_and_vacuum(home: Home) -> None:
     _delta(home, "events.lab").vacuum(0, dry_run=False, enforce_retention_duration=False)
 
 
+@damage("raw.lab", "changed its columns, types or partitions")
+def raw_repartitioned(home: Home) -> None:
+    _written_over(home, "raw.lab", _delta(home, "raw.lab").to_pyarrow_table(), ["sensor"])
+
+
+@damage("events.lab", "changed its columns, types or partitions", rare=True)
+def type_of_a_column_of_events_changed(home: Home) -> None:
+    rows = _delta(home, "events.lab").to_pyarrow_table()
+    texts = pa.array([None if x is None else str(x) for x in rows["x"].to_pylist()], pa.string())
+    rows = rows.set_column(rows.column_names.index("x"), "x", texts)
+    _written_over(home, "events.lab", rows, ["event_date"])
+
+
+@damage("matches.many", "changed its columns, types or partitions", rare=True)
+def column_of_matches_dropped(home: Home) -> None:
+    _written_over(home, "matches.many", _delta(home, "matches.many").to_pyarrow_table().drop_columns(["start_ts"]), [])
+
+
+@damage("events.lab", "changed its columns, types or partitions", rare=True)
+def column_of_events_added(home: Home) -> None:
+    none = pa.table({"theirs": pa.array([], pa.int64())})
+    write_deltalake(_folder(home, "events.lab").as_posix(), none, mode="append", schema_mode="merge")
+
+
+def _written_over(home: Home, table: str, rows: pa.Table, partitions: list[str]) -> None:
+    """By somebody who cares for the rows alone; our checks of a row would refuse it."""
+    delta = _delta(home, table)
+    for name in delta.metadata().configuration:
+        if name.startswith("delta.constraints."):
+            delta.alter.drop_constraint(name.removeprefix("delta.constraints."))
+    folder = _folder(home, table).as_posix()
+    write_deltalake(folder, rows, mode="overwrite", schema_mode="overwrite", partition_by=partitions or None)
+
+
 @damage("matches.rise", "compared", harmless=True)
 def foreign_delete_that_was_taken_back(home: Home) -> None:
     before = _delta(home, "matches.rise").version()

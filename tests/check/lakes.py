@@ -124,10 +124,12 @@ def repaired(home: Home) -> Repaired:
             days = Days.parse(words[5], words[6])
             ingest(home, words[4], days, run_id=runs.new_run_id("ingest"), now=NOW, ports=ports)
         else:
-            assert words[3:5] == ["restate", "--source"]
+            assert words[3] == "backfill" or words[3:5] == ["restate", "--source"]
             run_plan(
                 home,
-                plan_range(home, None, sources=[words[5]], only_stale=True),
+                plan_range(home, Days.parse(words[4], words[5]))
+                if words[3] == "backfill"
+                else plan_range(home, None, sources=[words[5]], only_stale=True),
                 run_id=runs.new_run_id("restate"),
                 launch=partial(run_here, ports=ports),
                 say=lambda line: None,

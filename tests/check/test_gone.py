@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from chainlake.cli.main import main
 from chainlake.days import Days
 from chainlake.detect.step import detect
 from chainlake.errors import InfrastructureError
@@ -55,6 +56,35 @@ def test_days_of_a_lost_match_table_stay_to_do_until_each_is_there(whole: Home, 
     run_plan(copy, plan_range(copy, None, only_stale=True), run_id="s", launch=here, say=lambda line: None)
     assert lakes.checked(copy).damage == []
     assert same_tables(whole, copy) == []
+
+
+def test_notes_that_are_gone_are_made_again(whole: Home, copy: Home) -> None:
+    """Of one the table, of another only its log."""
+    shutil.rmtree(copy.table("ops", "intervals"))
+    shutil.rmtree(f"{copy.table('ops', 'event_days')}/_delta_log")
+    said = [str(one) for one in lakes.checked(copy).damage]
+    assert said == ["ops.event_days: its log is gone, and its files are there"]
+    assert lakes.repaired(copy).left == []
+    assert lakes.checked(copy).damage == []
+    assert same_tables(whole, copy) == []
+
+
+def test_a_source_of_whose_files_nothing_is_noted_is_read_again(
+    whole: Home, copy: Home, named: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.rmtree(copy.table("ops", "files"))
+    shutil.rmtree(copy.table("events", "lab"))
+    assert main(["status"]) == 0
+    said = capsys.readouterr().out
+    assert "events.lab: the table is gone, and 48 rows were written to it; run 'python -m jobs check --repair'" in said
+    assert "ops.files: no file of source lab is noted, though its events are" in said
+    (_,) = [one for one in lakes.checked(copy).damage if one.table == "ops.files"]
+    assert lakes.repaired(copy).left == []
+    assert lakes.checked(copy).damage == []
+    assert same_tables(whole, copy) == []
+    capsys.readouterr()
+    assert main(["status"]) == 0
+    assert "gone" not in (said := capsys.readouterr().out) and "no file" not in said
 
 
 def test_ingest_without_its_raw_table_writes_nothing(copy: Home) -> None:

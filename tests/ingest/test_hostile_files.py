@@ -144,6 +144,15 @@ def test_other_ends_of_lines_may_stand_in_quotes_of_a_header(tmp_path):
     assert fate(parsed(tmp_path, text)) == {2: "row"}
 
 
+def test_a_file_without_a_row_that_can_be_used_is_not_read_as_it_should_be(tmp_path):
+    found = Parsed(tmp_path, BARS, **{"a.csv": HEAD + row(0, "A,x,1,") * 2, "b.csv": HEAD + row(0, "A,x,1,") + row(1)})
+    counts = found.counts["a.csv"]
+    assert (counts["outcome"], counts["rows_quarantined"], counts["whole_file"]) == ("no_row", 2, 0)
+    assert counts["reason"] == "none of its rows can be used; quarantine has 2"
+    assert [bad[:2] for bad in found.bad] == [(2, "not_a_number"), (3, "not_a_number"), (2, "not_a_number")]
+    assert found.counts["b.csv"]["outcome"] == "ok"
+
+
 def test_a_delimiter_ends_no_line(tmp_path):
     form = BARS.replace("time: {column: ts, format: iso}", 'delimiter: "\\v"\n    time: {column: ts, format: iso}')
     assert fate(parsed(tmp_path, (HEAD + row(0)).replace(",", "\v"), form)) == {2: "row"}

@@ -87,10 +87,11 @@ def test_overwritten_path_replaces_its_rows_and_empties_a_day(lake):
     }
     assert lake.days("bars")[date(2025, 1, 4)]["checksum"] == EMPTY_CHECKSUM
     lake.land("bars", "bars_20250105.csv", HEADER + "bad line\n")
-    lake.ingest("bars", "2025-01-05", "2025-01-06")
+    with pytest.raises(FilesUnread, match="no_row: none of its rows can be used"):
+        lake.ingest("bars", "2025-01-05", "2025-01-06")
     assert lake.events("bars", "ts") == [("2025-01-03 10:00:00",)]
     emptied = lake.days("bars")[date(2025, 1, 5)]
-    assert (emptied["rows"], emptied["checksum"]) == (0, EMPTY_CHECKSUM)
+    assert (emptied["status"], emptied["rows"], emptied["checksum"]) == ("provisional", 0, EMPTY_CHECKSUM)
     assert lake.quarantine("bars", "reason", "line", "raw") == [("columns", 2, "bad line")]
     # The bad content is overwritten in turn: its quarantine row goes with it.
     lake.land("bars", "bars_20250105.csv", bars("2025-01-05", B1))

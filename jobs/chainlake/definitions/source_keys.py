@@ -225,7 +225,7 @@ def check_path_fields(
                     "formats", at, "map", name,
                     hint=rf"E.g. (?P<{mapping.path}>\d+), or type: string.",
                 )  # fmt: skip
-        if "date" not in groups and "around" in section.data["formats"][at]["time"]:
+        if "date" not in groups and "around" in section.data["formats"][at].get("time", {}):
             raise section.error(
                 "'around' is measured from the date in the file's path, which names none", "formats", at, "time",
                 "around", hint="Define (?P<date>…) in 'path', or write earliest and latest.",

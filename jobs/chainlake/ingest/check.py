@@ -23,7 +23,7 @@ from chainlake.ingest.landing.plan import is_current
 from chainlake.lake.delta.sums.row_hashes import row_hashes
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.check_table import Looked
-from chainlake.lake.upkeep.findings import EventDay, Finding, LandedFile, Mend, SurplusRows
+from chainlake.lake.upkeep.findings import EventDay, Finding, LandedFile, Mend, SurplusRows, UnnotedFiles
 from chainlake.paths import Home
 from chainlake.schemas.events import events_table
 from chainlake.schemas.ops_rows import EventDayRow, FileRow
@@ -85,6 +85,10 @@ def check_source(
         days={row["day"]: row for row in ops.current(home, "event_days", source=name)},
         rates=_rates(home, name),
     )
+    days = [day for day, row in check.days.items() if row["rows"]]
+    if days and not check.files:
+        what = f"no file of source {name} is noted, and {counted(len(days), 'day')} with events were ingested"
+        check.add("ops.files", what, UnnotedFiles(name))
     _check_days(check)
     if within is None:
         _check_loads(check)
@@ -232,7 +236,8 @@ def _check_raw(check: _Check, day: date, links: tuple[np.ndarray, pa.Array] | No
     if foreign:
         for batch in contents.batches(lambda part: part.partition == day and part.path in foreign, ["load_id"]):
             check.distrusted["raw"] |= set(_counts(batch.column("load_id"))[0])
-    if links is None or len(contents.bad) > before:
+    # Where no file is noted, that has been said, and no raw row counts.
+    if links is None or len(contents.bad) > before or not check.files:
         return
     wanted, files = links
     absent = ~np.isin(wanted, np.concatenate(hashes))

@@ -22,10 +22,10 @@ from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.runs import phase
 from chainlake.lake.sql.scan import list_tables
 from chainlake.lake.upkeep import noted
-from chainlake.lake.upkeep.check_ops import check_ops
+from chainlake.lake.upkeep.check_ops import check_ops, unlogged
 from chainlake.lake.upkeep.check_published import check_matches, check_models
 from chainlake.lake.upkeep.check_table import look_at
-from chainlake.lake.upkeep.findings import Finding
+from chainlake.lake.upkeep.findings import Finding, OpsLog
 from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
@@ -144,6 +144,8 @@ def _run(home: Home, unit: _Unit, into: Checked) -> None:
 
 def _readable(home: Home) -> bool:
     """Whether the logs that everything is compared with can be read."""
+    if unlogged(home):
+        return False
     try:
         for name in ("intervals", "event_days", "files", "rates"):
             ops.current_table(home, name)
@@ -156,6 +158,8 @@ def _ops_unit(home: Home) -> _Unit:
     def run() -> tuple[list[Finding], int]:
         findings: list[Finding] = []
         names = list_tables(home, "ops")
+        for name in unlogged(home):
+            findings.append(Finding(f"ops.{name}", "its log is gone, and its files are there", mends=(OpsLog(name),)))
         for name in names:
             looked = look_at(home, "ops", name)
             found = check_ops(looked)

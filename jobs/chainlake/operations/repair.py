@@ -33,6 +33,8 @@ from chainlake.lake.upkeep.findings import (
     Signature,
     SurplusRows,
     TableFile,
+    UnnotedDay,
+    UnnotedFiles,
     WholeTable,
 )
 from chainlake.lake.upkeep.maintain import lock_of
@@ -143,7 +145,9 @@ class _Marks:
                 days[one.source].add(one.day)
         for source, listed in sorted(days.items()):
             self._event_days(source, sorted(listed))
-        self._ingest_again(sorted(marked | days.keys()))
+        unnoted = {one.source for one in mends if isinstance(one, UnnotedFiles)}
+        self._ingest_again(sorted((marked | days.keys() | unnoted) - refused))
+        self._unnoted([one for one in mends if isinstance(one, UnnotedDay)])
         self._published([one for one in mends if isinstance(one, PublishedDay)])
         for one in mends:
             if isinstance(one, SurplusRows):
@@ -192,6 +196,16 @@ class _Marks:
             listed = [row["day"] for row in ops.current(self._home, "event_days", source=source)]
             end = max(ends, default=max(listed, default=date(1970, 1, 1)) + timedelta(days=1))
             self._result.commands.append(f"python -m jobs ingest {source} {end - timedelta(days=1)} {end}")
+
+    def _unnoted(self, mends: Sequence[UnnotedDay]) -> None:
+        """Days that are computed as new ones: nothing has to be marked for that."""
+        owners = _sources_of(self._home) if mends else {}
+        for name in sorted({one.definition for one in mends} - owners.keys()):
+            self._result.left.append(f"{name} has no file any more, and nothing is noted of its days; "
+                                     "put its file back and run this again")  # fmt: skip
+        days = [one.day for one in mends if one.definition in owners]
+        if days:
+            self._result.commands.append(f"python -m jobs backfill {min(days)} {max(days) + timedelta(days=1)}")
 
     def _published(self, mends: Sequence[PublishedDay]) -> None:
         days: dict[str, list[date]] = defaultdict(list)

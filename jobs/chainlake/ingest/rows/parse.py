@@ -38,6 +38,8 @@ from chainlake.schemas.table import TIMESTAMP
 
 #: Content that cannot be looked into at all: nothing but a whole-file row comes of it.
 HOPELESS = ("damaged_archive", "no_format", "doubled_path", "link", "not_a_file")
+#: All rows of a file are in quarantine, each with its own reason, so that none stands for the file.
+NO_ROW = "no_row"
 #: A file with more lines than these at which the parser fails is given up.
 MOST_FAILED = 100
 
@@ -136,6 +138,9 @@ class _Parser:
             outcome, reason = whole[0][0], "; ".join(why for _, why in whole)
             # One row per file: the first problem names it, the others stand in the value.
             yield self._bad_lines([BadLine(0, outcome, reason)], counted=False)
+        elif self.tally.rows_read and not self.tally.rows_raw:
+            # It says nothing of its day: no other file of it may give way to this one, and the day is not there.
+            outcome, reason = NO_ROW, f"none of its rows can be used; quarantine has {self.tally.rows_read}"
         yield self._counts(outcome, reason[:KEPT])
 
     def give_up(self, why: str) -> tuple[BadRows, Counts]:
@@ -149,7 +154,7 @@ class _Parser:
             rows_read=tally.rows_read,
             rows_raw=tally.rows_raw,
             rows_quarantined=tally.rows_quarantined,
-            whole_file=int(outcome not in ("ok", WAITING)),
+            whole_file=int(outcome not in ("ok", NO_ROW, WAITING)),
             first_us=tally.first_us,
             last_us=tally.last_us,
             dst_gap=self.zone.gap,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -103,6 +103,30 @@ class Problem:
     version: int | None = None
 
 
+@dataclass(frozen=True)
+class _Shape:
+    """Columns of a table with their types, and those it is partitioned by."""
+
+    columns: dict[str, str]
+    partitions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> _Shape:
+        """From an action of a log."""
+        fields = json.loads(given.get("schemaString") or "{}").get("fields", [])
+        columns = {field["name"]: json.dumps(_plain(field["type"]), sort_keys=True) for field in fields}
+        return cls(columns, tuple(given.get("partitionColumns") or ()))
+
+
+def _plain(kind: Any) -> Any:
+    """A type of a schema without what its writers spell in ways of their own: comments, and what may be null."""
+    if isinstance(kind, list):
+        return [_plain(one) for one in kind]
+    if isinstance(kind, dict):
+        return {name: _plain(one) for name, one in kind.items() if name != "metadata" and "ull" not in name}
+    return kind
+
+
 class TableLog:
     """The log of one table, whether it can be read as a table or not.
 
@@ -149,6 +173,16 @@ class TableLog:
     def last(self) -> int | None:
         """The table's version by the names in its log."""
         return max([*self.versions, *self.checkpoints], default=None)
+
+    @property
+    def absent(self) -> list[int]:
+        """Versions of which there is no entry, though others are told from it."""
+        return self._absent(self.checkpoints)
+
+    def _absent(self, checkpoints: Collection[int]) -> list[int]:
+        begun = max(checkpoints, default=-1)
+        there = set(self.versions)
+        return [version for version in range(begun + 1, max(there, default=-1) + 1) if version not in there]
 
     def actions(self, version: int) -> list[dict[str, Any]]:
         """What a commit did.
@@ -218,6 +252,26 @@ class TableLog:
                 found.append(commit)
         return Foreign(tuple(found), unreadable)
 
+    def reshaped(self) -> Commit | None:
+        """The commit of somebody else that gave the table other columns, types or partitions than ours did."""
+        ours: _Shape | None = None
+        theirs: tuple[_Shape, Commit] | None = None
+        for version in self.versions:
+            try:
+                actions, commit = self.actions(version), self.commit(version)
+            except (ValueError, OSError):
+                # A damage of its own, which is told.
+                continue
+            for given in (one["metaData"] for one in actions if "metaData" in one):
+                shape = _Shape.of(given)
+                if commit.marked or not version:
+                    ours, theirs = shape, None
+                else:
+                    theirs = shape, commit
+        if ours is None or theirs is None or theirs[0] == ours:
+            return None
+        return theirs[1]
+
     def problems(self) -> Iterator[Problem]:
         """Files of the log that are damaged or missing; the hint and the checkpoints first."""
         bad = set()
@@ -228,18 +282,13 @@ class TableLog:
                     yield Problem(f"_delta_log/{name}", f"the checkpoint cannot be read: {why}", version)
         if why := self._hint_problem(bad):
             yield Problem(f"_delta_log/{HINT}", why)
-        begun = max((version for version in self.checkpoints if version not in bad), default=None)
         for version in self.versions:
             try:
                 self.actions(version)
             except (ValueError, OSError) as error:
                 yield Problem(f"_delta_log/{version:020}.json", f"the log entry cannot be read: {error}", version)
-        if self.versions:
-            first = 0 if begun is None else begun + 1
-            there = set(self.versions)
-            for version in range(first, max(there) + 1):
-                if version not in there:
-                    yield Problem(f"_delta_log/{version:020}.json", "the log entry is missing", version)
+        for version in self._absent(set(self.checkpoints) - bad):
+            yield Problem(f"_delta_log/{version:020}.json", "the log entry is missing", version)
 
     def _hint_problem(self, bad: set[int]) -> str | None:
         if HINT not in self._names:

@@ -5,17 +5,21 @@ It says that a look is needed and not what is wrong: that is what ``jobs check``
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
+import pyarrow.compute as pc
 
 from chainlake.lake.delta.log import TableLog
+from chainlake.lake.records import ops
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.staleness import Judged
 from chainlake.paths import Home
 from chainlake.schemas.models import METRICS, STATE
+from chainlake.words import counted
 
-_MEND = "run 'python -m jobs check'"
+_LOOK = "run 'python -m jobs check'"
+_MEND = "run 'python -m jobs check --repair'"
 
 
 def mark_suspects(home: Home, judged: Sequence[Judged], intervals: Intervals) -> list[str]:
@@ -47,7 +51,23 @@ def mark_suspects(home: Home, judged: Sequence[Judged], intervals: Intervals) ->
     if any(one.definition.is_model for one in judged):
         others += [(METRICS.schema, METRICS.name), (STATE.schema, STATE.name)]
     lines = [(f"{schema}.{name}", moved(home, schema, name)) for schema, name in sorted(others)]
+    lines += [line for source in sorted({one.definition.source for one in judged}) for line in _gone(home, source)]
     return [f"{table}: {line}" for table, line in lines if line is not None]
+
+
+def _gone(home: Home, source: str) -> Iterator[tuple[str, str]]:
+    """Tables of a source that are gone, by what is noted of its days and files; what to do about each."""
+    days = ops.current_table(home, "event_days", columns=["rows"], filters=[("source", "=", source)])
+    files = ops.current_table(home, "files", columns=["rows_raw"], filters=[("source", "=", source)])
+    held = {"events": pc.sum(days["rows"]).as_py(), "raw": pc.sum(files["rows_raw"]).as_py()}
+    for schema, rows in held.items():
+        if rows and not TableLog(home, schema, source).exists:
+            yield (
+                f"{schema}.{source}",
+                f"the table is gone, and {counted(rows, 'row')} were written to it; {_MEND}",
+            )
+    if held["events"] and not len(files):
+        yield "ops.files", f"no file of source {source} is noted, though its events are; {_MEND}"
 
 
 def _last_published(intervals: Intervals, one: Judged) -> tuple[int, int] | None:
@@ -74,14 +94,16 @@ def moved(home: Home, schema: str, name: str, known: int | None = None) -> str |
     """
     log = TableLog(home, schema, name)
     last = log.last
+    if log.absent:
+        return f"entry {log.absent[0]} of its log is missing; {_MEND}"
     if last is None or last == known:
         return None
     if known is not None and last < known:
-        return f"its table is at version {last}, though version {known} was published; {_MEND}"
+        return f"its table is at version {last}, though version {known} was published; {_LOOK}"
     later = log.foreign(last - 1 if known is None else known)
     if later.unreadable:
         version, why = next(iter(later.unreadable.items()))
         which = "the last entry" if version == last else f"entry {version}"
-        return f"{which} of its log cannot be read ({why}); {_MEND} --repair"
+        return f"{which} of its log cannot be read ({why}); {_MEND}"
     changes = [commit for commit in later.commits if commit.changes_rows]
-    return f"{changes[-1]} of its table was made by somebody else; {_MEND}" if changes else None
+    return f"{changes[-1]} of its table was made by somebody else; {_LOOK}" if changes else None

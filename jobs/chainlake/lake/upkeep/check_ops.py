@@ -7,8 +7,21 @@ import pyarrow.compute as pc
 
 from chainlake.lake.upkeep.check_table import Looked
 from chainlake.lake.upkeep.findings import Finding, OpsLog
+from chainlake.paths import Home
 from chainlake.schemas.ops import ALL
+from chainlake.storage.door import storage_of
 from chainlake.words import counted
+
+
+def unlogged(home: Home) -> list[str]:
+    """The tables of ``ops`` whose Delta log is gone, though data files of theirs are there."""
+    found = []
+    for name in ALL:
+        folder = home.table("ops", name)
+        files = storage_of(folder)
+        if not files.names(f"{folder}/_delta_log") and any(one.endswith(".parquet") for one in files.names(folder)):
+            found.append(name)
+    return found
 
 
 def check_ops(looked: Looked) -> list[Finding]:

@@ -14,7 +14,7 @@ from chainlake.lake.delta.sums.checksums import Checksum, Place, Sums
 from chainlake.lake.upkeep import noted
 from chainlake.lake.upkeep.check_table import Looked
 from chainlake.lake.upkeep.contents import Contents
-from chainlake.lake.upkeep.findings import Finding, Mend, PublishedDay, SurplusRows
+from chainlake.lake.upkeep.findings import Finding, Mend, PublishedDay, SurplusRows, UnnotedDay
 from chainlake.lake.upkeep.noted import Noted
 from chainlake.schemas import ranked
 from chainlake.schemas.models import FINDINGS, METRICS, SHARED, STATE
@@ -25,6 +25,8 @@ from chainlake.words import counted
 _OF_MODELS: tuple[Table, ...] = (METRICS, STATE)
 _KEYS = {table.path_name: table.key for table in SHARED}
 _MATCH_KEY = ("match_id", "decision_ts")
+#: Schema → kind of the definitions that have a table of their own there.
+_KINDS = {"matches": "pattern", "episodes": "episodes", "ranked": "ranked"}
 _OF_PATTERNS = {"episodes": ("first_match", "decision_ts"), "ranked": ranked.KEY}
 _FIRST: dict[str, Table] = {table.path_name: table for table in FINDINGS}
 
@@ -214,8 +216,9 @@ def _strange(looked: Looked, sums: Sums, place: Place, known: bool) -> Finding:
     whose = f" of {owner}" if owner else ""
     what = f"{day}: {counted(there.rows, 'row')}{whose} on a day that was never published"
     # Where nothing at all is noted, it is the notes that are gone.
-    mends = (SurplusRows(looked.schema, looked.name, _where(sums, place)),) if known else ()
-    return Finding(looked.path_name, what, mends=mends)
+    name = f"{_KINDS.get(looked.schema, 'model')}/{owner or looked.name.partition('/')[0]}"
+    mend = SurplusRows(looked.schema, looked.name, _where(sums, place)) if known else UnnotedDay(name, day)
+    return Finding(looked.path_name, what, mends=(mend,))
 
 
 def _only_counted(looked: Looked, places: Iterable[tuple[str, date]]) -> list[Finding]:

@@ -70,9 +70,15 @@ def look_at(home: Home, schema: str, name: str, *, strangers: bool = True) -> Lo
         if not found.findings:
             found.findings.append(Finding(found.path_name, f"it cannot be opened: {error}", mends=(whole,)))
         return found
+    if strangers and (foreign := list(_foreign(found, log))):
+        found.findings += foreign
+        if by := log.reshaped():
+            what = f"{by} was made by somebody else and changed its columns, types or partitions"
+            found.findings.append(Finding(found.path_name, what, mends=(whole,)))
+            # None of its rows can be compared, and no step of ours writes to such a table.
+            found.contents = None
+            return found
     found.contents.look()
-    if strangers:
-        found.findings += _foreign(found, log)
     return found
 
 

@@ -74,7 +74,25 @@ class Signature:
     name: str
 
 
-Mend = PublishedDay | EventDay | LandedFile | SurplusRows | TableFile | WholeTable | OpsLog | Signature
+@dataclass(frozen=True)
+class UnnotedDay:
+    """A day of a pattern or model of which nothing is noted any more, to be computed as one that never was."""
+
+    definition: str
+    day: date
+
+
+@dataclass(frozen=True)
+class UnnotedFiles:
+    """A source of whose files nothing is noted any more: all that lie in landing are read as new ones."""
+
+    source: str
+
+
+Mend = (
+    PublishedDay | EventDay | LandedFile | SurplusRows | TableFile | WholeTable | OpsLog | Signature
+    | UnnotedDay | UnnotedFiles
+)  # fmt: skip
 #: What must be mended before the rows of a table can be compared.
 STRUCTURE = (TableFile, WholeTable, OpsLog)
 
