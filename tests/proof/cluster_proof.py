@@ -26,6 +26,7 @@ import pyspark
 from chainlake.days import Days
 from chainlake.env.java import use_java
 from chainlake.env.ports import free_port
+from chainlake.lake.delta import tables
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.local.run.shipped import land, shipped_days
 from chainlake.paths import Home
@@ -92,11 +93,12 @@ def _refused(root: Path, hidden: Home, conf: Path) -> Iterator[str]:
     land(hidden, SOURCE, shipped_days(hidden)[SOURCE][0])
     with _cluster(root / "half-blind", conf, hide=[None, hidden.root]) as master:
         code, said = _ingest(root, hidden, _driver(master, conf))
-    sentences = [line for line in said.splitlines() if SENTENCE in line]
+    # The lines of a run's phases tell it, too.
+    sentences = [line for line in said.splitlines() if line.startswith("error:") and SENTENCE in line]
     print("".join(f"  {line}\n" for line in sentences), end="")
     if code != REFUSED or len(sentences) != 1:
         yield f"exit code {code}\n{said[-2000:]}"
-    if Path(hidden.table("events", SOURCE)).exists():
+    if tables.exists(hidden, "events", SOURCE) and len(tables.arrow(hidden, "events", SOURCE, columns=["event_id"])):
         yield "events were published"
 
 

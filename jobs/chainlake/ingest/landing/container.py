@@ -45,7 +45,7 @@ class NotReadable(Exception):
     """
 
     def __init__(self, error: OSError | StoreFailed) -> None:
-        said = str(error) if isinstance(error, StoreFailed) else error.strerror
+        said = error.what if isinstance(error, StoreFailed) else error.strerror
         super().__init__(said or f"{type(error).__name__}: {error}")
 
     def __reduce__(self) -> tuple[type[NotReadable], tuple[OSError]]:

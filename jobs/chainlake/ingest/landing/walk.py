@@ -64,7 +64,7 @@ def _listed(folder: str) -> Walked:
     try:
         files = storage_of(folder).files(folder)
     except StoreFailed as error:
-        return Walked((), {".": f"the folder cannot be listed: {error}"})
+        return Walked((), {".": f"the folder cannot be listed: {error.what}"})
     entries = [
         Entry(file.path, f"{folder}/{file.path}", Stamp(file.size, round(file.modified * 1e9)))
         for file in files

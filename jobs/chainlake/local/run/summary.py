@@ -77,7 +77,7 @@ def print_summary(
         print(f"  {run.dag_id} {run.day}: {run.skipped or run.state}")
     print("\n== Where things are")
     print(f"  tables       {home.lake}/<schema>/<table>")
-    print(f"  landing      {home.root / 'landing'}")
+    print(f"  landing      {home.landed_all}")
     print(f"  Data Docs    {_docs(home)}")
     print(f"  report       {report}")
     print(f"  Airflow      {page}")
