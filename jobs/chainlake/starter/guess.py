@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import partial
@@ -15,22 +15,25 @@ from chainlake.cep.plain_files.places import opened
 from chainlake.definitions.files import WORD
 from chainlake.definitions.source_keys import FIXED
 from chainlake.errors import InputError
+from chainlake.starter.cells import (
+    CLOCKS,
+    DATES,
+    EPOCHS,
+    WHOLE,
+    all_fit,
+    filled,
+    form_of,
+    has_decimal_comma,
+    parses,
+    type_of,
+)
 
 #: Rows that are looked at.
 HEAD = 2_000
 _DELIMITERS = ",;\t|"
-_MISSING = ("", "nan", "na", "n/a", "null", "none")
-_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?")
-_WHOLE = re.compile(r"[+-]?\d+")
-_SWITCH = frozenset(("true", "false", "t", "f", "yes", "no", "y", "n"))
 _KEY_LIKE = re.compile(
     r"(^|_)(id|key|name|ticker|symbol|sensor|station|detector|device|channel|room|node|machine|tag)$"
 )
-#: Forms of dates and times, the more usual reading first; a form is taken if all rows fit it.
-_DATES = ("%Y-%m-%d", "%Y%m%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d")
-_CLOCKS = ("%H:%M:%S.%f", "%H:%M:%S", "%H:%M")
-_FORMS = (*(f"{date}{joint}{clock}" for date in _DATES for joint in (" ", "T") for clock in _CLOCKS), *_DATES)
 _WINDOWS = {
     "1 s": 1,
     "10 s": 10,
@@ -48,9 +51,6 @@ _FEW, _BACK = 3, 50
 _UNIT = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,20}?)\s*[)\]]$")
 #: Lengths of rounds, in seconds.
 _ROUNDS = {"1 s": 1, "10 s": 10, "1 min": 60, "5 min": 300, "10 min": 600, "15 min": 900, "1 h": 3600}
-#: What whole numbers count that lie between the years 2000 and 2100.
-_EPOCHS = {"epoch_s": 1, "epoch_ms": 1_000, "epoch_us": 1_000_000}
-_FROM, _TO = 946_684_800, 4_102_444_800
 
 
 class NotGuessed(InputError):
@@ -171,13 +171,13 @@ def guess(file: Path) -> Guess:
     if len(set(header)) < len(header) or "" in header:
         raise NotGuessed.no_names(file)
     columns = {name: [row[at].strip() for row in body] for at, name in enumerate(header)}
-    decimal = "," if delimiter != "," and _comma(columns) else "."
+    decimal = "," if delimiter != "," and has_decimal_comma(columns) else "."
     time, form = _time(file, columns)
     rest = [name for name in header if name not in time]
     key = _key(columns, rest, time, decimal)
     named = _names(rest)
     attributes = tuple(
-        Column(name, named[name], _type(columns[name], decimal), _unit(name)) for name in rest if name != key
+        Column(name, named[name], type_of(columns[name], decimal), _unit(name)) for name in rest if name != key
     )
     if not attributes:
         raise NotGuessed.no_attribute(file)
@@ -209,8 +209,8 @@ def guess(file: Path) -> Guess:
 
 def _seconds(moments: Sequence[str], form: str) -> list[float]:
     """Times as seconds; those without an offset as if they were UTC."""
-    if form in _EPOCHS:
-        return [int(text) / _EPOCHS[form] for text in moments]
+    if form in EPOCHS:
+        return [int(text) / EPOCHS[form] for text in moments]
     read = datetime.fromisoformat if form == "iso" else lambda text: datetime.strptime(text, form)
     times = [read(text) for text in moments]
     return [(one if one.tzinfo else one.replace(tzinfo=UTC)).timestamp() for one in times]
@@ -302,84 +302,31 @@ def _delimiter(lines: Sequence[str]) -> str:
     return max(_DELIMITERS, key=cells)
 
 
-def _filled(cells: Sequence[str]) -> list[str]:
-    return [cell for cell in cells if cell.lower() not in _MISSING]
-
-
-def _all(cells: Sequence[str], fits: Callable[[str], object]) -> bool:
-    filled = _filled(cells)
-    return bool(filled) and all(fits(cell) for cell in filled)
-
-
-def _comma(columns: dict[str, list[str]]) -> bool:
-    """Whether numbers have a decimal comma: some column has one in numbers alone."""
-    return any(
-        _all(cells, _DECIMAL_COMMA.fullmatch) and any("," in cell for cell in cells) for cells in columns.values()
-    )
-
-
-def _type(cells: Sequence[str], decimal: str) -> str:
-    filled = _filled(cells)
-    number = _NUMBER if decimal == "." else _DECIMAL_COMMA
-    # Codes such as 007 would lose their zeros as numbers.
-    coded = any(re.fullmatch(r"0\d+", cell) for cell in filled)
-    if _all(filled, number.fullmatch) and not coded:
-        return "double"
-    return "boolean" if _all(filled, lambda cell: cell.lower() in _SWITCH) else "string"
-
-
 def _time(file: Path, columns: dict[str, list[str]]) -> tuple[tuple[str, ...], str]:
     """The column of the time, or those of date and clock, and the format."""
-    complete = {name: cells for name, cells in columns.items() if len(_filled(cells)) == len(cells)}
+    complete = {name: cells for name, cells in columns.items() if len(filled(cells)) == len(cells)}
     dates: list[tuple[str, str]] = []
     for name, cells in complete.items():
-        form = _form(cells)
+        form = form_of(cells)
         if form is None:
             continue
-        if form not in _DATES:
+        if form not in DATES:
             return (name,), form
         dates.append((name, form))
     for name, form in dates:
         for other, cells in complete.items():
-            clock = next((one for one in _CLOCKS if _all(cells, partial(_parses, form=one))), None)
+            clock = next((one for one in CLOCKS if all_fit(cells, partial(parses, form=one))), None)
             if other != name and clock is not None:
                 return (name, other), f"{form} {clock}"
         return (name,), form
     raise NotGuessed.no_time(file, list(columns))
 
 
-def _form(cells: Sequence[str]) -> str | None:
-    for name, unit in _EPOCHS.items():
-        if _all(cells, _WHOLE.fullmatch) and all(_FROM * unit <= int(cell) < _TO * unit for cell in cells):
-            return name
-    if _all(cells, lambda cell: "-" in cell[4:5] and ":" in cell and _is_iso(cell)):
-        return "iso"
-    return next((form for form in _FORMS if _all(cells, partial(_parses, form=form))), None)
-
-
-def _is_iso(text: str) -> bool:
-    try:
-        datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _parses(text: str, form: str) -> bool:
-    if form == "%Y%m%d" and len(text) != 8:
-        return False
-    try:
-        datetime.strptime(text, form)
-    except ValueError:
-        return False
-    return True
-
-
 def _ambiguous(columns: dict[str, list[str]], time: tuple[str, ...], form: str) -> bool:
     swapped = form.replace("%d", "%%").replace("%m", "%d").replace("%%", "%m")
     if swapped == form or "%Y%m%d" in form or form.startswith("%Y"):
         return False
-    return all(_parses(" ".join(row), swapped) for row in zip(*(columns[name] for name in time), strict=True))
+    return all(parses(" ".join(row), swapped) for row in zip(*(columns[name] for name in time), strict=True))
 
 
 def _key(columns: dict[str, list[str]], rest: Sequence[str], time: tuple[str, ...], decimal: str) -> str | None:
@@ -392,13 +339,13 @@ def _key(columns: dict[str, list[str]], rest: Sequence[str], time: tuple[str, ..
         values = len(set(cells))
         clear = len(set(zip(moments, cells, strict=True))) == rows
         called = _KEY_LIKE.search(name.lower()) is not None
-        return (not clear, not called, _type(cells, decimal) == "double", values)
+        return (not clear, not called, type_of(cells, decimal) == "double", values)
 
     def can_be(name: str) -> bool:
         cells = columns[name]
         series = _KEY_LIKE.search(name.lower()) is not None or len(set(cells)) <= max(1, rows // 2)
-        codes = _type(cells, decimal) == "string" or all(map(_WHOLE.fullmatch, cells))
-        return len(_filled(cells)) == rows and series and codes
+        codes = type_of(cells, decimal) == "string" or all(map(WHOLE.fullmatch, cells))
+        return len(filled(cells)) == rows and series and codes
 
     found = sorted(filter(can_be, rest), key=rank)
     if not found:
