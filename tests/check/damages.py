@@ -26,8 +26,7 @@ class Damage:
         table: that the check must name.
         act: does it.
         says: words that a finding of the table must hold.
-        harmless: nothing of it is damage.
-        rare: done by ``make damage-proof`` alone; a test of every kind is among the others.
+        harmless, rare: nothing of it is damage; done by ``make damage-proof`` alone.
     """
 
     name: str
