@@ -110,6 +110,25 @@ def test_halves_of_two_byte_text_cost_their_line(tmp_path, monkeypatch, size):
     assert fate(parsed(tmp_path, half)) == {2: "row", 3: "bad_encoding", 4: "bad_encoding", 5: "row"}
 
 
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\0\0", b"\0\0\xfe\xff"])
+@pytest.mark.parametrize("size", [16, 4 << 20])
+def test_bytes_that_look_like_the_mark_of_another_encoding_cost_their_line(tmp_path, monkeypatch, mark, size):
+    monkeypatch.setattr(lines, "CHUNK", size)
+    yaml = "columns: [ts, ticker, price, volume, note]\n    time: {column: ts, format: iso}"
+    found = fate(
+        parsed(
+            tmp_path, mark + "".join(map(row, range(3))).encode(), BARS.replace("time: {column: ts, format: iso}", yaml)
+        )
+    )
+    assert found.pop(1) in ("bad_encoding", "nul_byte") and found == {2: "row", 3: "row"}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_text_of_few_plain_characters_is_read_by_its_mark(tmp_path, encoding):
+    rows = "".join(row(n, "A,1,1," + "\u6f22" * 300) for n in range(3))
+    assert fate(parsed(tmp_path, (HEAD + rows).encode(encoding))) == {2: "row", 3: "row", 4: "row"}
+
+
 @pytest.mark.parametrize("size", [16, 40, 4 << 20])
 def test_a_header_line_is_no_row_however_bad(tmp_path, monkeypatch, size):
     monkeypatch.setattr(lines, "CHUNK", size)

@@ -30,6 +30,10 @@ _BOMS = (
 )
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 _BOM = codecs.BOM_UTF8
+#: Bytes of a file by which its encoding is told.
+SNIFFED = 4_096
+#: Of so many characters one at least has its highest byte zero, in any text that is read here.
+_CHARACTERS_PER_ZERO = 32
 
 
 @dataclass(frozen=True)
@@ -67,15 +71,27 @@ class Block:
 
 
 def sniff(head: bytes, declared: str) -> tuple[str, int]:
-    """``(encoding, bytes of BOM)``: a byte order mark wins over what is declared."""
+    """``(encoding, bytes of BOM)``: a byte order mark wins over what is declared.
+
+    Two damaged bytes can look like a mark of UTF-16, by which no line would be left: text of two or four bytes a
+    character has zeros at their place, for digits, delimiters and line ends.
+    """
     for bom, encoding in _BOMS:
-        if head.startswith(bom):
+        if head.startswith(bom) and _looks_like(head[len(bom) : SNIFFED], encoding):
             return encoding, len(bom)
     encoding = codecs.lookup(declared).name
     if encoding == "utf-16":
         # Without a mark: text has its NULs in the high byte, so their place tells the byte order.
         return ("utf-16-be" if head[:1] == b"\0" else "utf-16-le"), 0
     return ("utf-8" if encoding in ("utf-8-sig", "ascii") else encoding), 0
+
+
+def _looks_like(text: bytes, encoding: str) -> bool:
+    width = {"utf-16": 2, "utf-32": 4}.get(encoding[:6], 1)
+    if width == 1:
+        return True
+    highest = text[width - 1 :: width] if encoding.endswith("le") else text[::width]
+    return highest.count(0) * _CHARACTERS_PER_ZERO >= len(highest)
 
 
 def blocks(stream: Content, declared: str) -> Iterator[Block]:
@@ -114,18 +130,22 @@ def _utf8(stream: Content, declared: str) -> Iterator[tuple[bytes, str, bool]]:
     decoder: codecs.IncrementalDecoder | None = None
     first = True
     while True:
-        data, damaged = gather(stream, CHUNK)
+        data, damaged = gather(stream, max(CHUNK, SNIFFED) if first else CHUNK)
         ending = "damaged" if damaged else "" if data else "end"
         if first:
-            encoding, bom = sniff(data[:4], declared)
+            encoding, bom = sniff(data, declared)
             data = data[bom:]
             if encoding != "utf-8":
                 decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
             first = False
-        if decoder is not None:
-            # Half a pair of UTF-16 that a codec lets through is no UTF-8, and so costs its line.
-            data = decoder.decode(data, final=bool(ending)).encode("utf-8", errors="surrogatepass")
-        yield data, ending, decoder is not None
+        # What was read to tell the encoding may be more than a chunk.
+        pieces = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)] or [b""]
+        for number, piece in enumerate(pieces, 1):
+            last = ending if number == len(pieces) else ""
+            if decoder is not None:
+                # Half a pair of UTF-16 that a codec lets through is no UTF-8, and so costs its line.
+                piece = decoder.decode(piece, final=bool(last)).encode("utf-8", errors="surrogatepass")
+            yield piece, last, decoder is not None
         if ending:
             return
 

@@ -50,7 +50,7 @@ class Texts:
 
 def header_of(head: bytes, form: Format) -> list[str] | None:
     """The column names in the header line of a file that begins with ``head``; ``None`` if there is no such line."""
-    encoding, bom = sniff(head[:4], form.encoding)
+    encoding, bom = sniff(head, form.encoding)
     text = head[bom:].decode(encoding, errors="replace")
     lines = text.split("\n", form.skip_lines + 1)
     if len(lines) <= form.skip_lines or not lines[form.skip_lines].strip():
@@ -106,7 +106,7 @@ def swallowed(head: bytes, form: Format) -> str:
 
     What stands in the header line, or in a line that is passed over, is never seen again.
     """
-    encoding, bom = sniff(head[:4], form.encoding)
+    encoding, bom = sniff(head, form.encoding)
     before = form.skip_lines + (1 if form.kind == "csv" and form.columns is None else 0)
     lines = head[bom:].decode(encoding, errors="replace").split("\n", before)
     # A NUL is a sign of damage where lines follow, and what ends lines where none do.
