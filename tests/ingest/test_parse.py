@@ -318,14 +318,14 @@ def test_checksums_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
     file = first.home.landing("x") / "a.csv"
     os.utime(file, (1e9, 1e9))
     discover(first.home, first.source, datetime.now(UTC))
-    read: list[Path] = []
+    read: list[str] = []
     real = discovery._checked
     monkeypatch.setattr(discovery, "_checked", lambda f, member: read.append(f) or real(f, member))
     again = discover(first.home, first.source, datetime.now(UTC))
     assert read == [] and again.files["a.csv"].file_id == first.landing.files["a.csv"].file_id
     file.write_text("ts,ticker,price,volume,note\n2025-01-02,A,1,1,\n")
     changed = discover(first.home, first.source, datetime.now(UTC))
-    assert read == [file] and changed.files["a.csv"].file_id != again.files["a.csv"].file_id
+    assert read == [str(file)] and changed.files["a.csv"].file_id != again.files["a.csv"].file_id
 
 
 def test_a_folder_with_the_name_of_a_file_is_a_folder(tmp_path):
@@ -345,8 +345,8 @@ def test_a_file_that_is_still_being_written_waits(tmp_path, monkeypatch):
 
     def growing(source, file):
         contents = real(source, file)
-        if file.name == "grows.csv":
-            with file.open("a") as stream:
+        if Path(file).name == "grows.csv":
+            with open(file, "a") as stream:
                 stream.write("2025-01-02,A,1,1,\n")
         return contents
 
