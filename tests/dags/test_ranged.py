@@ -79,19 +79,24 @@ def test_many_days_get_a_process_of_their_own(lab: Home, monkeypatch: pytest.Mon
     """The warm drivers' JVMs lack the optimising compiler."""
     started: list[str] = []
 
-    def child(command: Any, **_: Any) -> int:
+    def child(*_: Any, **__: Any) -> int:
         started.append("child")
         return 5
 
-    def driver(*_: Any) -> int:
-        started.append("driver")
+    def driver(*_: Any, fresh: bool) -> int:
+        started.append("fresh" if fresh else "warm")
         return 5
 
     monkeypatch.setattr(tasks, "run_child", child)
     monkeypatch.setattr(tasks, "run_in_driver", driver)
-    monkeypatch.setenv(tasks.ADDRESS, "1:token")
     line = ranges.backfill_lines(PARAMS | {"patterns": ["near"]})[0]
-    for end, where in (("2025-03-03", "driver"), ("2025-04-01", "child")):
+    for address, end, where in (
+        ("1:token", "2025-03-03", "warm"),
+        ("1:token", "2025-04-01", "fresh"),
+        ("", "2025-03-03", "child"),
+        ("", "2025-04-01", "child"),
+    ):
+        monkeypatch.setenv(tasks.ADDRESS, address)
         line["applications"][0]["end"] = end
         with pytest.raises(InfrastructureError):
             ranges.run_line(line, "r")
