@@ -171,7 +171,8 @@ def test_years_of_daily_rows_stay_few_files(home: Home) -> None:
             ops.append(home, "runs", [row], f"run-{day}")
         maintain_table(home, "ops", "runs", keep=timedelta(0))
         left.append(sum(path.is_file() for path in folder.rglob("*")))
-    assert max(left) <= 5, left
+    # Beside the files of rows, the log has a hint, a checkpoint and the entry that it stands for.
+    assert max(left) <= ops.COMPACT_ABOVE + 3, left
     assert len(ops.current_table(home, "runs")) == 45
     assert OPS_KEPT == timedelta(days=1)
 
