@@ -7,9 +7,12 @@ import shutil
 from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from chainlake.cli.main import main
+from chainlake.lake.delta.log import marked
 from chainlake.lake.records import ops
 from chainlake.operations import status as judging
 from chainlake.operations.status import status_table
@@ -24,6 +27,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Home:
     home = Home(root=root, lake=str(root / "lake"), config=root / "config", cache=root / "cache")
     ops.append(home, "event_days", [event_day(n) for n in range(4)], "r")
     ops.append(home, "event_days", [event_day(4, status="provisional")], "r")
+    ops.append(home, "files", [{"source": "s", "path": "f.csv", "file_id": "f", "load_id": "f"}], "r")
+    write_deltalake(home.table("events", "s"), pa.table({"n": [1]}), commit_properties=marked("test"))
     for n in range(5):
         done(home, pattern("good"), n)
     done(home, pattern("mixed"), 0)

@@ -35,7 +35,7 @@ def test_an_unreadable_entry_before_the_last_makes_a_table_suspect(home: Home) -
     os.truncate(entry(home, "events", "lab", 3), 30)
     said = moved(home, "events", "lab", 1)
     assert said is not None and said.startswith("entry 3 of its log cannot be read (")
-    assert "check' --repair" in said
+    assert "check --repair'" in said
     assert list(TableLog(home, "events", "lab").foreign().unreadable) == [3]
     assert moved(home, "events", "lab", 3) is None, "it was looked at before"
 
