@@ -79,7 +79,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(home.table("matches", "rows"))
 
 
-@pytest.mark.on_spark("spark-where0-acd")
+@pytest.mark.on_spark()
 @pytest.mark.parametrize(("where", "wanted"), WHERES)
 def test_a_part_is_what_its_conditions_say(lake: Lake, home: Home, everything: Path, where: Where, wanted: str) -> None:
     shutil.copytree(everything, home.table("matches", "rows").removeprefix("file://"))

@@ -98,7 +98,6 @@ def run_pieces(run: DetectRun, pieces: Iterable[Piece]) -> DetectResult:
             if not isinstance(error, AuditFailed):
                 record_failure(run.home, piece.definition, piece.inputs(), error, run.run_id)
             print(f"{name} failed: {one_line(error)}", flush=True)
-    print(f"Data Docs: {run.audit.build_docs()}", flush=True)
     return DetectResult(0, tuple(published), tuple(failed.items()))
 
 

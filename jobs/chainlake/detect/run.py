@@ -103,7 +103,6 @@ def run_work(run: SearchRun, work: Sequence[Work]) -> DetectResult:
                     record_failure(run.home, item.compiled.definition, item.fingerprints, error, run.run_id)
                 print(f"{name} failed: {one_line(error)}", flush=True)
         waiting = again
-    print(f"Data Docs: {run.audit.build_docs()}", flush=True)
     whole = {item.name for item in work} - failed.keys()
     return DetectResult(len(whole), tuple(published), tuple(failed.items()))
 

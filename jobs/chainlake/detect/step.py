@@ -6,6 +6,7 @@ Days that do not depend on each other are searched together, those of a chain on
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -28,6 +29,8 @@ from chainlake.run.chains import held
 from chainlake.run.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_leftovers, the_source
 from chainlake.run.ports import Ports, open_ports
 from chainlake.run.results import Detected
+
+log = logging.getLogger(__name__)
 
 
 class Options(TypedDict, total=False):
@@ -107,6 +110,8 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
     if not plan.days and not following and not merging:
         with phase(home, run_id, source=source_name, step=STEP, phase="plan", days=days) as row:
             row.status, row.reason = "nothing", "nothing to do"
+    else:
+        log.info("Data Docs: %s", audit.build_docs())
     sweep_leftovers(home)
     failures += [*result.failed, *_held(home, mine, days, {name for name, _ in result.failed})]
     raise_together(failures, f"{result.counts['days']} days published")

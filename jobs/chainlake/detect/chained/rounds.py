@@ -59,7 +59,6 @@ def run_chains(run: SearchRun, courses: Sequence[Course]) -> DetectResult:
                     continue
                 came.fail(run, course, leg.target, leg.fingerprints[leg.target], error)
                 course.skip()
-    print(f"Data Docs: {run.audit.build_docs()}", flush=True)
     whole = {course.compiled.definition.name for course in courses} - came.failed.keys()
     return DetectResult(len(whole), tuple(came.published), tuple(came.failed.items()))
 
