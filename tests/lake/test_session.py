@@ -99,6 +99,28 @@ def test_the_code_archive_holds_jobs_and_schemas(tmp_path: Path) -> None:
     assert code_archive(tmp_path) == archive
 
 
+def test_workers_need_not_compile_what_is_compiled_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import py_compile
+    from zipimport import zipimporter
+
+    package = tmp_path / "jobs" / "chainlake"
+    package.mkdir(parents=True)
+    for name in ("there", "older", "source"):
+        (package / f"{name}.py").write_text(f"NAME = '{name}'\n")
+    py_compile.compile(str(package / "there.py"))
+    py_compile.compile(str(package / "older.py"))
+    (package / "older.py").write_text("NAME = 'newer one'\n")
+    monkeypatch.setattr("chainlake.lake.spark.session.PACKAGE", package)
+    monkeypatch.setattr("chainlake.lake.spark.session.code_files", lambda: sorted(package.glob("*.py")))
+    found = {}
+    for name in ("there", "older", "source"):
+        importer = zipimporter(f"{code_archive(tmp_path)}/chainlake")
+        scope: dict[str, str] = {}
+        exec(importer.get_code(name), scope)
+        found[name] = (scope["NAME"], importer.get_filename(name).rpartition(".")[2])
+    assert found == {"there": ("there", "pyc"), "older": ("newer one", "py"), "source": ("source", "py")}
+
+
 def test_nothing_is_written_beside_the_program(spark: SparkSession) -> None:
     spark.range(1).count()
     left = {"spark-warehouse", "metastore_db", "derby.log", "artifacts"}
