@@ -194,6 +194,14 @@ def test_days_equal_a_plain_loop(loss: str, sync: dict) -> None:
         assert row["polls_down"] == 2 * len(mine) - sum(r["violator"] for r in mine)
 
 
+@pytest.mark.parametrize("penalty", [0.0, 0.01])
+def test_days_without_an_example_warn_of_no_rate(penalty: float) -> None:
+    far = [{"key": "a", "ts": START + timedelta(days=1), "x": None, "y": 1.0}]
+    result = monitor({**CONTENT, "penalty": penalty}, far)
+    assert {row["kind"] for row in result.found.to_pylist()} <= {"day"}
+    assert not [told for told in result.warnings if "learning_rate" in told]
+
+
 def test_any_cut_of_history_gives_the_same_rows() -> None:
     rows = rounds()
     whole, result, pieces = monitor(CONTENT, rows), None, []

@@ -140,6 +140,25 @@ def test_a_model_whose_column_is_missing_stops_alone(lab, computed):
     assert "no column 'z'" in str(of["later"]) and len(of["plain"].metrics) == 1
 
 
+def test_a_group_that_cannot_say_what_it_gave_stops_alone(lab, computed, monkeypatch):
+    from chainlake.model_change.days.replay import GroupReplay
+
+    loaded = configured(lab, {"plain": MODEL, "later": MODEL})
+    deliver(lab, {1: readings(1)})
+    honest = GroupReplay.gave
+
+    def gave(group):
+        if group._run.config.name == "later":
+            raise ZeroDivisionError("no")
+        return honest(group)
+
+    monkeypatch.setattr(GroupReplay, "gave", gave)
+    pinned = pin(lab, "lab", Days.one(day(1)))
+    items = replays(lab, loaded, Days.one(day(1)), pinned.event_days)
+    of = {item.model.config.name: one for item, one in zip(items, computed(pinned, items).outcomes, strict=True)}
+    assert "ZeroDivisionError" in str(of["later"]) and len(of["plain"].metrics) == 1
+
+
 def test_models_share_their_commits_and_fail_by_themselves(lab, here, monkeypatch):
     loaded = configured(lab, {**MANY, "also": MODEL, "third": MODEL.replace("eps: 0.3", "eps: 0.5")})
     deliver(lab, {i: readings(i) for i in (1, 2, 3)})

@@ -7,6 +7,7 @@ all go on with that mean, so the mean over all is what it was. If everybody was 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -130,8 +131,12 @@ class Rule:
         return found
 
     def largest_rate(self, squared_norm: float) -> float:
-        """The largest rate for which a step cannot drive weights apart, by the largest squared norm of an example."""
-        return 1.0 / (self.penalty + squared_norm * CURVATURE[self.loss])
+        """The largest rate for which a step cannot drive weights apart, by the largest squared norm of an example.
+
+        Without an example and a penalty nothing moves, however large the rate.
+        """
+        steepness = self.penalty + squared_norm * CURVATURE[self.loss]
+        return 1.0 / steepness if steepness else math.inf
 
 
 def divergence(weights: Array) -> float:

@@ -99,7 +99,7 @@ def run_share(share: Share) -> ShareReport:
                 for group, run in zip(groups, share.runs, strict=True)
             ]
             waiting = []
-    return _written(share, [group if isinstance(group, Exception) else group.gave() for group in groups])
+    return _written(share, [group if isinstance(group, Exception) else _fenced(group.gave) for group in groups])
 
 
 def _pieces(share: Share) -> Iterator[Piece]:
