@@ -6,6 +6,7 @@ name a folder has, without the marker nothing in it is ever removed.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
 from pathlib import Path
@@ -91,6 +92,7 @@ def sweep(path: Path, age_s: float) -> bool:
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)
         else:
-            # Another step may have been faster.
-            entry.unlink(missing_ok=True)
+            # Another step may have been faster, and a file of another user is not ours to remove.
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                entry.unlink()
     return True
