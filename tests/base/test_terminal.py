@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import html
 import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 import unicodedata
@@ -16,7 +18,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from markdown_it import MarkdownIt
 
+from chainlake.airflow.names import Defined
+from chainlake.airflow.page import gated_page
 from chainlake.cli.main import main
 from chainlake.errors import InputError
 from chainlake.local.launcher import run_program
@@ -158,3 +163,16 @@ def test_a_table_is_aligned_and_every_cell_is_one_line() -> None:
     assert lines == ["name  rows", "a\\nb     7", "c     1234"]
     assert table_lines(("a", "b"), [("x", "")]) == ["a  b", "x"]
     assert table_lines(("a",), []) == ["a"]
+
+
+@pytest.mark.parametrize("text", [
+    "a\\\\| b", "a | b", "`a | b", "![x](http://elsewhere/x.png)", "[x](javascript:alert(1))", "<img src=x>", "a&lt;b",
+    "*a* _b_ ~~c~~", "a\u202eb\x1b[31m",
+])  # fmt: skip
+def test_airflow_shows_what_a_definition_says_as_it_is(text: str) -> None:
+    """In one cell of the table, whatever Markdown would make of it."""
+    page = gated_page("detect", "lab", [Defined(text, "lab", None, text), Defined("other", "lab", None, "the next")])
+    shown = MarkdownIt("commonmark").enable("table").render(page)
+    cells = re.findall(r"<td>(.*?)</td>", shown)
+    plain = one_line(text)
+    assert [html.unescape(cell) for cell in cells] == [plain, plain, "<code>other</code>", "the next"]

@@ -217,6 +217,18 @@ def match_table_dropped(home: Home) -> None:
     shutil.rmtree(_folder(home, "matches.many"))
 
 
+@damage("matches.many", "should be a folder, and is a file")
+def match_table_became_a_file(home: Home) -> None:
+    shutil.rmtree(_folder(home, "matches.many"))
+    _folder(home, "matches.many").write_text("a note")
+
+
+@damage("events.lab", "should be a folder, and is a file")
+def events_table_became_a_file(home: Home) -> None:
+    shutil.rmtree(_folder(home, "events.lab"))
+    _folder(home, "events.lab").write_text("a note")
+
+
 @damage("events.lab", "gone")
 def events_table_dropped(home: Home) -> None:
     shutil.rmtree(_folder(home, "events.lab"))

@@ -55,6 +55,13 @@ def test_a_jvm_and_a_process_exclude_each_other(spark: SparkSession, home: Home)
         assert f"process {os.getpid()} " in holder(home, "source-s")
 
 
+@pytest.mark.parametrize("text", ["", "half", "[]", "null", '"x"', "{}", "\udcff"])
+def test_a_file_that_does_not_name_its_holder_stops_nobody(home: Home, text: str) -> None:
+    with file_lock(home, "source-s", wait_s=0.2):
+        (home.locks / "source-s.lock").write_text(text, errors="surrogateescape")
+        assert holder(home, "source-s") == "an unknown process"
+
+
 def test_a_killed_holder_frees_the_lock(spark: SparkSession, home: Home) -> None:
     with _child() as child:
         assert child.stdout is not None and child.stdout.readline() == "held\n"

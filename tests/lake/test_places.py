@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from deltalake import DeltaTable
 from chainlake.errors import UsageError
 from chainlake.lake import faults
 from chainlake.lake.commits.changes import changes
-from chainlake.lake.commits.places import DivergedVersions, take_places, with_later_versions
+from chainlake.lake.commits.places import DivergedVersions, NotMoved, take_places, with_later_versions
 from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
@@ -218,6 +219,21 @@ def test_a_version_in_two_places_is_said(edited: Home) -> None:
     with pytest.raises(DivergedVersions):
         maintain(edited, run_id="m")
     assert [row["phase"] for row in ops.current(edited, "runs") if row["rows_out"]] == ["maintain"]
+
+
+def test_a_version_that_cannot_be_moved_is_said(edited: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pattern's folder may be a link to another disk, from which no rename leads back."""
+    os.rename(edited.table("matches", "p/v2"), nested(edited))
+
+    def elsewhere(origin: str, target: str) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link", origin, None, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rename", elsewhere)
+        taken, stuck = take_places(edited, ["p"], "r")
+    assert taken == [] and isinstance(stuck["p"], NotMoved) and "Invalid cross-device link" in str(stuck["p"])
+    assert shown(edited) == [1, 2]
+    assert take_places(edited, ["p"], "r") == (["p"], {}) and shown(edited) == [1, 2]
 
 
 def test_a_table_in_use_keeps_the_others_from_nothing(complete: Home) -> None:

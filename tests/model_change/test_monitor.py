@@ -353,6 +353,8 @@ def test_keys_that_no_event_has_are_said():
                  "threshold": 0.1, "round": {"length": "10 min"}}  # fmt: skip
     for content, wanted in (
         (model(nodes=["a", "B"]), ["the key 'B':"]),
+        (model(nodes=["A"]), ["the key 'A':"]),
+        (model(nodes=[7, 8]), ["the keys '7', '8':"]),
         (grouped, ["the key '7' of group g:"]),
         (model(features=[{"of": "x", "key": "zz"}]), ["the key 'zz':"]),
         (model(nodes=[*"acdefgh"]), ["the keys 'c', 'd', 'e', 'f', 'g' and 1 more:"]),

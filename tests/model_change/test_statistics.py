@@ -109,3 +109,11 @@ def test_maps_between_coordinates_agree_with_each_other(intercept, prediction, a
         rms = np.sqrt(np.mean((x[:20].reshape(-1, 3) @ (original[1:] - original[:-1]).T) ** 2, axis=0))
         np.testing.assert_allclose(np.linalg.norm(monitored[1:] - monitored[:-1], axis=1), rms, rtol=1e-8)
     assert np.array_equal(beta, kept)
+
+
+@pytest.mark.parametrize("power", [-140, -150, -156, -160, -200, -320])
+def test_squares_at_the_end_of_the_range_give_a_right_model_or_none(power):
+    x = np.array([1.0, 3.0, 4.0, 6.0]) * 10.0**power
+    (slope,) = solve(np.array([[[x @ x]]]), np.array([[x @ (7.0 * x)]]))[0]
+    assert np.isnan(slope) or abs(slope - 7.0) < 1e-9
+    assert np.isfinite(slope) == (power >= -150)

@@ -126,5 +126,23 @@ def test_another_step_may_sweep_at_the_same_time(home: Home, monkeypatch: pytest
     sweep_leftovers(home)
 
 
+def test_a_file_of_another_user_stops_no_step(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a folder that several users write to, one may not remove the files of another."""
+    folder = own_folder(home.temporary)
+    for name in ("theirs", "ours"):
+        (folder / name).write_text("left over")
+        os.utime(folder / name, (0, 0))
+    unlink = Path.unlink
+
+    def guarded(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "theirs":
+            raise PermissionError(1, "Operation not permitted", str(path))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", guarded)
+    sweep_leftovers(home)
+    assert sorted(path.name for path in folder.iterdir()) == [MARKER, "theirs"]
+
+
 def test_nothing_was_ever_run(home: Home) -> None:
     sweep_leftovers(home)

@@ -12,6 +12,7 @@ import pytest
 from chainlake.cep.search.compiled import machine
 from chainlake.cli.main import main
 from chainlake.env.own_folders import MARKER as MARK
+from chainlake.env.own_folders import own_folder
 from chainlake.env.private import marked_folder
 from chainlake.lake.spark.jars import ARTIFACTS
 from chainlake.local.launcher import Airflow
@@ -122,7 +123,16 @@ def test_kernels_beyond_their_size_go_the_longest_unused_first(place: Home, monk
     assert [path.exists() for path in paths] == [False, True, True]
 
 
+def test_jars_in_a_folder_of_somebody_else_stay(place: Home) -> None:
+    """The folder of a Spark that CHAINLAKE_CACHE names by mistake holds JARs of the same names."""
+    theirs = old(place.cache / "jars" / "delta-spark_2.12-3.2.0.jar", 400)
+    assert own_folder(theirs.parent) == theirs.parent
+    sweep(place)
+    assert theirs.exists()
+
+
 def test_archives_jars_and_unfinished_things(place: Home) -> None:
+    own_folder(place.cache / "jars")
     gone = [
         old(place.cache / "cds" / f"{'a' * 16}.jsa", 91),
         old(place.cache / "cds" / f"{'b' * 16}.jsa", 9),

@@ -5,7 +5,14 @@ Made from the files' first lines when DAGs are parsed, so that it costs next to 
 
 from __future__ import annotations
 
+import re
+
 from chainlake.airflow.names import Defined
+from chainlake.definitions.files import WORD
+from chainlake.terminal import one_line
+
+#: What Markdown takes for more than a sign.
+_SIGNS = re.compile(r"[&<>|\\`*_~\[\]!]")
 
 _RUNS = (
     "**Runs** of the schedule are named by the UTC day that they compute, `scheduled__2025-10-01`; Airflow names those "
@@ -31,7 +38,7 @@ def gated_page(step: str, source: str, defined: list[Defined]) -> str:
     """Of a DAG that waits for events and computes from them."""
     what = {"detect": "patterns", "monitor": "models"}[step]
     tables = {"detect": "`matches.NAME`", "monitor": "`models.changes` and `models.metrics`"}[step]
-    rows = [f"| `{one.name}` | {_cell(one.description)} |" for one in defined]
+    rows = [f"| {_name(one.name)} | {_cell(one.description)} |" for one in defined]
     return _page(
         f"Waits until the events of a day of `{source}` are complete, runs its {what} on them, checks the rows "
         "by their suites and publishes the differences.",
@@ -58,6 +65,11 @@ def _page(*parts: str) -> str:
     return "\n\n".join(parts)
 
 
+def _name(text: str) -> str:
+    """The name of a definition: that of its file, which can be anything."""
+    return f"`{text}`" if WORD.match(text) else _cell(text)
+
+
 def _cell(text: str) -> str:
-    """Text in a table: neither a bar nor HTML of its own."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("|", "\\|")
+    """Text in a table as it is: no sign ends the cell, loads an image or makes a link, and none is hidden."""
+    return _SIGNS.sub(lambda found: f"&#{ord(found[0])};", one_line(text))

@@ -6,8 +6,10 @@ name a folder has, without the marker nothing in it is ever removed.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from chainlake.errors import InfrastructureError
@@ -46,8 +48,12 @@ class NotWritable(InfrastructureError):
         return cls(f"files cannot be landed in {path}: {error.strerror}")
 
 
-def own_folder(path: Path) -> Path:
+def own_folder(path: Path, refused: Callable[[Path, OSError], NotWritable] = NotWritable.home) -> Path:
     """Make the folder ``path`` if there is none, and mark it as ours if nothing of others can lie in it.
+
+    Args:
+        path: the folder.
+        refused: the error if it cannot be written.
 
     Raises:
         InfrastructureError: it cannot be written.
@@ -57,7 +63,7 @@ def own_folder(path: Path) -> Path:
         if not is_own(path) and not any(path.iterdir()):
             (path / MARKER).write_text(TEXT)
     except OSError as error:
-        raise NotWritable.home(path, error) from None
+        raise refused(path, error) from None
     return path
 
 
@@ -91,6 +97,7 @@ def sweep(path: Path, age_s: float) -> bool:
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)
         else:
-            # Another step may have been faster.
-            entry.unlink(missing_ok=True)
+            # Another step may have been faster, and a file of another user is not ours to remove.
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                entry.unlink()
     return True

@@ -315,5 +315,5 @@ def _holder(path: Path) -> str:
     try:
         known = json.loads(path.read_bytes())
         return f"process {known['pid']} on {known['host']} since {known['since']} for {known['purpose']}"
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return "an unknown process"

@@ -15,7 +15,7 @@ from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.days.definitions import Config, load_definition, parse_definition, result_table
 from chainlake.model_change.days.replay import GroupRun, run_days
 from chainlake.model_change.errors import EndsBefore, OtherState
-from chainlake.model_change.rounds.reduce import reduce_rows
+from chainlake.model_change.rounds.reduce import last_ts, reduce_rows
 from chainlake.model_change.rounds.rows import FindingRow, MetricRow
 from chainlake.schemas.models import ALERTS, CHANGES, METRICS
 
@@ -96,8 +96,9 @@ def monitor(
     table = result_table(config)
     reduced = reduce_rows(config, rows, key)
     first = after.next_day if after else config.start
-    last = day_of_us(pc.max(reduced["round_us"]).as_py()) + timedelta(days=1) if len(reduced) else first
-    end = until or max(last, first)
+    # Where no event has a key of the model, its days are run all the same: that is said at the end of each.
+    seen = pc.max(reduced["round_us"]).as_py() if len(reduced) else last_ts(rows)
+    end = until or (first if seen is None else max(first, day_of_us(seen) + timedelta(days=1)))
     if end < first:
         raise EndsBefore.of(end, first)
     found: list[FindingRow] = []

@@ -6,7 +6,7 @@ wrong it is read once more under the lock, so that what a writer was about to do
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,6 +15,7 @@ from chainlake.days import Days
 from chainlake.definitions.source import Source, load_sources
 from chainlake.errors import InfrastructureError
 from chainlake.ingest.check import SourceTables, check_source
+from chainlake.lake.delta.damaged import in_the_way
 from chainlake.lake.errors import UnknownTable
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
@@ -30,6 +31,8 @@ from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
 from chainlake.schemas.models import SHARED
+from chainlake.schemas.ops import ALL
+from chainlake.storage.door import storage_of
 
 STEP = "check"
 #: How long a writer is waited for before a table is read under its lock.
@@ -144,7 +147,7 @@ def _run(home: Home, unit: _Unit, into: Checked) -> None:
 
 def _readable(home: Home) -> bool:
     """Whether the logs that everything is compared with can be read."""
-    if unlogged(home):
+    if unlogged(home) or _blocked(home, "ops", ALL):
         return False
     try:
         for name in ("intervals", "event_days", "files", "rates"):
@@ -154,11 +157,24 @@ def _readable(home: Home) -> bool:
     return True
 
 
+def _tables(home: Home, schema: str) -> list[str]:
+    """Names of the tables of a schema, and of files that are in the place of one."""
+    root = home.table(schema, "").rstrip("/")
+    there = [name for name in storage_of(root).names(root) if name.isidentifier()]
+    return [*list_tables(home, schema), *_blocked(home, schema, there)]
+
+
+def _blocked(home: Home, schema: str, names: Iterable[str]) -> list[str]:
+    """Those of some tables that a file is in the way of."""
+    return [name for name in names if in_the_way(home, schema, name) is not None]
+
+
 def _ops_unit(home: Home) -> _Unit:
     def run() -> tuple[list[Finding], int]:
         findings: list[Finding] = []
-        names = list_tables(home, "ops")
-        for name in unlogged(home):
+        without = unlogged(home)
+        names = [*list_tables(home, "ops"), *(name for name in _blocked(home, "ops", ALL) if name not in without)]
+        for name in without:
             findings.append(Finding(f"ops.{name}", "its log is gone, and its files are there", mends=(OpsLog(name),)))
         for name in names:
             looked = look_at(home, "ops", name)
@@ -177,7 +193,7 @@ def _units(home: Home, scope: Scope) -> Iterator[_Unit]:
     for name in sorted(known if scope.source is None else {scope.source}):
         yield _source_unit(home, name, sources.get(name), scope)
     for schema in _OF_PATTERNS:
-        tables = set(list_tables(home, schema))
+        tables = set(_tables(home, schema))
         tables |= {table.partition(".")[2] for table in published if table.startswith(f"{schema}.")}
         for name in sorted(tables):
             pattern = name.partition("/")[0]
@@ -185,14 +201,14 @@ def _units(home: Home, scope: Scope) -> Iterator[_Unit]:
                 yield _pattern_unit(home, schema, name, scope)
     yield _model_unit(home, scope)
     if scope.tables is not None:
-        there = {f"{s}.{n}" for s in (*_SOURCE, *_OF_PATTERNS, "models", "alerts", "ops") for n in list_tables(home, s)}
+        there = {f"{s}.{n}" for s in (*_SOURCE, *_OF_PATTERNS, "models", "alerts", "ops") for n in _tables(home, s)}
         unknown = sorted(set(scope.tables) - there - set(published) - {f"{s}.{n}" for s in _SOURCE for n in known})
         if unknown:
             raise UnknownTable.of(unknown)
 
 
 def _source_names(home: Home, scope: Scope) -> set[str]:
-    found = {name for schema in _SOURCE for name in list_tables(home, schema)}
+    found = {name for schema in _SOURCE for name in _tables(home, schema)}
     if not scope.quick:
         for log in ("files", "event_days"):
             found |= set(ops.current_table(home, log, columns=["source"])["source"].to_pylist())
@@ -224,12 +240,12 @@ def _pattern_unit(home: Home, schema: str, name: str, scope: Scope) -> _Unit:
         if not _wanted(scope, table):
             return [], 0
         looked = look_at(home, schema, name)
-        moved = schema == "matches" and registered_table(home, pattern) != name
-        if looked.contents is None and not looked.findings and moved:
-            # Its rows have moved to a table of another version.
-            return [], 0
+        if looked.contents is None and not looked.findings:
+            if schema == "matches" and registered_table(home, pattern) != name:
+                # Its rows have moved to a table of another version.
+                return [], 0
         found: list[Finding] = []
-        if not scope.quick:
+        if not scope.quick and not (looked.contents is None and looked.findings):
             found = check_matches(looked, noted.noted_of(home, schema, name), scope.within)
         return _all([looked], found)
 

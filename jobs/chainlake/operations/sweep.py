@@ -171,7 +171,9 @@ def _others(home: Home, now: float) -> Iterator[Sequence[Path]]:
     for number, path in enumerate(reversed(archives)):
         if number >= ARCHIVES or _age_days(path, now) > CACHE_KEPT_DAYS:
             yield [path]
-    for path in _named(cache / "jars", _JAR, lambda path: path.name not in ARTIFACTS):
+    # Others call Delta's JARs the same, and CHAINLAKE_CACHE may name a folder with JARs of theirs.
+    jars = _named(cache / "jars", _JAR, lambda path: path.name not in ARTIFACTS) if is_own(cache / "jars") else []
+    for path in jars:
         if _age_days(path, now) > CACHE_KEPT_DAYS:
             yield [path]
     for folder in (cache / "cds", cache / "jars", *(cache / "kernels").glob("*"), home.root / "cache"):

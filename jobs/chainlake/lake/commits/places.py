@@ -50,6 +50,18 @@ class DivergedVersions(InfrastructureError):
         )
 
 
+class NotMoved(InfrastructureError):
+    """A version of a match table stays in the folder of the first."""
+
+    @classmethod
+    def of(cls, name: str, nested: str, beside: str, error: OSError) -> NotMoved:
+        """Args: the table's name, where it lies and should lie, and what the system says."""
+        return cls(
+            f"table matches.{name} cannot be moved from {nested} to {beside}: {error.strerror}",
+            hint="Move the folder by hand while no step runs; until then no program may VACUUM the table around it.",
+        )
+
+
 class RowsLost(InfrastructureError):
     """A table that took the rows of another does not hold as many: a mistake in the code, noticed at once."""
 
@@ -227,9 +239,13 @@ def _move_out(home: Home, pattern: str) -> bool:
         with file_lock(home, f"table-matches.{name}"):
             if os.path.isdir(beside):
                 raise DivergedVersions.of(name, nested, beside)
-            os.makedirs(os.path.dirname(beside), exist_ok=True)
-            with around("place.move"):
-                os.rename(nested, beside)
+            try:
+                os.makedirs(os.path.dirname(beside), exist_ok=True)
+                with around("place.move"):
+                    os.rename(nested, beside)
+            except OSError as error:
+                # Such as a link to another disk in the place of the pattern's folder.
+                raise NotMoved.of(name, nested, beside, error) from None
     return bool(inside)
 
 

@@ -11,6 +11,8 @@ from chainlake.lake.delta.log import HINT
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 
+#: What is said of a file in the place of a folder.
+NO_FOLDER = "{} should be a folder, and is a file"
 _NUMBERED = re.compile(r"^(\d{20})\.(json|checkpoint.*\.parquet)$")
 
 
@@ -40,6 +42,17 @@ class DamagedTable(InfrastructureError):
         )
 
 
+def in_the_way(home: Home, schema: str, name: str) -> str | None:
+    """The path of a file that is where a folder of a table should be; None if there is none."""
+    path = home.table(schema, name)
+    if not storage_of(path).on_disk:
+        return None
+    for place in (os.path.dirname(path), path, os.path.join(path, "_delta_log")):
+        if os.path.lexists(place) and not os.path.isdir(place):
+            return place
+    return None
+
+
 def require_entries(home: Home, schema: str, name: str) -> LogFiles | None:
     """See to it that no entry of a table's log is empty: readers take the commit for one that changed nothing.
 
@@ -50,7 +63,7 @@ def require_entries(home: Home, schema: str, name: str) -> LogFiles | None:
         what was looked at; ``None`` in a store, and where there is no log or it is being removed.
 
     Raises:
-        DamagedTable: an entry that no checkpoint stands for is empty.
+        DamagedTable: an entry that no checkpoint stands for is empty, or a file is where a folder should be.
     """
     folder = os.path.join(home.table(schema, name), "_delta_log")
     if storage_of(folder).whole_files:
@@ -75,6 +88,9 @@ def require_entries(home: Home, schema: str, name: str) -> LogFiles | None:
     except FileNotFoundError:
         # There is no such table, or it or an old entry of its log is being removed.
         return None
+    except NotADirectoryError:
+        place = in_the_way(home, schema, name) or folder
+        raise DamagedTable.of(f"{schema}.{name}", NO_FOLDER.format(place)) from None
     if empty > newest:
         raise DamagedTable.of(f"{schema}.{name}", f"_delta_log/{empty:020}.json: the log entry is empty")
     return LogFiles(frozenset(files), exists)

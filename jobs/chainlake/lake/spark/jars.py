@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from chainlake.env.own_folders import NotWritable
+from chainlake.env.own_folders import NotWritable, own_folder
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
 
@@ -104,8 +104,8 @@ def _verified(folder: Path, hint: str) -> list[Path]:
 
 def _fetch(folder: Path) -> None:
     """Resolve into a private folder beside ``folder`` and rename file by file: atomic, and idempotent."""
+    own_folder(folder, NotWritable.cache)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=".fetch-", dir=folder))
     except OSError as error:
         raise NotWritable.cache(folder, error) from None

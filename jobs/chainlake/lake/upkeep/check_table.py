@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from chainlake.lake.delta.damaged import NO_FOLDER, in_the_way
 from chainlake.lake.delta.log import Commit, Problem, TableLog
 from chainlake.lake.upkeep.contents import Contents, Unreadable
 from chainlake.lake.upkeep.findings import Finding, OpsLog, Signature, TableFile, WholeTable
@@ -48,7 +49,8 @@ class Looked:
 
 
 def look_at(home: Home, schema: str, name: str, *, strangers: bool = True) -> Looked:
-    """Look at a table's log and files; a table that is gone has no contents and no finding here.
+    """Look at a table's log and files; a table that is gone has no contents and no finding here,
+    unless a file is in the place of its folder.
 
     Args:
         home: the installation.
@@ -58,9 +60,13 @@ def look_at(home: Home, schema: str, name: str, *, strangers: bool = True) -> Lo
     """
     found = Looked(schema, name)
     log = TableLog(home, schema, name)
-    if not log.exists:
-        return found
     whole = OpsLog(name) if schema == "ops" else WholeTable(schema, name)
+    if not log.exists:
+        if place := in_the_way(home, schema, name):
+            # A file in the place of all tables of a schema is none of a table's to be set aside.
+            mends = (whole,) if place.startswith(home.table(schema, name)) else ()
+            found.findings.append(Finding(found.path_name, NO_FOLDER.format(place), mends=mends))
+        return found
     for problem in log.problems():
         mend = TableFile(schema, name, problem.file) if _can_be_spared(log, problem) else whole
         found.findings.append(Finding(found.path_name, f"{problem.file}: {problem.what}", mends=(mend,)))

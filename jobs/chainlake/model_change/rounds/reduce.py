@@ -43,6 +43,15 @@ def reduce_rows(config: SeriesConfig, rows: pa.Table | list[dict[str, Any]], key
     )
 
 
+def last_ts(rows: pa.Table | list[dict[str, Any]]) -> int | None:
+    """The latest ``ts`` of events in microseconds, whatever their keys; None if there are none.
+
+    Args:
+        rows: as for :func:`reduce_rows`, which has not refused them.
+    """
+    return int(_micros((rows if isinstance(rows, pa.Table) else _tabled(rows))["ts"]).max()) if len(rows) else None
+
+
 def reduce_events(
     how: Reduction,
     events: pa.Table,

@@ -18,6 +18,8 @@ _STEP = 256
 _IDENTIFIABLE = 1e-12
 #: Pivots of identifiable unit-diagonal matrices are larger than this: none is below the smallest eigenvalue.
 _PIVOT = 1e-13
+#: Sums of squares up to this have lost digits to the end of the range of doubles, and determine nothing.
+_SMALLEST = 1e-300
 #: Sums begin anew where what decides is a smaller share than this of what they held since they were begun: three digits
 #: of sixteen are then lost, and some more to the additions of a day.
 _SHARE = 2.0**-10
@@ -179,7 +181,7 @@ class Factors(NamedTuple):
 
     Args:
         good: (n,) which determine a model.
-        usable: (n,) which are finite and have a positive diagonal; the others have the factors of the identity.
+        usable: (n,) which are finite and whose diagonals are not too small; others have the factors of the identity.
         sound: (n,) which have these factors: others may be indefinite, or spoilt by rounding; L, D are then of no use.
         low: (m, m, n), L below its diagonal.
         pivots: (m, n), D.
@@ -240,7 +242,7 @@ def factors(a: Array, shape: Shape) -> Factors:
     usable = np.ones(n, dtype=bool)
     for j in range(m):
         low[j:, j] = a[:, j:, j].T
-        usable &= (low[j, j] > 0) & np.isfinite(low[j:, j]).all(axis=0)
+        usable &= (low[j, j] > _SMALLEST) & np.isfinite(low[j:, j]).all(axis=0)
     if not usable.all():
         low[:, :, ~usable] = np.eye(m)[:, :, None]
     spread = low[np.arange(m), np.arange(m)]
