@@ -76,6 +76,7 @@ def pairs(events: list[Event], condition: str) -> set[tuple[str, str]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", ["", "b.x > PREV(b.x)", "2 EVENTS", "a.type != b.id"])
 @pytest.mark.parametrize("kind", ["texts", "codes", "chunks"])
 def test_events_of_other_types_change_nothing(condition: str, kind: str) -> None:

@@ -161,6 +161,7 @@ def made(seed: int) -> tuple[list[Bound], list[int]]:
     return matches, times
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 def test_published_are_those_of_an_evaluation_in_the_order_of_events(policy: Policy) -> None:
     some = 0

@@ -51,6 +51,7 @@ CALLS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("number", CALLS)
 def test_the_query_finds_what_is_written_in_the_case(number: str) -> None:
     case, calls = CASES[number], CALLS[number]

@@ -50,6 +50,7 @@ def stream(rng: random.Random) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tail", ["SELECT first", "SELECT last", "CONTEXT chronicle", "SELECT last CONSUME b"])
 def test_one_event_that_passes_is_found_among_values_that_are_missing(
     tail: str, monkeypatch: pytest.MonkeyPatch

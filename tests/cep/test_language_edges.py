@@ -20,6 +20,7 @@ START = datetime(2025, 1, 1, tzinfo=UTC)
 EVENTS = [{"id": n, "type": "A", "ts": START + timedelta(minutes=n), "attrs": {"x": n, "k": "p"}} for n in range(4)]
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("engine", [one for one in ENGINES if one not in ("spark", "compiled")])
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_missing_values_and_quotes_in_every_engine(case: dict[str, Any], engine: str) -> None:

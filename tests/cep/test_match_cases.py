@@ -59,6 +59,7 @@ def test_json_nested_without_end_is_an_error(tmp_path: Path, capsys: pytest.Capt
     assert f"{file}:1: this line is nested too deep" in capsys.readouterr().err
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("further", ["7", "007", "?", "NA", "TRUE", "", "2024-03-01"])
 @pytest.mark.parametrize(
     "cells", [("9", "10"), ("1.0", "1.00"), ("7", "07"), ("NA", "NA"), ("TRUE", "true"), ("1", "x")]

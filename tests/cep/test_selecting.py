@@ -62,6 +62,7 @@ def test_random_pairs_publish_what_an_evaluation_in_the_order_of_events_does(
     assert published > 500 and modes == {"S", "P", "B"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_blocks")
 def test_laws_of_contexts() -> None:
     text = "PATTERN SEQ(A a, B b, C c) WHERE a.x <= c.x WITHIN 5"

@@ -29,6 +29,7 @@ def test_whoever_opens_the_table_is_told_of_the_file(home: Home, way: tuple[str,
         tables.exists(home, "events", "lab")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["events.lab", "raw.lab", "matches.many", "models.changes", "ops.runs", "ops.rates"])
 def test_a_check_names_the_file_and_a_repair_sets_it_aside(home: Home, table: str) -> None:
     file = in_place_of(home, *table.split("."))

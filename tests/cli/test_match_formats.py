@@ -145,6 +145,7 @@ def test_structs_become_columns() -> None:
     assert columns == ["a", "b.x", "b.y", "c"] and list(flattened) == [[1, 2, 3, [4]], [5, None, None, None]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("safe", [[], ["--safe"]])
 def test_sql_can_be_flat_and_upright(safe: list[str], home: Home, capfd: pytest.CaptureFixture[str]) -> None:
     statement = "SELECT {'a': 1, 'b': 'x'} AS s, [1, 2] AS l, 3 AS n"

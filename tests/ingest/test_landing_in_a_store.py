@@ -172,6 +172,7 @@ def test_files_that_only_a_folder_could_give_are_asked_for_in_vain(store: Home) 
         store.landing("lab")
 
 
+@pytest.mark.slow
 def test_rows_are_read_as_from_a_disk(disk: Home, store: Home, lab: Source) -> None:
     fill(disk.landing("lab"))
     read = [

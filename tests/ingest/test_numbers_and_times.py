@@ -339,6 +339,7 @@ DATED = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(("form", "good", "bad"), DATED)
 @pytest.mark.parametrize("size", [60, 4 << 20])
 def test_a_time_that_contradicts_itself_or_has_two_readings_is_none(tmp_path, monkeypatch, size, form, good, bad):

@@ -115,6 +115,7 @@ def test_what_is_published_is_told_once_where_nothing_fails(home: Home, receiver
     assert receiver.ids()[3:] == ["added 1", "added 2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [500, 503, 429, "slow", "gone"])
 def test_a_receiver_that_fails_is_tried_again_with_longer_pauses(answer: Any, home: Home, receiver: Receiver) -> None:
     item = pattern(f"{{webhook: '{receiver.address}'}}")
@@ -151,6 +152,7 @@ def test_a_message_that_is_refused_is_not_tried_again_and_not_skipped(home: Home
     assert len(receiver.got) == 1 and send(home, item, quick()).sent == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", [301, 302, 303, 307, 308])
 def test_an_answer_that_sends_elsewhere_is_none(answer: int, home: Home, receiver: Receiver) -> None:
     """A client that follows it asks for the other page, without the message."""

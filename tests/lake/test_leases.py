@@ -88,6 +88,7 @@ def test_a_holder_without_signs_of_life_is_replaced_and_its_commits_are_refused(
     other.close()
 
 
+@pytest.mark.slow
 def test_a_holder_that_works_for_long_stays_the_holder(remote: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "1.0")
     other = elsewhere(remote, "ops")

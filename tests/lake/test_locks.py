@@ -115,6 +115,7 @@ def test_a_wait_says_for_whom(home: Home, capfd: pytest.CaptureFixture[str]) -> 
     assert line.startswith(f"waiting for the lock 'source-s', held by {who}") and " for source-s (" in line
 
 
+@pytest.mark.slow
 def test_a_wait_for_a_thread_says_so_too(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
     with file_lock(home, "ops"), pytest.raises(InfrastructureError, match="another part of this process"):
         with file_lock(home, "ops", wait_s=1.8):

@@ -86,6 +86,7 @@ def test_a_local_detector_tells_syncs_that_were_changes(home: Home, receiver: Re
     assert told(receiver) == ["added 2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "expected"), [("", ["added 1", "withdrawn 1"]), (", withdrawn: false", ["added 1"])])
 def test_a_change_that_is_gone_is_told(more: str, expected: list[str], home: Home, receiver: Receiver) -> None:
     add(home, CHANGES, 1, change(1))

@@ -269,6 +269,7 @@ def test_a_step_after_a_failed_ingest_ends_at_once(home: Home, capsys: pytest.Ca
     assert "python -m jobs ingest traffic 2025-10-02 2025-10-03" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_days_that_somebody_changes_are_waited_for(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
     ops.append(home, "event_days", [event_day(0), event_day(1, status="changing")], "r")
     started, asked = threading.Event(), threading.Event()

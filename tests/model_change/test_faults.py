@@ -237,6 +237,7 @@ def test_a_sketch_is_published_beside_with_how_much_it_explains() -> None:
     assert all(0 <= r["r2"] <= 1 for r in sketched.metrics.to_pylist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_any_cut_of_history_gives_the_same_rows(form: str) -> None:
     rows, content = readings(), {**CONTENT, **FORMS[form]}

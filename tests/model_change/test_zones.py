@@ -280,6 +280,7 @@ def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hin
     assert hint in f"{error.what} {error.hint}"
 
 
+@pytest.mark.slow
 def test_any_cut_of_history_gives_the_same_rows() -> None:
     rows, rng = events(), np.random.default_rng(0)
     whole = monitor(CONTENT, rows)

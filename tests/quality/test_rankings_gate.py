@@ -66,6 +66,7 @@ def broken(home: Home) -> Iterator[Callable[[Made, pa.Table], set[str]]]:
     yield found
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", sorted(PATTERNS))
 def test_what_the_matches_give_passes(name: str, broken: Callable[[Made, pa.Table], set[str]]) -> None:
     one = made(PATTERNS[name])
