@@ -135,6 +135,7 @@ BYTES = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", BYTES)
 def test_only_the_file_that_is_wrong_is_broken(config: Home, name: str) -> None:
     (config.config / "sources" / "bad_source.yaml").write_bytes(BYTES[name])

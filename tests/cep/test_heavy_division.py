@@ -136,6 +136,7 @@ def test_a_condition_on_one_event_is_not_called_while_work_is_divided(text: str,
     assert rows == whole(table, compiled(table, Alike(), text=text)) and rows
 
 
+@pytest.mark.slow
 def test_work_is_divided_without_a_call_and_each_pair_is_asked_for_once(tmp_path: Path) -> None:
     table = stories(2_000)
     divided = prepared(table, compiled(table, forbidden, "2000"))

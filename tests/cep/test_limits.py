@@ -180,6 +180,7 @@ def found(pattern: Pattern, table: pa.Table, backend: str) -> list[tuple]:
     )
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("backend", ["numpy", "compiled"])
 @pytest.mark.parametrize("kind", KEYS)
 def test_members_are_counted_key_by_key_wherever_a_pattern_is_searched(kind: str, backend: str) -> None:

@@ -30,6 +30,7 @@ def found_in(out: str) -> list[list[Any]]:
     return sorted(list(json.loads(line).values()) for line in out.splitlines())
 
 
+@pytest.mark.few(60)
 @pytest.mark.parametrize("case", TABLE, ids=[case["name"] for case in TABLE])
 def test_case(case: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     code = main(["match", case["query"], *files_of(case, tmp_path), *case["options"]])

@@ -104,6 +104,7 @@ FILES = {
 }  # fmt: skip
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("packed", [False, True])
 def test_what_is_guessed_of_a_file(

@@ -25,6 +25,7 @@ def standard() -> dict[str, Any]:
 NAMES = ["events.stock", "matches.fall_not_recovered", "matches.shakeout", "models.changes", "ops.files"]
 
 
+@pytest.mark.slow
 def test_the_contract_fits_the_standard(
     home: Home, standard: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -260,6 +260,7 @@ def test_hourly_data_has_the_one_time_of_the_double_hour_once_for_each_pass(tmp_
     assert utc(tmp_path / "howe", howe, "Australia/Lord_Howe", "2024-04-07") == ["14:00", "14:30", "15:00", "15:30"]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("size", [30, 4 << 20])
 @pytest.mark.parametrize(
     ("walls", "wanted"),

@@ -219,6 +219,7 @@ def test_nobody_listens(home: Home) -> None:
     assert read_cursor(home, "pattern/p") == Cursor(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("more", "told"), [("", ["added 1", "withdrawn 1"]), (", withdrawn: false", ["added 1"])])
 def test_a_withdrawn_match_is_told(more: str, told: list[str], home: Home, receiver: Receiver) -> None:
     from deltalake import DeltaTable

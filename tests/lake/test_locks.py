@@ -103,6 +103,7 @@ def test_a_second_holder_in_the_same_process_is_told_so(home: Home) -> None:
             raise AssertionError("two holders")
 
 
+@pytest.mark.slow
 def test_a_wait_says_for_whom(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
     with _child() as child:
         assert child.stdout is not None and child.stdout.readline() == "held\n"

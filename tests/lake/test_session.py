@@ -91,6 +91,7 @@ def test_worker_code_travels_and_time_zone_is_utc(spark: SparkSession) -> None:
     assert files and all("days" in name for name in files)
 
 
+@pytest.mark.slow
 def test_the_code_archive_holds_jobs_and_schemas(tmp_path: Path) -> None:
     import zipfile
 

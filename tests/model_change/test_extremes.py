@@ -60,6 +60,7 @@ def test_times_of_every_unit_are_the_same_times():
     assert (found["day"].to_pylist(), found["rounds"].to_pylist()) == ([date(1969, 12, 31)], [1])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("content", [model(), model(window={"infinite": 20}), model(gls={"phi": 0.5}), THRESHOLD])
 @pytest.mark.parametrize("value", [1e71, -1e200, 1e308, float("inf")])
 def test_a_value_beyond_all_sums_counts_as_not_reported(content, value):

@@ -105,6 +105,7 @@ DAMAGE: dict[str, tuple[str, Any, set[str]]] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("what", DAMAGE)
 def test_damage_of_a_row_is_seen(what: str, broken: Callable[[Made, pa.Table], set[str]]) -> None:
     one = made(PATTERNS["weeks"].replace("WITH TIES ", ""))

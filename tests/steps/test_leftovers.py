@@ -46,6 +46,7 @@ def test_only_what_nobody_has_touched_for_a_week_go(home: Home) -> None:
     assert all(path.exists() for path in (*young, own / MARKER, home.temporary / MARKER))
 
 
+@pytest.mark.slow
 def test_the_code_archive_stays_while_it_is_used(home: Home) -> None:
     archive = code_archive(own_folder(home.temporary))
     os.utime(archive, (0, 0))
