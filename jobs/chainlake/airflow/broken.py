@@ -71,12 +71,10 @@ def _kept(file: Path, state: str) -> list[str] | None:
 
 def _looked_through(home: Home) -> list[str]:
     """What is wrong with each definition that is broken, by the loaders that the steps use."""
-    from chainlake.catalog.models import load_models
-    from chainlake.catalog.patterns import load_patterns
+    from chainlake.catalog.installed import Installed
     from chainlake.definitions.source import load_sources
 
     sources = load_sources(home)
     broken: list[ChainlakeError] = [*sources.broken.values()]
-    broken += [one.error for one in load_patterns(home, sources)[1]]
-    broken += [one.error for one in load_models(home, sources)[1]]
+    broken += [one.error for each in Installed.load(home, sources).broken.values() for one in each]
     return [str(error) for error in broken]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import chain
 from zoneinfo import ZoneInfo
 
-from chainlake.catalog.models import load_models
-from chainlake.catalog.patterns import load_patterns
+from chainlake.catalog.installed import Installed
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
 from chainlake.lake.commits.changes import FeedUnavailable, changes, feed_now
@@ -91,13 +91,11 @@ def alerting(home: Home, names: Sequence[str] = ()) -> list[Outbox]:
         UsageError: one of ``names`` is no pattern or model, or has none.
         DefinitionError: the file of one of ``names`` is wrong.
     """
-    sources = load_sources(home)
-    patterns, broken = load_patterns(home, sources)
-    models, broken_models = load_models(home, sources)
-    for one in (*broken, *broken_models):
+    installed = Installed.load(home, load_sources(home))
+    for one in chain.from_iterable(installed.broken.values()):
         if one.name in names:
             raise one.error
-    boxes = [*map(of_pattern, patterns), *map(of_model, models)]
+    boxes = [*map(of_pattern, installed.patterns), *map(of_model, installed.models)]
     having = [box for box in boxes if box is not None]
     known = {name for box in having for name in (box.name, box.full_name)}
     if unknown := [name for name in names if name not in known]:
