@@ -139,7 +139,7 @@ def test_any_history_ends_with_the_episodes_of_all_events(home: Home, name: str,
     contents: dict[int, list[Row]] = {}
     coming = rng.sample(range(SPAN), SPAN)
     deliver(lived, {SPAN: [], SPAN + 1: []})
-    for _ in range(6):
+    for _ in range(4):
         new = (
             [coming.pop() for _ in range(min(len(coming), 2))]
             if coming and rng.random() < 0.6
@@ -168,6 +168,23 @@ def test_any_history_ends_with_the_episodes_of_all_events(home: Home, name: str,
     assert published(lived, name) == wanted
     assert wanted
     assert backfill(lived, ALL)["applications"] == 0
+
+
+def test_days_that_wait_for_one_before_them_are_done_by_the_backfill_that_does_it(home: Home) -> None:
+    """A day that never came before has come, and a later one came anew: the chain could not be gone through."""
+    rng = random.Random(7)
+    lived = made(home, "pairs", PATTERNS["pairs"])
+    days = {number: events_of(rng, number) or events_of(rng, number) for number in range(2, SPAN)}
+    deliver(lived, days | {SPAN: [], SPAN + 1: []})
+    backfill(lived, ALL)
+    days |= {0: events_of(rng, 0), 1: [], 4: events_of(rng, 4)}
+    deliver(lived, {number: days[number] for number in (0, 1, 4)})
+    with pytest.raises(InputError):
+        run(lived, Days(day(5), day(6)), repair_horizon=2)
+    assert ("episodes", "waiting") in states(lived)
+    backfill(lived, ALL)
+    assert states(lived) == {("pattern", "done"), ("episodes", "done")}
+    assert published(lived, "pairs") == expected(PATTERNS["pairs"], days)
 
 
 def lived_in(home: Home, name: str = "rises", query: str | None = None) -> tuple[Home, dict[int, list[Row]]]:

@@ -83,12 +83,14 @@ class Standing:
         following: up to date by itself, but a day before it is to do, after which it may or may not be.
         waiting: a day before it cannot be finished for the time being.
         cause: position of that day before it, the first one; its own where there is none.
+        unfinished: not up to date, or computed from another state than the day before has left, whatever it waits for.
     """
 
     moved: np.ndarray
     following: np.ndarray
     waiting: np.ndarray
     cause: np.ndarray
+    unfinished: np.ndarray
 
 
 def standing(chain: Chain) -> Standing:
@@ -106,7 +108,7 @@ def standing(chain: Chain) -> Standing:
     following = chain.own & behind & ~waiting
     moved = (chain.own | chain.refused) & ~linked & ~behind
     cause = np.where(waiting, held, np.where(following, open_, place))
-    return Standing(moved, following, waiting, cause)
+    return Standing(moved, following, waiting, cause, unfinished)
 
 
 def _first_since(flags: np.ndarray, begin: np.ndarray) -> np.ndarray:

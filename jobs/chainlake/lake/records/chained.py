@@ -123,6 +123,7 @@ class Place:
         cause: that day, as days since 1970-01-01.
         states: of that day.
         events: status of that day's events.
+        unfinished: whether a day is to do once no day before it is waited for, whatever these turn out to be.
     """
 
     chain: Chain
@@ -130,17 +131,18 @@ class Place:
     cause: np.ndarray
     states: np.ndarray
     events: np.ndarray
+    unfinished: np.ndarray
 
     @classmethod
     def of(cls, chain: Chain, found: Standing, states: np.ndarray, events: np.ndarray) -> Place:
         """From how the days stand, their states, and the status of their events."""
-        return cls(
-            chain, found.waiting | found.following, chain.numbers[found.cause], states[found.cause], events[found.cause]
-        )
+        behind, cause = found.waiting | found.following, found.cause
+        return cls(chain, behind, chain.numbers[cause], states[cause], events[cause], found.unfinished)
 
     def kept(self, some: np.ndarray) -> Place:
         """The columns of some days, a flag per day; the chain stays whole."""
-        return Place(self.chain, self.behind[some], self.cause[some], self.states[some], self.events[some])
+        columns = (self.behind, self.cause, self.states, self.events, self.unfinished)
+        return Place(self.chain, *(column[some] for column in columns))
 
     def why(self, position: int) -> str:
         """Why a day that is behind another one follows or waits for it, in one line."""

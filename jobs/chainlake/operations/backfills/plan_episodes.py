@@ -30,9 +30,11 @@ def episodes_part(
         found: the applications that find matches: where they find some of the pattern, its days are ready afterwards.
     """
     assert judged.definition.of is not None
+    assert judged.place is not None
+    noted = judged.noted("status") != None  # noqa: E711 (element by element)
     wanted = np.isin(judged.state, states)
-    if "missing" in states:
-        wanted |= (judged.state == "waiting") & (judged.noted("status") == None)  # noqa: E711 (element by element)
+    # Days that wait for one before them may be to do by themselves: the applications do what they wait for first.
+    wanted |= (judged.state == "waiting") & np.where(noted, judged.place.unfinished, "missing" in states)
     searched = [part for one in found for part in one.parts if part.definition == judged.definition.of.name]
     ready = judged.ready
     if searched:
@@ -43,17 +45,16 @@ def episodes_part(
         *judged.numbers[positions[:1]].tolist(),
         *(day_number(d) for p in searched for d in (*p.days, *p.following)),
     ]
-    noted = np.flatnonzero(judged.noted("status") != None)  # noqa: E711 (element by element)
     # Where matches turn out to be others, their episodes are made again, and later ones for as long as it matters.
     behind = np.zeros(len(judged.numbers), dtype=bool)
-    if begins and len(noted):
-        behind = (judged.numbers >= min(begins)) & (judged.numbers <= judged.numbers[noted[-1]]) & ready
+    if begins and noted.any():
+        behind = (judged.numbers >= min(begins)) & (judged.numbers <= judged.numbers[noted][-1]) & ready
         behind[positions] = False
     following = tuple(judged.day(at) for at in np.flatnonzero(behind).tolist())
     if not len(positions) and not following:
         return None
-    # Those that wait for their matches were never made.
-    known = Counter(state if state in TO_DO else "missing" for state in judged.state[positions].tolist())
+    waits = np.where(noted, "stale", "missing")
+    known = Counter(np.where(np.isin(judged.state, TO_DO), judged.state, waits)[positions].tolist())
     mine = tuple(judged.day(at) for at in positions.tolist())
     rows = int(judged.rows(np.flatnonzero(behind)).sum() + judged.rows(positions).sum())
     every = sorted((*mine, *following))
