@@ -35,15 +35,19 @@ def pytest_configure() -> None:
     os.environ.setdefault("CHAINLAKE_SHUFFLE_PARTITIONS", "2")
 
 
+#: Folders with a lake, pages or a database that is made once per process and takes seconds.
+_WHOLE_FOLDERS = ("check", "dags", "report")
 #: About how many seconds a test of a mark takes.
 _SECONDS = {"spark": 6.0, "airflow": 5.0, "slow": 1.0}
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Name the costs: ``spark`` for whatever starts a JVM, ``airflow`` for what needs Airflow's database or a DAG.
 
     What ``make spark-proof`` or ``make kill-proof`` alone runs is left out. The files that take longest come first:
-    whoever runs out of work then waits for a short one.
+    whoever runs out of work then waits for a short one. A process takes whole files; all that have a test on Spark, so
+    that a session is started, and Java's code compiled, once; and the folders whose fixtures are made once per process.
     """
     tests: dict[Path, list[float]] = {}
     met: Counter[str] = Counter()
@@ -66,6 +70,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # A single test on Spark may take minutes, so its file comes before any of those without.
     cost = {path: (max(seconds), sum(seconds)) for path, seconds in tests.items()}
     items.sort(key=lambda item: cost[item.path], reverse=True)
+    on_spark = {item.path for item in items if item.get_closest_marker("spark") is not None}
+    for item in items:
+        folder = item.path.parent.name
+        whole = "spark" if item.path in on_spark else folder if folder in _WHOLE_FOLDERS else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(whole))
 
 
 def _is_for_the_proof(item: pytest.Item) -> bool:

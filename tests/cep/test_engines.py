@@ -31,7 +31,7 @@ def counts(of: Statistics | Costs) -> tuple[int, int, int]:
     return of.evaluations, of.evaluations_neg, of.evaluations_pre
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=200, deadline=None, suppress_health_check=SLOW)
 @given(queries(), streams())
 def test_chain_and_kernel_make_the_same_evaluations_and_every_engine_finds_the_matches(
     query: tuple, events: list[dict]

@@ -29,7 +29,7 @@ from tests.cep.test_differential import canonical, compiled
 pytestmark = pytest.mark.slow
 
 #: Random patterns, and streams that each of them is searched in one after another.
-PATTERNS, STREAMS = 120, 10
+PATTERNS, STREAMS = 70, 10
 
 
 def changed(pick: Random, events: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -94,7 +94,7 @@ def test_thousands_of_changed_streams_whose_searches_are_all_taken_for_alike(
                 assert again == wanted and counts(by_numpy) == counts(statistics), (seed - 1, events)
                 searched += len(pattern.branches)
                 with_matches += bool(wanted)
-    assert with_matches > 110
+    assert with_matches > 64
     # Most searches take code that is there; many do not, since the columns are others.
     assert searched / 10 < len(made) < searched / 2
 

@@ -84,7 +84,7 @@ def test_random_patterns_have_the_matches_of_the_definition() -> None:
 
 @pytest.mark.slow
 def test_hundreds_of_random_patterns_have_the_matches_of_the_definition() -> None:
-    check(range(1000, 1200))
+    check(range(1000, 1120))
 
 
 @pytest.mark.slow
@@ -260,7 +260,7 @@ def with_key(made: tuple) -> tuple:
 @pytest.mark.slow
 def test_slices_pieces_and_keys_do_not_show() -> None:
     keyed = with_matches = 0
-    for seed in range(7000, 7400):
+    for seed in range(7000, 7250):
         pick = Random(f"steps {seed}")
         made = with_key(query(pick)) if pick.one((True, False)) else query(pick)
         pattern = compiled(made)
@@ -279,7 +279,7 @@ def test_slices_pieces_and_keys_do_not_show() -> None:
         assert rows == wanted and not errors, (seed, text_of(made), events, cut)
         keyed += pattern.partition_key is not None
         with_matches += bool(wanted)
-    assert keyed > 30 and with_matches > 30
+    assert keyed > 20 and with_matches > 20
 
 
 def test_a_key_divides_the_work_only_if_collected_names_and_until_have_it() -> None:
