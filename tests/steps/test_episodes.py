@@ -187,6 +187,24 @@ def test_days_that_wait_for_one_before_them_are_done_by_the_backfill_that_does_i
     assert published(lived, "pairs") == expected(PATTERNS["pairs"], days)
 
 
+def test_a_day_that_begins_empty_since_matches_have_gone_is_made_by_the_run_that_withdrew_them(home: Home) -> None:
+    """What was open before it is no longer, and it lies behind the days that were asked for."""
+    reading = {"sensor": "a", "x": 0.0, "y": 0.0, "type": "Reading", "seq": 0}
+
+    def on(number: int, x: float) -> list[Row]:
+        ts = datetime(2025, 3, 1, 10, tzinfo=UTC) + timedelta(days=number)
+        return [{**reading, "event_id": f"{number:032d}", "ts": ts, "x": x, "event_date": day(number)}]
+
+    lived, days = made(home, "quiet", PATTERNS["quiet"]), {0: on(0, 0.0), 1: on(1, 0.0), 2: [], 3: on(3, 0.0)}
+    deliver(lived, days | {4: [], 5: []})
+    backfill(lived, Days(day(0), day(6)))
+    days[1] = on(1, 2.0)
+    deliver(lived, {1: days[1]})
+    run(lived, Days.one(day(1)), repair_horizon=0)
+    assert {state for definition, state in states(lived) if definition == "episodes"} == {"done"}
+    assert published(lived, "quiet") == expected(PATTERNS["quiet"], days)
+
+
 def lived_in(home: Home, name: str = "rises", query: str | None = None) -> tuple[Home, dict[int, list[Row]]]:
     """A home whose days are all computed."""
     found = made(home, name, query or PATTERNS[name])

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from typing import TypedDict, Unpack
 
 from chainlake.catalog.patterns import CompiledPattern, load_patterns
-from chainlake.days import Days
+from chainlake.days import US_PER_DAY, Days
 from chainlake.detect.episodes.run import episodes_to_do, run_episodes
 from chainlake.detect.plan import Plan, Wanted, plan_of
 from chainlake.detect.rankings.run import rankings_to_do, run_rankings
@@ -98,7 +98,10 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
         # A new version of a match table may have taken its place meanwhile, and what follows is made from that.
         names = {c.definition.name for c in mine}
         mine = [c for c in load_patterns(home, sources)[0] if c.definition.name in names]
-    following = episodes_to_do(home, mine, wanted)
+    # Where matches have gone or come, a later day may begin empty, or no longer do so.
+    memory = max((c.episodes.definition.memory_us or 0 for c in mine if c.episodes), default=0)
+    behind = timedelta(days=-(-memory // US_PER_DAY))
+    following = episodes_to_do(home, mine, replace(wanted, horizon=_with(horizon, result, behind)))
     if following:
         ports = ports or _opened(home, f"detect {source.name} {days}", plan)
         result += run_episodes(DetectRun(home, source, run_id, ports, audit), following)
@@ -118,10 +121,10 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
     return result.counts
 
 
-def _with(days: Days, result: DetectResult) -> Days:
-    """The days, and all that were published."""
+def _with(days: Days, result: DetectResult, behind: timedelta = timedelta(0)) -> Days:
+    """The days, and all that were published, with the time behind each."""
     done = [day for one in result.published for day in one.days_done]
-    return Days(min([days.start, *done]), max([days.end, *(Days.one(day).end for day in done)]))
+    return Days(min([days.start, *done]), max([days.end, *(Days.one(day).end + behind for day in done)]))
 
 
 def _opened(home: Home, app: str, plan: Plan) -> Ports:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainlake.errors import AuditFailed
 from chainlake.paths import Home
-from chainlake.quality import docs
+from chainlake.quality import configurations, docs
 from chainlake.quality.templates import instantiate
 from chainlake.terminal import one_line
 
@@ -151,7 +151,8 @@ class Audit:
             expectation["meta"] = {**expectation.get("meta", {}), "position": position}
         suite = gx.ExpectationSuite(name=document["name"], expectations=document["expectations"])
         batch = self._batch(context, df)
-        found = batch.validate(suite, result_format=ResultFormat.BOOLEAN_ONLY)
+        with configurations.kept():
+            found = batch.validate(suite, result_format=ResultFormat.BOOLEAN_ONLY)
         found.results.sort(key=_position)  # they come grouped by how they are computed
         failures: list[Failure] = []
         if callable(details) and not found.success:
