@@ -49,7 +49,17 @@ def test_more_lines_than_airflow_maps_are_refused(lab: Home, monkeypatch: pytest
         ranges.backfill_lines(PARAMS)
 
 
-def test_a_line_runs_its_applications_in_order_and_stops_at_a_failure(
+@pytest.mark.parametrize(
+    "tail", ["CONTEXT chronicle", "EPISODES BY p.sensor PAUSE 3 h", "RANK BY MAX(q.x) TOP 3 PER WEEK"]
+)
+def test_patterns_whose_days_depend_on_each_other_are_one_line(lab: Home, tail: str) -> None:
+    (lab.config / "patterns" / "near.sase").write_text(pattern().rstrip() + f"\n{tail}\n")
+    lines = ranges.backfill_lines(PARAMS | {"patterns": ["near"]})
+    assert [(line["name"], len(line["applications"])) for line in lines] == [("detect lab", 2)]
+    assert [one["start"] for one in lines[0]["applications"]] == ["2025-03-01", "2025-03-03"]
+
+
+def test_a_line_runs_its_applications_in_order_and_a_failure_stops_none_of_them(
     lab: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from airflow.sdk.exceptions import AirflowFailException
@@ -58,7 +68,7 @@ def test_a_line_runs_its_applications_in_order_and_stops_at_a_failure(
 
     def run_step(step: str, source: str, days: Days, **told: Any) -> dict[str, Any]:
         ran.append((step, days, told["run_id"], told["definitions"], told["options"]))
-        if len(ran) == 4:
+        if len(ran) == 3:
             raise AirflowFailException("no")
         return {"days": 2, "added": 1, "changed": 0, "withdrawn": 0, "models": 1}
 
@@ -69,8 +79,9 @@ def test_a_line_runs_its_applications_in_order_and_stops_at_a_failure(
     span = (Days(day(1), day(2)), Days(day(2), day(4)))
     assert [(days, run_id) for _, days, run_id, *_ in ran] == [(span[0], "r.1.1"), (span[1], "r.1.2")]
     assert ran[0][3:] == (["slope"], ["--repair-horizon", "0"])
-    with pytest.raises(AirflowFailException):
+    with pytest.raises(AirflowFailException, match="^no$"):
         ranges.run_line(models, "r.2")
+    assert [run_id for _, _, run_id, *_ in ran[2:]] == ["r.2.1", "r.2.2"]
     with pytest.raises(AirflowFailException, match="wrong"):
         ranges.run_line({"name": "pattern/wrong", "applications": [], "error": "wrong"}, "r")
 

@@ -1,8 +1,8 @@
 """What the tasks do of the DAGs that are run by hand: the plan, and the steps of the command line.
 
-A *line* is a list of Spark applications that run one after the other, one mapped task. Patterns have a line per
-application, which may run beside each other in any order; the models of a source have one line, since their
-applications follow each other in time (docs/semantics.md#model-days).
+A *line* is a list of Spark applications that run one after the other, one mapped task; lines may run beside each other,
+in any order. Applications of patterns whose days do not depend on each other have a line each; those of a source with
+one whose days do, with episodes or with rankings are one line, and so are its models (docs/semantics.md#chained-days).
 """
 
 from __future__ import annotations
@@ -91,6 +91,7 @@ def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
 
     plan = plan_range(Home.from_env(), days, **options)
     lines: list[dict[str, Any]] = []
+    ordered = {(one.step, one.source) for one in plan.applications if one.in_order}
     for application in plan.applications:
         told = {
             "step": application.step,
@@ -100,8 +101,9 @@ def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
             "definitions": application.definitions,
             "options": options_of(application),
         }
-        name = application.name if application.step == "detect" else f"monitor {application.source}"
-        if application.step == "monitor" and lines and lines[-1]["name"] == name:
+        line = (application.step, application.source)
+        name = " ".join(line) if line in ordered else application.name
+        if lines and lines[-1]["name"] == name:
             lines[-1]["applications"].append(told)
         else:
             lines.append({"name": name, "applications": [told], "error": ""})
@@ -119,31 +121,40 @@ def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
         days published, and rows added, changed and withdrawn.
 
     Raises:
-        AirflowFailException: one failed in a way that a retry cannot fix; those after it are not run.
-        InfrastructureError: one failed in a way that a retry can fix.
+        AirflowFailException: some failed in a way that a retry cannot fix; the others were run.
+        InfrastructureError: one failed in a way that a retry can fix; those after it wait for that.
     """
+    from airflow.sdk.exceptions import AirflowFailException
+
     from chainlake.run.common import REPAIR_HORIZON
 
     if line["error"]:
-        from airflow.sdk.exceptions import AirflowFailException
-
         raise AirflowFailException(line["error"])
     total: dict[str, Any] = dict.fromkeys(("days", "added", "changed", "withdrawn"), 0)
     applications: Sequence[dict[str, Any]] = line["applications"]
+    failed: list[AirflowFailException] = []
     for number, told in enumerate(applications, 1):
         tasks.log.info("application %d of %d: %s %s", number, len(applications), told["start"], told["end"])
         days = Days.parse(told["start"], told["end"])
-        result = tasks.run_step(
-            told["step"],
-            told["source"],
-            days,
-            run_id=f"{run_id}.{number}",
-            definitions=told["definitions"],
-            options=told["options"],
-            warm=len(days) <= REPAIR_HORIZON,
-        )
+        try:
+            result = tasks.run_step(
+                told["step"],
+                told["source"],
+                days,
+                run_id=f"{run_id}.{number}",
+                definitions=told["definitions"],
+                options=told["options"],
+                warm=len(days) <= REPAIR_HORIZON,
+            )
+        except AirflowFailException as error:
+            # What stops one definition in one window must not stop the others of the line.
+            tasks.log.error("application %d of %d: %s", number, len(applications), error)
+            failed.append(error)
+            continue
         # An ingest names the days that it changed, the other steps their number.
         counts = {**result, "days": len(result["days"])} if isinstance(result["days"], list) else result
         for name in total:
             total[name] += counts[name]
+    if failed:
+        raise AirflowFailException("; ".join(map(str, failed)))
     return total

@@ -22,6 +22,7 @@ class Part:
         reads: whole days that hold the read ranges of all these days.
         rows_read: events on these days.
         rows_there: rows published for all these days so far; these and no others can be withdrawn or changed.
+        in_order: its days depend on others of them, so that the applications have to come in the order of time.
     """
 
     definition: str
@@ -32,6 +33,7 @@ class Part:
     reads: Days
     rows_read: int
     rows_there: int
+    in_order: bool
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,11 @@ class Application:
     def definitions(self) -> list[str]:
         """Names without their kind, as the step takes them."""
         return list(dict.fromkeys(part.definition.partition("/")[2] for part in self.parts))
+
+    @property
+    def in_order(self) -> bool:
+        """Whether those of the same step and source before it have to be done first."""
+        return any(part.in_order for part in self.parts)
 
     @property
     def name(self) -> str:

@@ -283,7 +283,8 @@ def _part(judged: Judged, days: Sequence[date], following: Sequence[date], reads
     concerned = np.isin(judged.numbers, [day_number(day) for day in (*days, *following)])
     there = int(judged.rows(np.flatnonzero(concerned)).sum())
     name, table = judged.definition.name, judged.definition.table_name
-    return Part(name, table, tuple(days), tuple(following), dict(states), reads, rows_read, there)
+    chained = judged.definition.chained
+    return Part(name, table, tuple(days), tuple(following), dict(states), reads, rows_read, there, chained)
 
 
 def _model_applications(

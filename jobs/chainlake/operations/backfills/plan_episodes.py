@@ -59,7 +59,7 @@ def episodes_part(
     rows = int(judged.rows(np.flatnonzero(behind)).sum() + judged.rows(positions).sum())
     every = sorted((*mine, *following))
     reads = Days(every[0], every[-1] + _ONE)
-    return Part(judged.name, judged.definition.table_name, mine, following, dict(known), reads, 0, rows)
+    return Part(judged.name, judged.definition.table_name, mine, following, dict(known), reads, 0, rows, True)
 
 
 def with_part(found: Sequence[Application], part: Part, blank: Application, chunk: int) -> list[Application]:

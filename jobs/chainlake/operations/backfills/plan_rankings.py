@@ -50,7 +50,7 @@ def rankings_part(
     rows = int(judged.rows(np.flatnonzero(to_do | following)).sum())
     every = [span for day in (*mine, *later) if (span := reads_of(judged, day, events)) is not None]
     reads = Days(min(one.start for one in every), max(one.end for one in every)) if every else Days.one(min(mine))
-    return Part(judged.name, definition.table_name, mine, later, dict(known), reads, 0, rows)
+    return Part(judged.name, definition.table_name, mine, later, dict(known), reads, 0, rows, True)
 
 
 def reads_of(judged: Judged, day: date, events: EventDays) -> Days | None:
