@@ -32,6 +32,7 @@ from chainlake.cep.compiling.tail import (
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.computed import Columns
+from chainlake.cep.language.errors.names import UnfitParameter
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.front_matter import FrontMatter, param_problem, read_front_matter
 from chainlake.cep.language.lists import Lists
@@ -284,7 +285,7 @@ def compile_pattern(
     for key, value in given.items():
         problem = param_problem(value)
         if problem:
-            raise source.error(f"the parameter {key} {problem}", key=key)
+            raise UnfitParameter.given(source, key, problem)
     every = {**front.params, **given}
     query = parse(source, start)
     resolver = Resolver(source, every, strict_units, own_functions(source, name, front, functions))

@@ -89,7 +89,7 @@ def _short(row: Sequence[Any]) -> list[Any]:
 
 def _say_unheard(model: LoadedModel, heard: set[str]) -> None:
     """Say which keys of the model no event has: their nodes have no rounds."""
-    from chainlake.cep.lint.unheard import key_hint
+    from chainlake.cep.lint.findings import key_hint
 
     for key in model.config.all_keys:
         if key not in heard:
