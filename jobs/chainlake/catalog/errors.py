@@ -101,8 +101,9 @@ class UnboundedPattern(PatternError):
         return cls._at(source, NOWHERE, what, hint, key="limits")
 
     @classmethod
-    def gap(cls, source: SourceText, at: At, value: str, steps: int) -> UnboundedPattern:
-        """PREV of a value (``name.attribute``), over any gap."""
+    def gap(cls, source: SourceText, at: At, of: tuple[str, str], steps: int) -> UnboundedPattern:
+        """PREV of the attribute of an event, over any gap."""
+        value = ".".join(of)
         what = f"PREV({value}) does not say how long ago the earlier event may be"
         return cls._at(source, at, what, f"Write PREV({value}, {steps}, 10 min), or PAUSE behind WITHIN.")
 

@@ -183,7 +183,7 @@ def _check_reach(pattern: Pattern) -> None:
     loose = [node for value in values for node in value.walk() if isinstance(node, ast.Prev) and node.gap is None]
     if loose and extras.pause is None:
         one = loose[0]
-        raise UnboundedPattern.gap(text, one.at, f"{one.name}.{one.attr}", one.steps)
+        raise UnboundedPattern.gap(text, one.at, (one.name, one.attr), one.steps)
 
 
 def current_table(home: Home, pattern: Pattern, source: Source) -> Table:

@@ -231,11 +231,11 @@ class _Reader:
             raise WrongForm.no_day(self.place(key), typed) from None
 
     def tests(self, key: str, value: Any) -> tuple[Example, ...]:
-        def wrong(place: Place, what: str, hint: str | None) -> Exception:
+        def place_of(place: Place) -> KeyPlace:
             spot = self.spots.get(place, self.spots[key,])
-            return Referred.of(self.source, (spot.line, spot.column), what, hint, key=key)
+            return KeyPlace(self.source, (spot.line, spot.column), key)
 
-        return read_examples(value, self.spots, wrong)
+        return read_examples(value, self.spots, place_of)
 
     def alerts(self, key: str, value: Any) -> Alerts:
         return read_alerts(value, lambda what, hint: Referred.of(self.source, self.place(key).at, what, hint, key=key))

@@ -129,9 +129,9 @@ class FarReaching(PatternError):
     """A part that reads more events than its author may think, or more than a lake allows."""
 
     @classmethod
-    def gap(cls, source: SourceText, at: At, value: str, steps: int) -> FarReaching:
-        """PREV of a value (``name.attribute``), over any gap."""
-        hint = f"Say how far: PREV({value}, {steps}, 10 min); a pattern of a lake has to."
+    def gap(cls, source: SourceText, at: At, of: tuple[str, str], steps: int) -> FarReaching:
+        """PREV of the attribute of an event, over any gap."""
+        hint = f"Say how far: PREV({'.'.join(of)}, {steps}, 10 min); a pattern of a lake has to."
         return cls._at(source, at, "PREV looks back over gaps as long as the window", hint)
 
     @classmethod

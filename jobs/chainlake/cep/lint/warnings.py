@@ -184,7 +184,7 @@ def _gaps(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[De
     values = (*pattern.extras.conditions, *pattern.extras.measured)
     for node in (node for value in values for node in value.walk()):
         if isinstance(node, ast.Prev) and node.gap is None:
-            yield FarReaching.gap(source, node.at, f"{node.name}.{node.attr}", node.steps)
+            yield FarReaching.gap(source, node.at, (node.name, node.attr), node.steps)
 
 
 def _lake(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:

@@ -1,4 +1,4 @@
-"""What a declaration of a function does not say as it must."""
+"""What a declaration of a function, or a test, does not say as it must."""
 
 from __future__ import annotations
 
@@ -76,3 +76,48 @@ class WrongDeclaration(FrontMatterError):
         """How long it may take is no length of time; ``usual``: seconds if nothing is said."""
         hint = f"Write 'longest: {usual:.0f} s': the time that a batch of pairs may take."
         return cls._of(place, f"longest of {name} is a duration above 0, not {value}", hint)
+
+
+class WrongExample(FrontMatterError):
+    """An entry under ``tests`` that is no test."""
+
+    @classmethod
+    def no_list(cls, place: KeyPlace) -> FrontMatterError:
+        """There is no list of tests."""
+        return cls._of(place, "tests must be a list", "Write '- events: FILE.csv' and below it 'matches: [{a: 1}]'.")
+
+    @classmethod
+    def no_map(cls, place: KeyPlace) -> FrontMatterError:
+        """A test is no map."""
+        return cls._of(place, "a test is a map of name, events and matches")
+
+    @classmethod
+    def unknown_key(cls, place: KeyPlace, key: object, known: Iterable[str]) -> FrontMatterError:
+        """A key that tests do not have."""
+        return cls._of(place, f"a test has no key {key}", nearest(str(key), known))
+
+    @classmethod
+    def missing(cls, place: KeyPlace, key: str) -> FrontMatterError:
+        """A key that each test has."""
+        return cls._of(place, f"the test has no {key}")
+
+    @classmethod
+    def no_events(cls, place: KeyPlace) -> FrontMatterError:
+        """The events are no text."""
+        hint = "Write 'events: |' and the rows of a CSV below it, or the name of a file beside the pattern."
+        return cls._of(place, "events must be a text", hint)
+
+    @classmethod
+    def no_matches(cls, place: KeyPlace) -> FrontMatterError:
+        """There is no list of matches."""
+        return cls._of(place, "matches must be a list", "Write [] if nothing must be found.")
+
+    @classmethod
+    def no_match(cls, place: KeyPlace) -> FrontMatterError:
+        """A match is no map."""
+        return cls._of(place, "a match is a map of names to ids", "Write {a: 1, b: 2}.")
+
+    @classmethod
+    def no_id(cls, place: KeyPlace, name: str) -> FrontMatterError:
+        """What a name stands for is no id."""
+        return cls._of(place, f"{name} must be an id, or a list of ids")

@@ -23,7 +23,7 @@ class PatternError(DefinitionError):
 
 
 class Referred(PatternError):
-    """What another reader, of YAML, tests, alerts or sources, finds wrong in the text of a pattern."""
+    """What another reader, of YAML, alerts or sources, finds wrong in the text of a pattern."""
 
     @classmethod
     def of(cls, source: SourceText, at: At, what: str, hint: str | None, *, key: str | None = None) -> Referred:
