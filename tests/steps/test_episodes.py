@@ -326,7 +326,7 @@ def test_lost_rows_are_found_and_made_again_from_the_matches(home: Home) -> None
     checked, repaired = repair(lived, run_id="c", scope=Scope(tables=("episodes.rises",)), say=lambda line: None)
     assert any("published" in one.what for one in checked.damage)
     assert any(line.startswith("episodes/rises: ") for line in repaired.done)
-    assert repaired.commands == ["python -m jobs restate --source lab"]
+    assert repaired.commands == ["chainlake restate --source lab"]
     version = tables.version(lived, "matches", "rises")
     backfill(lived, None, only_stale=True)
     assert published(lived, "rises") == whole == expected(PATTERNS["rises"], contents)

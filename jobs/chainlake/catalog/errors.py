@@ -111,7 +111,7 @@ class UnboundedPattern(PatternError):
     def start(cls, source: SourceText, at: At, pattern: str) -> UnboundedPattern:
         """A start of days that form no chain."""
         what = f"{pattern} uses no events up, so no day depends on where it starts"
-        hint = "Leave start out; 'python -m jobs backfill' says which days are computed."
+        hint = "Leave start out; 'chainlake backfill' says which days are computed."
         return cls._at(source, at, what, hint, key="start")
 
 

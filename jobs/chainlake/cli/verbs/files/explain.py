@@ -1,4 +1,4 @@
-"""``python -m jobs explain``: what a pattern means to the engine; no Spark, no lake."""
+"""``chainlake explain``: what a pattern means to the engine; no Spark, no lake."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ HELP = (
     "many candidates which condition ended, with examples."
 )
 EXAMPLE = (
-    "  python -m jobs explain dags/config/patterns/NAME.sase\n"
-    "  python -m jobs explain dags/config/patterns/NAME.sase --simulate readings.csv --id reading --ts time\n"
-    "  python -m jobs explain dags/config/patterns/NAME.sase --near-misses 2025-10-01 2025-10-02"
+    "  chainlake explain dags/config/patterns/NAME.sase\n"
+    "  chainlake explain dags/config/patterns/NAME.sase --simulate readings.csv --id reading --ts time\n"
+    "  chainlake explain dags/config/patterns/NAME.sase --near-misses 2025-10-01 2025-10-02"
 )
 
 #: Seconds from which a simulation says beforehand how long it will take.

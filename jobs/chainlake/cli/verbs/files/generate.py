@@ -1,4 +1,4 @@
-"""``python -m jobs generate``: landing files of any size with planted patterns and model changes."""
+"""``chainlake generate``: landing files of any size with planted patterns and model changes."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TICKS = PACKAGE / "generate" / "ticks.yaml"
 HELP = """Write landing files for one of the shipped sources: seeded, in the format of the shipped files, one file per
 local day. Planted into them are matches of the shipped patterns and changes of a regression relation; the truth file
 says where. What was planted can be part of further matches; elsewhere the data hold no match of a shipped pattern."""
-EXAMPLE = """  python -m jobs generate stock --from 2024-03-04 --days 5 --events-per-day 1000000 --seed 7 \\
+EXAMPLE = """  chainlake generate stock --from 2024-03-04 --days 5 --events-per-day 1000000 --seed 7 \\
       --out .chainlake/landing/stock --truth truth.json
-  python -m jobs generate stock --ticks --from 2024-03-04 --out .chainlake/landing/tick \\
+  chainlake generate stock --ticks --from 2024-03-04 --out .chainlake/landing/tick \\
       --write-source dags/config/sources/tick.yaml"""
 
 

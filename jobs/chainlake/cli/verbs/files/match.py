@@ -1,4 +1,4 @@
-"""``python -m jobs match``: find a pattern in plain files; no Spark, no lake."""
+"""``chainlake match``: find a pattern in plain files; no Spark, no lake."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ HELP = (
     "stderr says how many events fit each name by themselves."
 )
 EXAMPLE = (
-    "  python -m jobs match dags/config/patterns/NAME.sase readings.csv --id reading --ts time\n"
-    "  python -m jobs match shakeout data/stock/us_equity_minute_trade_20131007.csv.gz --source stock --format table\n"
-    "  python -m jobs match dags/config/patterns/NAME.sase daily.csv --type-of ts=date:%Y%m%d --missing NA\n"
-    '  python -m jobs match "PATTERN SEQ(Login a, Alarm b) WHERE a.user = b.user WITHIN 5 min" events.jsonl'
+    "  chainlake match dags/config/patterns/NAME.sase readings.csv --id reading --ts time\n"
+    "  chainlake match shakeout data/stock/us_equity_minute_trade_20131007.csv.gz --source stock --format table\n"
+    "  chainlake match dags/config/patterns/NAME.sase daily.csv --type-of ts=date:%Y%m%d --missing NA\n"
+    '  chainlake match "PATTERN SEQ(Login a, Alarm b) WHERE a.user = b.user WITHIN 5 min" events.jsonl'
 )
 
 
