@@ -7,7 +7,7 @@ from typing import Any
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.declared.function import Code, Place
-from chainlake.cep.language.errors.names import UnknownFunction
+from chainlake.cep.language.errors.names import UnfitFunction
 from chainlake.cep.language.front_matter import FrontMatter
 from chainlake.cep.language.functions import Function, declared, lookup
 from chainlake.cep.language.parsing.conditions import AGGREGATES
@@ -40,10 +40,10 @@ def own_functions(
     found = {}
     for name, entry in front.functions.items():
         if lookup(name) is not None or name in _WORDS:
-            raise UnknownFunction.of_language(source, entry.at, entry.name)
+            raise UnfitFunction.of_language(source, entry.at, entry.name)
         code = codes.get(entry.name)
         if codes and code is None:
-            raise UnknownFunction.no_code(source, entry.at, entry.name, codes)
+            raise UnfitFunction.no_code(source, entry.at, entry.name, codes)
         line, column = entry.at
         place = Place(pattern, source.file, line, column, source.excerpt(line))
         found[name] = declared(entry, code, place)

@@ -11,6 +11,7 @@ from typing import Any
 from chainlake.cep.language import ast, functions
 from chainlake.cep.language.errors.kinds import WrongKind
 from chainlake.cep.language.errors.names import (
+    UnfitFunction,
     UnfitParameter,
     UnfitWord,
     UnknownEvent,
@@ -142,7 +143,7 @@ class Resolver:
                 self.known(name, names, at)
                 of = None if node.of is None else self.computed(node.of, names)
                 if of is not None and of.heavy:
-                    raise UnknownFunction.of_pairs(self.source, of.heavy[0].at, of.heavy[0].function, node.function)
+                    raise UnfitFunction.of_pairs(self.source, of.heavy[0].at, of.heavy[0].function, node.function)
                 return replace(node, of=of)
             case ast.Prev(name, _, _, gap, _, at):
                 self.known(name, names, at)
@@ -231,7 +232,7 @@ class Resolver:
             raise UnknownFunction.of(self.source, at, function, known)
         least, most = found.takes
         if not least <= arity <= most:
-            raise UnknownFunction.takes(self.source, at, function, found.takes, arity)
+            raise UnfitFunction.takes(self.source, at, function, found.takes, arity)
         return found
 
     def items(self, items: tuple[ast.Node, ...] | str, names: frozenset[str], at: At) -> tuple[ast.Node, ...]:

@@ -62,9 +62,9 @@ class WrongDeclaration(FrontMatterError):
         return cls._of(place, f"{value} is no cost of {name}", hint)
 
     @classmethod
-    def no_truth(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:
-        """Whether it is symmetric is neither true nor false."""
-        return cls._of(place, f"symmetric of {name} is true or false, not {value}")
+    def no_truth(cls, place: KeyPlace, name: str, key: str, value: object) -> FrontMatterError:
+        """What is true or false of it, under ``key``, is neither."""
+        return cls._of(place, f"{key} of {name} is true or false, not {value}")
 
     @classmethod
     def no_result(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:

@@ -89,7 +89,7 @@ class _Reader:
 
     def truth(self, name: str, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise WrongDeclaration.no_truth(self.place("symmetric"), name, value)
+            raise WrongDeclaration.no_truth(self.place("symmetric"), name, "symmetric", value)
         return value
 
     def result(self, name: str, value: Any) -> str:

@@ -165,33 +165,37 @@ class UnfitWord(PatternError):
 
 
 class UnknownFunction(PatternError):
-    """A function cannot be called, or not so."""
+    """There is no function of this name."""
 
     @classmethod
     def of(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownFunction:
-        """There is none of this name."""
+        """For a name in a call."""
         return cls._at(source, at, f"there is no function {name}", nearest(name, known))
 
+
+class UnfitFunction(PatternError):
+    """A function cannot be declared, or not be called so."""
+
     @classmethod
-    def takes(cls, source: SourceText, at: At, name: str, takes: tuple[int, int], given: int) -> UnknownFunction:
+    def takes(cls, source: SourceText, at: At, name: str, takes: tuple[int, int], given: int) -> UnfitFunction:
         """It takes another number of values: at least and at most."""
         least, most = takes
         number = f"{least}" if least == most else f"{least} to {most}"
         return cls._at(source, at, f"{name} takes {number} values, not {given}")
 
     @classmethod
-    def no_code(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownFunction:
+    def no_code(cls, source: SourceText, at: At, name: str, known: Known) -> UnfitFunction:
         """It is declared, and nobody gives its code."""
         return cls._at(source, at, f"there is no code for {name}", nearest(name, known), key="functions")
 
     @classmethod
-    def of_language(cls, source: SourceText, at: At, name: str) -> UnknownFunction:
+    def of_language(cls, source: SourceText, at: At, name: str) -> UnfitFunction:
         """One is declared that the language has already."""
         what = f"{name} is a function of the language"
         return cls._at(source, at, what, "Choose another name.", key="functions")
 
     @classmethod
-    def of_pairs(cls, source: SourceText, at: At, name: str, aggregate: str) -> UnknownFunction:
+    def of_pairs(cls, source: SourceText, at: At, name: str, aggregate: str) -> UnfitFunction:
         """One that is called for pairs of events stands in an aggregate."""
         what = f"{name} is called for pairs of events, and {aggregate} has all of a set"
         return cls._at(source, at, what, "Compare it in a condition instead.")
