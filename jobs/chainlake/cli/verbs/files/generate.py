@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from chainlake.cli.errors import BadTarget, NotGenerated, OptionsClash
 from chainlake.days import parse_day
@@ -94,13 +96,18 @@ def run(args: argparse.Namespace) -> int:
             args.truth.write_text(json.dumps(truth, indent=1) + "\n")
     except OSError as error:
         raise NotGenerated.of(error.filename or args.out, error) from error
+    _print_summary(args.out, truth)
+    return 0
+
+
+def _print_summary(out: Path, truth: Mapping[str, Any]) -> None:
     totals = truth["totals"]
     print(
         ", ".join(
             (
                 counted(len(truth["files"]), "file"),
                 counted(totals["rows"], "row"),
-                f"{counted(totals['events'], 'event')} of {counted(truth['keys'], 'key')} in {args.out}",
+                f"{counted(totals['events'], 'event')} of {counted(truth['keys'], 'key')} in {out}",
             )
         )
     )
@@ -109,7 +116,6 @@ def run(args: argparse.Namespace) -> int:
     if truth["changes"]:
         changes = counted(len(truth["changes"]), "change")
         print(f"  {changes} of the relation, the first at {truth['changes'][0]['time']}")
-    return 0
 
 
 def _check_places(args: argparse.Namespace) -> None:

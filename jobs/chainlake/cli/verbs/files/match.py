@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from chainlake.cep.plain_files.read import Events
     from chainlake.cep.search.found.batch import MatchBatch
     from chainlake.cep.search.statistics import Statistics
+    from chainlake.cli.match_rows import Rows
 
 HELP = (
     "Find a pattern in files of events and print each match as one JSON line (name: event id, or a list of ids for a "
@@ -98,17 +99,21 @@ def run(args: argparse.Namespace) -> int:
     else:
         from chainlake.cli.match_rows import match_rows
 
-        found = match_rows(pattern, (table, ids), iter(batches), _key(events, table), zone)
-        columns, rows = list(found.columns), iter(found.rows)
-        if args.format != "json":
-            columns, rows = flat(found.columns, found.fields, found.rows)
-        FORMATS[args.format](columns, rows, sys.stdout)
+        _print_rows(args.format, match_rows(pattern, (table, ids), iter(batches), _key(events, table), zone))
     if not batches.matches:
         print(f"note: {_nothing(pattern, table)}", file=sys.stderr)
     sys.stdout.flush()
     if args.stats:
         print(json.dumps(_counts(statistics)), file=sys.stderr)
     return 0
+
+
+def _print_rows(form: str, found: Rows) -> None:
+    """Print matches as rows of a table."""
+    columns, rows = list(found.columns), iter(found.rows)
+    if form != "json":
+        columns, rows = flat(found.columns, found.fields, found.rows)
+    FORMATS[form](columns, rows, sys.stdout)
 
 
 def _counts(counted: Statistics) -> dict[str, Any]:
