@@ -2,7 +2,7 @@
 
 Usage: ``python -m benchmarks.monitor_spark [--models N] [--nodes K] [--large L] [--minutes M] [--json FILE]``
 (1000, 10, 50, 1440). Every model is a file of its own: response and two features of K nodes, window of an hour, both
-detectors; the source has one event per node and minute. The step is the one that ``python -m jobs monitor`` runs:
+detectors; the source has one event per node and minute. The step is the one that ``chainlake monitor`` runs:
 planned, computed, audited and published. The *skewed* run has one model with L times K nodes instead of one with K.
 Timed by phase; then the large model by itself on the driver. Were the others to wait for the large model, the skewed
 run would take longer than the even one by more than its rows' share.

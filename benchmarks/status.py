@@ -1,4 +1,4 @@
-"""How long ``python -m jobs status`` takes on ten years of a hundred patterns, on made-up operations rows.
+"""How long ``chainlake status`` takes on ten years of a hundred patterns, on made-up operations rows.
 
 Usage: ``python benchmarks/status.py [--years 10] [--patterns 100] [--runs 3]``; prints seconds and peak memory per
 way of asking, as a table and as JSON in the last line. The aim is 3 s.

@@ -1,4 +1,4 @@
-"""A year of events through one ``jobs backfill``: seconds, peak memory by kind of process, size of the tables.
+"""A year of events through one ``chainlake backfill``: seconds, peak memory by kind of process, size of the tables.
 
 ``python -m benchmarks.year [--events N] [--days D] [--share C] [--chunk 30d] [--work FOLDER] [--json FILE]``
 

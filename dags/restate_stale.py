@@ -1,6 +1,6 @@
 """DAG ``restate_stale``: every stale or failed day computed anew, however old; run it by hand.
 
-The daily DAGs look a week back; ``python -m jobs status --state stale`` lists what is older.
+The daily DAGs look a week back; ``chainlake status --state stale`` lists what is older.
 """
 
 # Airflow reads only files in which it sees the words dag and airflow.

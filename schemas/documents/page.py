@@ -38,7 +38,7 @@ attributes `open`, `high`, `low`, `close`, `volume`, and the tables `raw.stock`,
 _VIEWS = """\
 ## Views
 
-`jobs sql` and `Lake` have these views beside the tables; they are made when they are asked for, and stored nowhere.
+`chainlake sql` and `Lake` have these views beside the tables; they are made when asked for, and stored nowhere.
 
 - `matches.all`: the rows of all match tables: pattern, match_id, start_ts, end_ts, decision_ts, and `events`, a map
   from names to lists of event ids.

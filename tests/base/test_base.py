@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 from datetime import date
 from pathlib import Path
 
@@ -92,7 +93,22 @@ def test_every_verb_has_help_with_an_example(verb: str, capsys: pytest.CaptureFi
     with pytest.raises(SystemExit) as stopped:
         main([verb, "--help"])
     assert stopped.value.code == 0
-    assert f"python -m jobs {verb}" in capsys.readouterr().out.split("example:")[1]
+    assert f"  chainlake {verb}" in capsys.readouterr().out.split("example:")[1]
+
+
+#: Where the command is written as it may be called from the folder of a checkout, too.
+CHECKOUT = {"jobs/__main__.py", "jobs/chainlake/cli/main.py"}
+
+
+def test_messages_and_pages_call_the_command_by_its_one_name() -> None:
+    """It is there wherever the package is installed, in a checkout too; and each verb that they name is one."""
+    files = [one for folder in ("jobs", "dags", "schemas") for one in (PROJECT / folder).rglob("*.py")]
+    files += [PROJECT / "README.md", *(PROJECT / "docs").rglob("*.md")]
+    texts = {file.relative_to(PROJECT).as_posix(): file.read_text() for file in files}
+    assert {name for name, text in texts.items() if "python -m jobs" in text} == CHECKOUT
+    assert not [name for name, text in texts.items() if re.search(r"[`'\"]jobs [a-z]", text)]
+    named = {verb for text in texts.values() for verb in re.findall(r"(?:['`]|bin/)chainlake ([a-z]+)\b", text)}
+    assert {"ingest", "status"} <= named <= set(VERBS)
 
 
 def test_an_unknown_verb_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,37 +10,95 @@ from pathlib import Path
 
 import chainlake
 from chainlake import errors
+from chainlake.cep.language.errors.front_matter import FrontMatterError
+from chainlake.cep.language.errors.placed import PatternError
 
 ROOT = Path(chainlake.__file__).parent
+#: Groups, and what errors of patterns have in common: neither says by itself what is wrong.
 GROUPS = {name for name, one in vars(errors).items() if inspect.isclass(one) and issubclass(one, errors.ChainlakeError)}
-CALLED = re.compile(rf"\b(?:{'|'.join(sorted(GROUPS))})\(")
+GROUPS |= {PatternError.__name__, FrontMatterError.__name__}
+CALLED = re.compile(rf"\b(?:{'|'.join(sorted(GROUPS))})\(|\.error\(|\b[A-Z]\w+\._[a-z]\w*\(")
 
-#: Readers that put whatever is wrong at its line and column: what they are told comes from the checks of each key, and
-#: of each part of a pattern.
-PLACED = {"definitions/yaml_lines.py", "ingest/source_lint.py", "cep/language/source_text.py"}
+#: Readers that put whatever is wrong with YAML at its line and column: what they are told comes from the checks of each
+#: key.
+PLACED = {"definitions/yaml_lines.py", "ingest/source_lint.py"}
+#: Rooms of patterns: their errors point into a text, and none is told what to say.
+PATTERNS = ("cep/", "catalog/functions.py", "catalog/patterns.py")
+#: What tells by an error's text of which kind it is.
+BY_TEXT = re.compile(r"\b(?:error|failed|found|e)\.(?:what|hint)(?: [!=]= | not in | in |\.(?:starts|ends)with\()")
 
 
-def composed(text: str) -> Iterator[int]:
+def composed(text: str, *, of_pattern: bool = False) -> Iterator[int]:
     """Lines on which an error of a group is made as it is, not of a class of its own."""
     if not CALLED.search(text):
         return
     for node in ast.walk(ast.parse(text)):
         name = node.func if isinstance(node, ast.Call) else None
         called = name.id if isinstance(name, ast.Name) else name.attr if isinstance(name, ast.Attribute) else ""
-        if called in GROUPS:
+        of = name.value.id if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) else ""
+        told = called == "error" or of[:1].isupper() and called.startswith("_")
+        if called in GROUPS or of_pattern and told:
             yield node.lineno
 
 
-def test_every_error_has_a_class_of_its_own() -> None:
-    found = []
+def texts(text: str) -> Iterator[int]:
+    """Lines on which an error is handed a text that was composed for it."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Raise | ast.Yield | ast.Return):
+            made = node.exc if isinstance(node, ast.Raise) else node.value
+            name = made.func if isinstance(made, ast.Call) else None
+            if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id[:1].isupper():
+                assert isinstance(made, ast.Call)
+                given = [*made.args, *(one.value for one in made.keywords)]
+                if any(isinstance(one, ast.JoinedStr) for one in given):
+                    yield node.lineno
+
+
+def files() -> Iterator[tuple[str, str]]:
     for file in sorted(ROOT.rglob("*.py")):
         name = file.relative_to(ROOT).as_posix()
         if name not in PLACED:
-            found += [f"{name}:{line}" for line in composed(file.read_text())]
+            yield name, file.read_text()
+
+
+def test_every_error_has_a_class_of_its_own() -> None:
+    found = [
+        f"{name}:{line}" for name, text in files() for line in composed(text, of_pattern=name.startswith(PATTERNS))
+    ]
     assert not found, "make a class for each, as in the errors.py of its room"
+
+
+def test_errors_of_patterns_are_handed_facts() -> None:
+    found = [
+        f"{name}:{line}"
+        for name, text in files()
+        if name.startswith(PATTERNS) and "errors" not in name
+        for line in texts(text)
+    ]
+    assert not found, "hand names, places and kinds over, and compose the text in the class"
+
+
+def test_no_code_tells_errors_by_their_text() -> None:
+    found = [
+        f"{name}:{number}"
+        for name, text in files()
+        for number, line in enumerate(text.splitlines(), 1)
+        if BY_TEXT.search(line)
+    ]
+    assert not found, "make a class for the kind, and ask for it"
 
 
 def test_an_error_of_a_group_is_noticed() -> None:
     """However it is called, raised or returned."""
     text = "raise UsageError('x')\ne = errors.InputError(f'{x}')\nraise InputErrorOf.of(x)\nraise NoFile.of(x)\n"
     assert list(composed(text)) == [1, 2]
+    text = (
+        "raise self.source.error('x', at)\nraise UnknownName._at(source, at, 'x')\nraise UnknownName.of(source, at)\n"
+    )
+    assert list(composed(text)) == [] and list(composed(text, of_pattern=True)) == [1, 2]
+    assert list(texts("raise Wrong.of(at, f'{x}')\nreturn_ = 1\nraise Wrong.of(at, hint=f'{x}')\nraise W.of(x)\n")) == [
+        1,
+        3,
+    ]
+    told = ("if error.what == 'x':", "error.what.startswith(('x',))", "if 'x' in error.whats:")
+    assert [bool(BY_TEXT.search(line)) for line in told] == [True, True, False]

@@ -1,4 +1,4 @@
-"""``python -m jobs explain``: what it says about a pattern, its picture, its costs on given files."""
+"""``chainlake explain``: what it says about a pattern, its picture, its costs on given files."""
 
 from __future__ import annotations
 

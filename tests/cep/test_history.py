@@ -17,6 +17,7 @@ from chainlake.cep.events.history import add_histories
 from chainlake.definitions.derived import History, Series, parse_history
 from chainlake.errors import DefinitionError, InputError, UsageError
 from tests.cep.series_rows import DAY, rows_of_series, table_of_series
+from tests.cep.sources import with_plant
 
 
 def plain(rows: list[dict[str, Any]], one: History) -> dict[str, list[float] | None]:
@@ -119,13 +120,7 @@ def test_match_on_landed_files_adds_the_histories_of_the_source(
 ) -> None:
     from chainlake.cli.main import main
 
-    monkeypatch.setenv("CHAINLAKE_HOME", str(tmp_path))
-    monkeypatch.setenv("CHAINLAKE_CONFIG", str(tmp_path / "config"))
-    (tmp_path / "config" / "sources").mkdir(parents=True)
-    (tmp_path / "config" / "sources" / "plant.yaml").write_text(
-        "key: k\ntype: A\nattributes: {x: {type: double}}\nderived: {last3: 'history(x, 3, 2 s)'}\n"
-        "formats: [{name: f, glob: '*.csv', header: [k, x], time: {column: t, format: epoch_s}}]\n"
-    )
+    with_plant(tmp_path, monkeypatch, "derived: {last3: 'history(x, 3, 2 s)'}\n")
     values = {"p": [1, 2, 3, 9, 2], "q": [5, 7, 9, 4, 8]}
     start = int(datetime(2024, 1, 1, 23, 59, 56, tzinfo=UTC).timestamp())
     lines = [f"{k},{start + 2 * i + (k == 'q')},{x}" for k, column in values.items() for i, x in enumerate(column)]

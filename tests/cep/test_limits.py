@@ -218,7 +218,7 @@ def near(pattern: Pattern, table: pa.Table) -> list:
 
 
 def test_more_keys_than_times_can_tell_apart_are_searched_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chainlake.cep.events.clock._MOST", 500)
+    monkeypatch.setattr("chainlake.cep.events.clock.MOST_TICKS", 500)
     pattern = compile_pattern(KEYED.replace("3}", "20}"), strict_units=False)
     table = keyed(pa.array([f"k{i}" for i in range(6)]), [*range(6)] * 2, [*range(6)])
     with no_compiler():

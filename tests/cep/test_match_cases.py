@@ -1,4 +1,4 @@
-"""``python -m jobs match`` on small files: what a column holds, what is said of it, and files that are refused."""
+"""``chainlake match`` on small files: what a column holds, what is said of it, and files that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m jobs match``: files in, JSON lines out; and the same engine on Arrow tables."""
+"""``chainlake match``: files in, JSON lines out; and the same engine on Arrow tables."""
 
 from __future__ import annotations
 

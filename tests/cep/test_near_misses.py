@@ -104,7 +104,7 @@ def test_the_command_needs_ingested_days_and_checks_the_schema(
     monkeypatch.setenv("CHAINLAKE_HOME", str(tmp_path))
     shipped = Path(__file__).parents[2] / "dags" / "config" / "patterns" / "three_pushes.sase"
     assert main(["explain", str(shipped), "--near-misses", "2013-10-07", "2013-10-08"]) == 2
-    assert "jobs ingest stock 2013-10-07 2013-10-08" in capsys.readouterr().err
+    assert "chainlake ingest stock 2013-10-07 2013-10-08" in capsys.readouterr().err
     file = tmp_path / "wrong.sase"
     file.write_text(shipped.read_text().replace("a.volume", "a.volum"))
     assert main(["explain", str(file)]) == 3

@@ -154,7 +154,7 @@ PAIRS = "PATTERN SEQ(A a, A b) WHERE a.k = b.k WITHIN 3"
 def test_keys_with_few_events_are_searched_together_as_far_as_their_times_fit(
     most: int, searches: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("chainlake.cep.events.clock._MOST", most)
+    monkeypatch.setattr("chainlake.cep.events.clock.MOST_TICKS", most)
     seen: list[int] = []
     honest = matcher.find
 

@@ -30,6 +30,7 @@ from chainlake.schemas.matches import matches_table
 from tests.cep.distributed import texts
 from tests.cep.memory_events import MemoryEvents
 from tests.cep.series_rows import DAY, rows_of_series, table_of_series
+from tests.cep.sources import with_plant
 
 
 def plain(rows: list[dict[str, Any]], one: ast.Prev, keyed: bool) -> dict[str, Any]:
@@ -248,13 +249,7 @@ def test_match_on_files_looks_back(
 ) -> None:
     from chainlake.cli.main import main
 
-    monkeypatch.setenv("CHAINLAKE_HOME", str(tmp_path))
-    monkeypatch.setenv("CHAINLAKE_CONFIG", str(tmp_path / "config"))
-    (tmp_path / "config" / "sources").mkdir(parents=True)
-    (tmp_path / "config" / "sources" / "plant.yaml").write_text(
-        "key: k\ntype: A\nattributes: {x: {type: double}}\n"
-        "formats: [{name: f, glob: '*.csv', header: [k, x], time: {column: t, format: epoch_s}}]\n"
-    )
+    with_plant(tmp_path, monkeypatch)
     rows = [("p", 0, 1), ("q", 0, 7), ("p", 1, 2), ("q", 3, 8), ("p", 3, 4), ("p", 4, 5), ("q", 9, 9)]
     (tmp_path / "a.csv").write_text("k,t,x\n" + "".join(f"{k},{1700000000 + t},{x}\n" for k, t, x in rows))
     query = "PATTERN A a WHERE a.x = PREV(a.x) + 1 WITHIN 5 s"

@@ -1,4 +1,4 @@
-"""Whether the tables of results hold what was published, as ``jobs check`` asks it, without the rest of the lake."""
+"""Whether the tables of results hold what was published, as ``chainlake check`` asks it; not the rest of the lake."""
 
 from __future__ import annotations
 

@@ -67,6 +67,6 @@ def test_what_spark_leaves_is_whole_and_what_it_damages_is_found(
     spark.sql(f"OPTIMIZE delta.`{home.table('events', 'stock')}`")
     assert {one.table for one in lakes.checked(home).damage} == {"matches.pair"}
     result = lakes.repaired(home)
-    assert result.left == [] and result.commands == ["python -m jobs restate --source stock"]
+    assert result.left == [] and result.commands == ["chainlake restate --source stock"]
     assert lakes.checked(home).damage == []
     assert same_tables(before, home) == []

@@ -45,7 +45,7 @@ def test_verb_names_table_file_and_repair(
     assert main(words) == 5
     said = capsys.readouterr().err
     assert f"table {damage.table} is damaged" in said and file in said, said
-    assert f"python -m jobs check --table {damage.table} --repair" in said
+    assert f"chainlake check --table {damage.table} --repair" in said
     assert "unexpected" not in said and "Traceback" not in said
 
 
@@ -69,13 +69,13 @@ def test_status_shows_what_others_have_done(named: Home, capsys: pytest.CaptureF
     ACTS["match_table_dropped"].act(named)
     said = status()
     (line,) = [one for one in said.splitlines() if one.startswith("pattern/rise")]
-    assert "suspect" in line and "(DELETE, " in line and "jobs check" in line
+    assert "suspect" in line and "(DELETE, " in line and "chainlake check" in line
     (line,) = [one for one in said.splitlines() if one.startswith("pattern/many")]
     assert "stale" in line and "its table matches.many is gone" in line
 
     assert main(["check", "--repair"]) == 1
     out = capsys.readouterr().out
-    assert "now run:" in out and "python -m jobs restate --source lab" in out
+    assert "now run:" in out and "chainlake restate --source lab" in out
     lakes.repaired(named)
     assert "suspect" not in status() and "stale" not in status()
 

@@ -57,7 +57,7 @@ def test_the_log_says_what_is_waited_for(home: Home, caplog: pytest.LogCaptureFi
     event_day(home, D2, "changing")
     assert look("detect", D2) is None
     assert "its ingest failed or was killed" in caplog.text
-    assert "repeat it: 'python -m jobs ingest road 2025-10-02 2025-10-03'" in caplog.text
+    assert "repeat it: 'chainlake ingest road 2025-10-02 2025-10-03'" in caplog.text
     with file_lock(home, "source-road"):
         assert look("detect", D2) is None
     assert f"it is being changed by process {os.getpid()}" in caplog.text

@@ -252,7 +252,7 @@ def test_days_that_nobody_changes_are_not_waited_for(home: Home) -> None:
         pin(home, "s", Days(day(0), day(2)))
     assert time.monotonic() - begun < 5
     assert raised.value.exit_code == 5
-    assert raised.value.hint == "Repeat the ingest: run 'python -m jobs ingest s 2025-10-02 2025-10-03'."
+    assert raised.value.hint == "Repeat the ingest: run 'chainlake ingest s 2025-10-02 2025-10-03'."
     # Another source's ingest changes nothing in it.
     with file_lock(home, "source-t"), pytest.raises(AbandonedDays):
         pin(home, "s", Days(day(0), day(2)))
@@ -266,7 +266,7 @@ def test_a_step_after_a_failed_ingest_ends_at_once(home: Home, capsys: pytest.Ca
     begun = time.monotonic()
     assert main([verb, "traffic", "2025-10-01", "2025-10-03"]) == 5
     assert time.monotonic() - begun < 30
-    assert "python -m jobs ingest traffic 2025-10-02 2025-10-03" in capsys.readouterr().err
+    assert "chainlake ingest traffic 2025-10-02 2025-10-03" in capsys.readouterr().err
 
 
 @pytest.mark.slow

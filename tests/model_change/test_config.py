@@ -8,6 +8,7 @@ from chainlake.definitions.source import load_source
 from chainlake.errors import DefinitionError
 from chainlake.model_change.days.definitions import load_definition, parse_definition
 from chainlake.paths import PROJECT
+from tests.model_change.refusals import refused
 
 GOOD = """\
 source: traffic
@@ -92,13 +93,7 @@ def test_the_hash_follows_what_can_change_a_result():
     ],
 )
 def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hint):
-    assert old in GOOD
-    path = tmp_path / "wrong.yaml"
-    path.write_text(GOOD.replace(old, new))
-    with pytest.raises(DefinitionError) as caught:
-        load_definition(path)
-    error = caught.value
-    assert (error.file, error.line, error.key) == (str(path), line, key)
+    error = refused(tmp_path, GOOD, (old, new), key, line)
     assert hint in (error.hint or "")
 
 

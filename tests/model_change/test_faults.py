@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.errors import DefinitionError
 from chainlake.model_change import monitor
-from chainlake.model_change.days.definitions import load_definition
 from chainlake.model_change.faults.sign import Scores, bound, directions, r_squared, rolled, sketch, standardised
 from chainlake.model_change.faults.variance import Normaliser, inside, tangent
 from chainlake.schemas.models import FAULT_SCORES, METRICS
+from tests.model_change.refusals import refused
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
 
@@ -281,11 +280,5 @@ round: {length: 1 min}
     ],
 )
 def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hint) -> None:
-    assert old in GOOD
-    path = tmp_path / "wrong.yaml"
-    path.write_text(GOOD.replace(old, new, 1))
-    with pytest.raises(DefinitionError) as caught:
-        load_definition(path)
-    error = caught.value
-    assert (error.file, error.line, error.key) == (str(path), line, key)
+    error = refused(tmp_path, GOOD, (old, new), key, line)
     assert hint in f"{error.what} {error.hint}"

@@ -142,7 +142,7 @@ def test_a_long_replay_names_the_stretch_to_ask_for(lab):
     noted(lab, "-ccccccc", "-sddddds")
     with pytest.raises(InputError, match="must be replayed from 2025-03-02, 6 days") as caught:
         course(lab, Days(day(7), day(8))).outlook  # noqa: B018
-    assert caught.value.key == "max_replay" and "jobs backfill 2025-03-02" in caught.value.hint
+    assert caught.value.key == "max_replay" and "chainlake backfill 2025-03-02" in caught.value.hint
     # Stale days that lie further back make no run by themselves, whatever the horizon.
     (judged,) = judge(lab, [the_model(lab).definition])
     assert Wanted(Days.one(day(7)), 7, TO_DO).first(the_model(lab), judged) == day(7)
@@ -155,7 +155,7 @@ def test_a_chain_that_cannot_go_on_names_the_ingest(lab):
         InputError, match="cannot go on from 2025-03-03: the events of that day are not final"
     ) as caught:
         course(lab, Days(day(3), day(4))).outlook  # noqa: B018
-    assert "jobs ingest lab 2025-03-03 2025-03-04" in caught.value.hint
+    assert "chainlake ingest lab 2025-03-03 2025-03-04" in caught.value.hint
 
 
 def test_models_are_checked_against_their_source(lab):

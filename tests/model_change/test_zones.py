@@ -12,9 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.errors import DefinitionError
 from chainlake.model_change import monitor
-from chainlake.model_change.days.definitions import load_definition
 from chainlake.model_change.errors import UnsafeZones
 from chainlake.model_change.zones import days as zone_days
 from chainlake.model_change.zones.design import METHODS, Histories, coverage, designed, hierarchy, joint, multipliers
@@ -27,6 +25,7 @@ from chainlake.model_change.zones.region import (
     supports_fit,
 )
 from chainlake.schemas.models import METRICS, ZONE_EVENTS
+from tests.model_change.refusals import refused
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
 
@@ -270,13 +269,7 @@ round: {length: 1 min}
     ],
 )  # fmt: skip
 def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hint) -> None:
-    assert old in GOOD
-    path = tmp_path / "wrong.yaml"
-    path.write_text(GOOD.replace(old, new, 1))
-    with pytest.raises(DefinitionError) as caught:
-        load_definition(path)
-    error = caught.value
-    assert (error.file, error.line, error.key) == (str(path), line, key)
+    error = refused(tmp_path, GOOD, (old, new), key, line)
     assert hint in f"{error.what} {error.hint}"
 
 

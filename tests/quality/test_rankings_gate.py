@@ -22,7 +22,8 @@ from chainlake.paths import Home
 from chainlake.quality import Audit, AuditResult
 from chainlake.quality.gates.rankings import audit_rankings
 from chainlake.schemas.matches import matches_table
-from tests.steps.test_rankings import PATTERNS, RISES, SPAN, Row, events_of, rows_of
+from tests.steps.in_process import Row
+from tests.steps.test_rankings import PATTERNS, RISES, SPAN, events_of, rows_of
 
 #: What the gate measures of a row.
 FLAGS = ("rank_fits", "score_falls", "score_fits", "match_fits", "events_fit", "in_period", "apart", "whole_list")

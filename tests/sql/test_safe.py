@@ -256,3 +256,17 @@ def test_memory_is_bounded(filled: Home) -> None:
     for sql in ("SELECT list(i) FROM range(1000000000) t(i)", "SELECT length(repeat('x', 4200000000))"):
         code, _, error = command(filled, sql)
         assert code == 2 and "Traceback" not in error and "emory" in error, error
+
+
+def test_the_process_of_its_own_needs_no_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``jobs`` is a module of a checkout's folder only; an installed package has none."""
+    started: list[list[str]] = []
+
+    def popen(command: list[str], **_: Any) -> subprocess.Popen[bytes]:
+        started.append(command)
+        raise OSError("not in a test")
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    with pytest.raises(OSError, match="not in a test"):
+        safe.run_confined(["sql", "SELECT 1"])
+    assert started == [[sys.executable, "-m", "chainlake", "sql", "SELECT 1"]]

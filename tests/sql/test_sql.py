@@ -1,4 +1,4 @@
-"""``python -m jobs sql`` on small Delta tables written by delta-rs, through the same entry as a user's."""
+"""``chainlake sql`` on small Delta tables written by delta-rs, through the same entry as a user's."""
 
 from __future__ import annotations
 
@@ -253,7 +253,9 @@ def test_a_damaged_table_is_infrastructure(filled: Home, capsys: pytest.CaptureF
         path.write_text("not a log")
     assert main(["sql", "SELECT * FROM matches.rise"]) == 5
     said = capsys.readouterr().err
-    assert "table matches.rise is damaged: _delta_log/" in said and "jobs check --table matches.rise --repair" in said
+    assert (
+        "table matches.rise is damaged: _delta_log/" in said and "chainlake check --table matches.rise --repair" in said
+    )
 
 
 def test_damage_that_shows_when_rows_are_fetched_is_infrastructure(

@@ -166,7 +166,7 @@ def test_only_what_is_stale_is_restated(history: Home) -> None:
 def test_a_model_whose_chain_is_too_long_is_a_failure_of_its_own(history: Home) -> None:
     plan = plan_range(history, Days(day(7), day(8)))
     assert [name for name, _ in plan.failures] == ["model/slope"]
-    assert "jobs backfill 2025-03-02 2025-03-09 --models slope" in str(plan.failures[0][1])
+    assert "chainlake backfill 2025-03-02 2025-03-09 --models slope" in str(plan.failures[0][1])
     assert [a.step for a in plan.applications] == ["detect"]
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 import pytest
@@ -14,23 +12,18 @@ from deltalake import DeltaTable
 
 from chainlake.days import Days
 from chainlake.detect.chained import course, rounds
-from chainlake.detect.step import detect
 from chainlake.errors import InputError, LimitExceeded
 from chainlake.lake import faults
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.records.staleness import status_rows
-from chainlake.lake.store.files import FilesLake
-from chainlake.operations.backfills.backfill import run_here, run_plan
-from chainlake.operations.backfills.plan import plan_range
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
-from chainlake.run.ports import Ports
-from chainlake.run.tasks import LocalTasks
 from tests.replay.light import light
 from tests.replay.surroundings import quick, quiet
 from tests.steps.consuming import KINDS, SOURCE, Kind, Row, events_of, published
 from tests.steps.history import day, deliver
+from tests.steps.in_process import backfill, run, with_files
 
 pytestmark = pytest.mark.slow
 
@@ -46,24 +39,7 @@ def in_this_process() -> Iterator[None]:
 
 def made(home: Home, name: str, text: str) -> Home:
     """A home with the source and one pattern."""
-    config = home.root / "config"
-    for path, content in (("sources/lab.yaml", SOURCE), (f"patterns/{name}.sase", text)):
-        (config / path).parent.mkdir(parents=True, exist_ok=True)
-        (config / path).write_text(content)
-    return replace(home, config=config)
-
-
-def ports(home: Home) -> Ports:
-    return Ports(LocalTasks(), FilesLake(home))
-
-
-def run(home: Home, days: Days, **options: Any) -> dict[str, Any]:
-    return detect(home, "lab", days, run_id="r", ports=ports(home), **options)
-
-
-def backfill(home: Home, days: Days | None, **options: Any) -> dict[str, Any]:
-    plan = plan_range(home, days, **options)
-    return run_plan(home, plan, run_id="b", launch=partial(run_here, ports=ports(home)), say=lambda line: None)
+    return with_files(home, {name: text}, SOURCE)
 
 
 def states(home: Home) -> dict[int, str]:

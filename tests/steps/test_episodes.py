@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import random
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
-from functools import partial
+from datetime import UTC, date, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -21,13 +18,10 @@ from chainlake.definitions.source import load_sources
 from chainlake.detect.episodes import run as making
 from chainlake.detect.episodes.published import PublishedMatches, episode_rows
 from chainlake.detect.episodes.validated import validate_episodes
-from chainlake.detect.step import detect
 from chainlake.errors import AuditFailed, InputError
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.records.staleness import status_rows
-from chainlake.lake.store.files import FilesLake
-from chainlake.operations.backfills.backfill import run_here, run_plan
 from chainlake.operations.backfills.plan import plan_range
 from chainlake.operations.check import Scope
 from chainlake.operations.maintain import maintain
@@ -38,11 +32,10 @@ from chainlake.paths import Home
 from chainlake.quality import Audit, AuditResult
 from chainlake.quality import audit as auditing
 from chainlake.quality.gates.episodes import audit_episodes
-from chainlake.run.ports import Ports
-from chainlake.run.tasks import LocalTasks
 from tests.replay.light import light
 from tests.replay.surroundings import quick, quiet
-from tests.steps.history import SOURCE, day, deliver
+from tests.steps.history import day, deliver
+from tests.steps.in_process import Row, backfill, of_lab, readings, run, states, with_files
 
 pytestmark = pytest.mark.slow
 
@@ -58,7 +51,6 @@ PATTERNS = {
     "EPISODES BY p.sensor PAUSE 5 h",
     "whole": "SEQ(Reading p, Reading q) WHERE q.x > p.x + 1 WITHIN 3 h EPISODES BY p.type PAUSE 12 h",
 }
-Row = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
@@ -69,44 +61,12 @@ def in_this_process(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def made(home: Home, name: str, query: str) -> Home:
     """A home with the source and one pattern."""
-    config = home.root / "config"
-    text = f"---\nsource: lab\n---\nPATTERN {query}\n"
-    for path, content in (("sources/lab.yaml", SOURCE), (f"patterns/{name}.sase", text)):
-        (config / path).parent.mkdir(parents=True, exist_ok=True)
-        (config / path).write_text(content)
-    return replace(home, config=config)
+    return with_files(home, {name: of_lab(query)})
 
 
 def events_of(rng: random.Random, number: int) -> list[Row]:
     """Some readings of a day; none on some."""
-    rows = {}
-    for _ in range(rng.choice([0, 6, 12, 12])):
-        ts = datetime(2025, 3, 1, tzinfo=UTC) + timedelta(days=number, minutes=rng.randrange(1440))
-        sensor = rng.choice("ab")
-        rows[sensor, ts] = {
-            "event_id": hashlib.md5(f"{sensor} {ts}".encode()).hexdigest(), "type": "Reading", "sensor": sensor,
-            "ts": ts, "seq": 0, "x": float(rng.randrange(4)), "y": 0.0, "event_date": day(number),
-        }  # fmt: skip
-    return list(rows.values())
-
-
-def ports(home: Home) -> Ports:
-    return Ports(LocalTasks(), FilesLake(home))
-
-
-def run(home: Home, days: Days, **options: Any) -> dict[str, Any]:
-    return detect(home, "lab", days, run_id="r", ports=ports(home), **options)
-
-
-def backfill(home: Home, days: Days | None, **options: Any) -> dict[str, Any]:
-    plan = plan_range(home, days, **options)
-    return run_plan(home, plan, run_id="b", launch=partial(run_here, ports=ports(home)), say=lambda line: None)
-
-
-def states(home: Home) -> set[tuple[str, str]]:
-    """How days of definitions stand."""
-    rows = status_rows(home, all_definitions(home)[0])
-    return {(row.definition.partition("/")[0], row.state) for row in rows}
+    return readings(rng, number, [0, 6, 12, 12], 4)
 
 
 def expected(query: str, contents: dict[int, list[Row]]) -> list[Row]:
@@ -361,7 +321,7 @@ def test_lost_rows_are_found_and_made_again_from_the_matches(home: Home) -> None
     checked, repaired = repair(lived, run_id="c", scope=Scope(tables=("episodes.rises",)), say=lambda line: None)
     assert any("published" in one.what for one in checked.damage)
     assert any(line.startswith("episodes/rises: ") for line in repaired.done)
-    assert repaired.commands == ["python -m jobs restate --source lab"]
+    assert repaired.commands == ["chainlake restate --source lab"]
     version = tables.version(lived, "matches", "rises")
     backfill(lived, None, only_stale=True)
     assert published(lived, "rises") == whole == expected(PATTERNS["rises"], contents)

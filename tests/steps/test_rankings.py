@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -23,23 +20,19 @@ from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import Days
 from chainlake.detect import step
-from chainlake.detect.step import detect
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.staleness import status_rows
-from chainlake.lake.store.files import FilesLake
-from chainlake.operations.backfills.backfill import run_here, run_plan
 from chainlake.operations.backfills.plan import plan_range
 from chainlake.operations.retire import retire
 from chainlake.operations.searched import last_search
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
-from chainlake.run.ports import Ports
-from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.matches import matches_table
 from tests.replay.light import light
 from tests.replay.surroundings import quick, quiet
-from tests.steps.history import SOURCE, day, deliver
+from tests.steps.history import day, deliver
+from tests.steps.in_process import Row, backfill, of_lab, readings, run, states, with_files
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +58,6 @@ PATTERNS = {
 }  # fmt: skip
 #: Those that are lived through, by what is odd about them.
 PERIODS, RULES = ("weeks", "zoned", "hops"), ("ever", "first", "used")
-Row = dict[str, Any]
 
 
 @pytest.fixture(autouse=True)
@@ -76,44 +68,12 @@ def in_this_process(request: pytest.FixtureRequest) -> Iterator[None]:
 
 def made(home: Home, **queries: str) -> Home:
     """A home with the source and some patterns."""
-    config = home.root / "config"
-    files = {f"patterns/{name}.sase": f"---\nsource: lab\n---\nPATTERN {query}\n" for name, query in queries.items()}
-    for path, content in {"sources/lab.yaml": SOURCE, **files}.items():
-        (config / path).parent.mkdir(parents=True, exist_ok=True)
-        (config / path).write_text(content)
-    return replace(home, config=config)
+    return with_files(home, {name: of_lab(query) for name, query in queries.items()})
 
 
 def events_of(rng: random.Random, number: int) -> list[Row]:
     """Some readings of a day; none on some."""
-    rows = {}
-    for _ in range(rng.choice([0, 5, 9, 9])):
-        ts = datetime(2025, 3, 1, tzinfo=UTC) + timedelta(days=number, minutes=rng.randrange(1440))
-        sensor = rng.choice("ab")
-        rows[sensor, ts] = {
-            "event_id": hashlib.md5(f"{sensor} {ts}".encode()).hexdigest(), "type": "Reading", "sensor": sensor,
-            "ts": ts, "seq": 0, "x": float(rng.randrange(5)), "y": 0.0, "event_date": day(number),
-        }  # fmt: skip
-    return list(rows.values())
-
-
-def ports(home: Home) -> Ports:
-    return Ports(LocalTasks(), FilesLake(home))
-
-
-def run(home: Home, days: Days, **options: Any) -> dict[str, Any]:
-    return detect(home, "lab", days, run_id="r", ports=ports(home), **options)
-
-
-def backfill(home: Home, days: Days | None, **options: Any) -> dict[str, Any]:
-    plan = plan_range(home, days, **options)
-    return run_plan(home, plan, run_id="b", launch=partial(run_here, ports=ports(home)), say=lambda line: None)
-
-
-def states(home: Home) -> set[tuple[str, str]]:
-    """How days of definitions stand."""
-    rows = status_rows(home, all_definitions(home)[0])
-    return {(row.definition.partition("/")[0], row.state) for row in rows}
+    return readings(rng, number, [0, 5, 9, 9], 5)
 
 
 def rows_of(contents: dict[int, list[Row]]) -> pa.Table:

@@ -24,20 +24,18 @@ from chainlake.operations.retire import retire
 from chainlake.paths import Home
 from chainlake.quality import Audit
 from tests.steps.history import day, deliver
+from tests.steps.in_process import backfill, run, states
 from tests.steps.test_rankings import (
     ALL,
     PATTERNS,
     RISES,
     SPAN,
-    backfill,
     events_of,
     expected,
     in_this_process,
     lived_in,
     made,
     published,
-    run,
-    states,
 )
 
 pytestmark = pytest.mark.slow

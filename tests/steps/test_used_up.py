@@ -28,6 +28,7 @@ from chainlake.quality.matches import gate
 from chainlake.quality.published import matches
 from tests.steps.consuming import KINDS, events_of
 from tests.steps.history import day, deliver
+from tests.steps.in_process import run
 from tests.steps.test_chained_matches import (
     ALL,
     CHRONICLE,
@@ -37,7 +38,6 @@ from tests.steps.test_chained_matches import (
     intervals,
     lake_of,
     made,
-    run,
 )
 
 pytestmark = pytest.mark.slow

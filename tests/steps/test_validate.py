@@ -1,4 +1,4 @@
-"""``python -m jobs validate`` on a lake made by the steps: it passes as published and names what is broken later."""
+"""``chainlake validate`` on a lake made by the steps: it passes as published and names what is broken later."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ def ingest_page(source: str) -> str:
         f"`quarantine.{source}`, with the reason, the file and the line.",
         _RUNS,
         f"**Tables**: `events.{source}`, `raw.{source}`, `quarantine.{source}`.",
-        f"**A stretch of days**: the DAG `ingest_history`, or `python -m jobs ingest {source} FROM TO`.",
+        f"**A stretch of days**: the DAG `ingest_history`, or `chainlake ingest {source} FROM TO`.",
     )
 
 
@@ -46,7 +46,7 @@ def gated_page(step: str, source: str, defined: list[Defined]) -> str:
         f"**Tables**: {tables}; `…_origin` has the file and the line of every event.",
         "\n".join([f"| {what} | what they tell |", "|---|---|", *rows]),
         "**Older days**: the DAGs `backfill_history` and `restate_stale`. "
-        "**The state of every day**: `python -m jobs status`.",
+        "**The state of every day**: `chainlake status`.",
     )
 
 

@@ -111,7 +111,7 @@ def _waited_for(home: Home, source: str, day: date, status: str | None) -> str:
     if held(home, purpose):
         return f"it is being changed by {holder(home, purpose)}"
     end = Days.one(day).end
-    return f"its ingest failed or was killed; repeat it: 'python -m jobs ingest {source} {day} {end}'"
+    return f"its ingest failed or was killed; repeat it: 'chainlake ingest {source} {day} {end}'"
 
 
 def bundles(source: str) -> list[dict[str, Any]]:
@@ -143,7 +143,7 @@ def run_step(
     options: Sequence[str] = (),
     warm: bool = True,
 ) -> dict[str, Any]:
-    """Run ``python -m jobs VERB SOURCE FROM TO`` under this task's supervision, with its output in the task log.
+    """Run ``chainlake VERB SOURCE FROM TO`` under this task's supervision, with its output in the task log.
 
     Args:
         verb: ``ingest``, ``detect`` or ``monitor``.
@@ -181,7 +181,7 @@ def run_on_tables(words: Sequence[str], *, run_id: str) -> dict[str, Any]:
 
 
 def run_verb(words: Sequence[str], *, run_id: str, driver: Literal["warm", "fresh"] | None = None) -> dict[str, Any]:
-    """Run ``python -m jobs WORDS…``, a verb that knows ``--run-id`` and ``--result``; otherwise as :func:`run_step`.
+    """Run ``chainlake WORDS…``, a verb that knows ``--run-id`` and ``--result``; otherwise as :func:`run_step`.
 
     Without a driver it runs in a process of its own, beside the steps and without waiting for one of them.
     """
@@ -206,7 +206,7 @@ def run_verb(words: Sequence[str], *, run_id: str, driver: Literal["warm", "fres
 
 
 def _run(call: list[str], on_line: Callable[[str], None], driver: str | None) -> int:
-    """``python -m jobs CALL…`` in a driver if it wants one and the launcher keeps some, else as a child; its code."""
+    """``chainlake CALL…`` in a driver if it wants one and the launcher keeps some, else as a child; its code."""
     # Idle drivers would hold the executors of a cluster that others use too.
     address = os.environ.get(ADDRESS) if driver and Site.from_env().on_this_machine else None
     code = run_in_driver(address, call, on_line, fresh=driver == "fresh") if address else None

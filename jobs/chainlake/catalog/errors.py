@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from chainlake.cep.language.errors.front_matter import FrontMatterError, KeyPlace
+from chainlake.cep.language.errors.placed import PatternError
+from chainlake.cep.language.source_text import NOWHERE, At, SourceText
 from chainlake.errors import DefinitionError
+from chainlake.words import nearest
+
+_IMPORTS = "Files of the folder import each other as 'from .other import name'."
 
 
 class UnfitPattern(DefinitionError):
@@ -35,3 +42,135 @@ class Doubtful(DefinitionError):
     def of(cls, warning: str, file: Path) -> Doubtful:
         """For what a model's file warns of."""
         return cls(warning, file=file)
+
+
+class UnfitRankedPattern(PatternError):
+    """A ranking that the rows of a lake cannot say, or that would keep all matches forever."""
+
+    @classmethod
+    def taken(cls, source: SourceText, at: At, name: str) -> UnfitRankedPattern:
+        """A name is that of a column."""
+        what = f"{name} is a column of the match table of a ranked pattern"
+        return cls._at(source, at, what, "Choose another name.", key=name)
+
+    @classmethod
+    def counted(cls, source: SourceText, at: At, pattern: str, name: str) -> UnfitRankedPattern:
+        """Events by which matches are compared are only counted."""
+        what = (
+            f"{pattern} keeps only the number of events of {name}, and matches of equal "
+            "scores are compared by their events"
+        )
+        hint = f"Leave COUNT({name}) out of output; TOP keeps few matches anyway."
+        return cls._at(source, at, what, hint, key="output")
+
+    @classmethod
+    def long_period(cls, source: SourceText, at: At, pattern: str, days: int) -> UnfitRankedPattern:
+        """All matches of a period are compared, and it is long; ``days``: how long it may be."""
+        what = (
+            f"{pattern} keeps every ranked match of a period, since NON OVERLAPPING compares all of them, and its "
+            f"period is longer than {days} days"
+        )
+        hint = "Rank PER MONTH, WEEK or DAY, or take DISTINCT ON."
+        return cls._at(source, at, what, hint, key="NON OVERLAPPING")
+
+
+class UnboundedPattern(PatternError):
+    """A pattern that does not say what a day of a lake has to read."""
+
+    @classmethod
+    def events(cls, source: SourceText, at: At) -> UnboundedPattern:
+        """A window in events alone."""
+        what = "a window in EVENTS does not say how far back a day of a lake has to read"
+        hint = "State a duration, too: WITHIN 25 EVENTS, 12 h. `chainlake match` and the library need none."
+        return cls._at(source, at, what, hint)
+
+    @classmethod
+    def events_of_key(cls, source: SourceText, at: At, key: str) -> UnboundedPattern:
+        """A window in events of a key, and matches of several keys."""
+        what = f"EVENTS OF KEY counts the events of one {key}, and those of a match may have several"
+        return cls._at(source, at, what, f"Equate {key} of all events, or leave out OF KEY.")
+
+    @classmethod
+    def stretch(cls, source: SourceText, pattern: str) -> UnboundedPattern:
+        """No window, and no limit of stretches."""
+        what = f"{pattern} has no WITHIN, so its front matter has to say how long a stretch of events may be"
+        hint = (
+            "Write 'limits: {longest: 12 h}' between the two --- lines: longer stretches give no match, and are "
+            "counted; or add WITHIN."
+        )
+        return cls._at(source, NOWHERE, what, hint, key="limits")
+
+    @classmethod
+    def gap(cls, source: SourceText, at: At, of: tuple[str, str], steps: int) -> UnboundedPattern:
+        """PREV of the attribute of an event, over any gap."""
+        value = ".".join(of)
+        what = f"PREV({value}) does not say how long ago the earlier event may be"
+        return cls._at(source, at, what, f"Write PREV({value}, {steps}, 10 min), or PAUSE behind WITHIN.")
+
+    @classmethod
+    def start(cls, source: SourceText, at: At, pattern: str) -> UnboundedPattern:
+        """A start of days that form no chain."""
+        what = f"{pattern} uses no events up, so no day depends on where it starts"
+        hint = "Leave start out; 'chainlake backfill' says which days are computed."
+        return cls._at(source, at, what, hint, key="start")
+
+
+class NoCode(FrontMatterError):
+    """There is no code for a function that a pattern declares; where it does so is said by :meth:`declared`."""
+
+    def declared(self, place: KeyPlace) -> FrontMatterError:
+        """This error, at the declaration."""
+        return self._of(place, self.what, self.hint)
+
+    @classmethod
+    def no_file(cls, path: Path, there: Sequence[str]) -> NoCode:
+        """The folder has no such file; ``there``: which it has."""
+        hint = nearest(path.stem, there) or "A function's code lies in this folder."
+        return cls(f"there is no file {path}", hint=hint)
+
+    @classmethod
+    def link(cls, path: Path) -> NoCode:
+        """The file lies elsewhere."""
+        what = f"{path} is a link to {path.resolve()}, outside of the folder"
+        return cls(what, hint="Copy the file into the folder.")
+
+    @classmethod
+    def unreadable(cls, path: Path, error: Exception) -> NoCode:
+        """The file cannot be read, or is no text."""
+        return cls(f"{path} cannot be read: {error}")
+
+    @classmethod
+    def no_python(cls, path: str, error: Exception) -> NoCode:
+        """The file cannot be parsed."""
+        line = getattr(error, "lineno", None)
+        return cls(f"{path} is no Python{f' (line {line})' if line else ''}: {error}")
+
+    @classmethod
+    def circle(cls, names: Sequence[str]) -> NoCode:
+        """Files import each other."""
+        return cls(f"{' and '.join(names)} import each other", hint="Put what both need into a third file.")
+
+    @classmethod
+    def outside(cls, path: str, line: int) -> NoCode:
+        """A file imports from above its folder."""
+        return cls(f"{path}, line {line}, imports from outside of its folder", hint=_IMPORTS)
+
+    @classmethod
+    def no_package(cls, path: str) -> NoCode:
+        """A file imports the folder by a name that only patterns use."""
+        return cls(f"{path} imports chainlake_functions, which is no package", hint=_IMPORTS)
+
+    @classmethod
+    def undefined(cls, path: str, function: str, defined: Sequence[str]) -> NoCode:
+        """The file does not define the function; ``defined``: those that it does."""
+        hint = nearest(function, defined)
+        otherwise = (
+            "A function is called that stands there as 'def'; what a file imports cannot be called from a pattern."
+        )
+        return cls(f"{path} defines no function {function}", hint=hint or otherwise)
+
+    @classmethod
+    def by_name(cls, function: str) -> NoCode:
+        """The function has arguments that no pattern can give."""
+        what = f"{function} has arguments that are given by name alone"
+        return cls(what, hint="A pattern gives values by place.")

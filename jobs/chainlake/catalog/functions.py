@@ -15,12 +15,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from chainlake.catalog.errors import NoCode
 from chainlake.cep.language.declared.function import MOST_VALUES, Code, Declared
+from chainlake.cep.language.errors.front_matter import KeyPlace
 from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.source_text import SourceText
 from chainlake.digests import text_digest
 from chainlake.paths import Home
-from chainlake.words import nearest
 
 #: Functions that were made in this process, by the digest of their code and their name.
 _MADE: dict[tuple[str, str, str], Callable[..., Any]] = {}
@@ -100,17 +101,9 @@ def codes_of(home: Home, text: str, file: str | None = None) -> dict[str, Code]:
     for entry in front.functions.values():
         try:
             found[entry.name] = _code(folder, entry)
-        except _Unfit as unfit:
-            raise source.error(unfit.what, entry.at, key="functions", hint=unfit.hint) from None
+        except NoCode as error:
+            raise error.declared(KeyPlace(source, entry.at, "functions")) from None
     return found
-
-
-class _Unfit(Exception):
-    """Why there is no code for a declaration."""
-
-    def __init__(self, what: str, hint: str | None = None) -> None:
-        super().__init__(what)
-        self.what, self.hint = what, hint
 
 
 def _code(folder: Path, entry: Declared) -> Code:
@@ -118,11 +111,8 @@ def _code(folder: Path, entry: Declared) -> Code:
     tree = _gathered(folder, entry.module, modules, ())
     defined = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
     if entry.function not in defined:
-        raise _Unfit(
-            f"{modules[entry.module].path} defines no function {entry.function}",
-            nearest(entry.function, [name for name in defined if not name.startswith("_")])
-            or "A function is called that stands there as 'def'; what a file imports cannot be called from a pattern.",
-        )
+        public = [name for name in defined if not name.startswith("_")]
+        raise NoCode.undefined(modules[entry.module].path, entry.function, public)
     function = FileFunction(entry.function, tuple(modules.values()))
     return Code(function, function.digest, _takes(defined[entry.function]))
 
@@ -130,13 +120,12 @@ def _code(folder: Path, entry: Declared) -> Code:
 def _gathered(folder: Path, name: str, modules: dict[str, Module], on_the_way: tuple[str, ...]) -> ast.Module:
     """Read a file and those that it imports, these first."""
     if name in on_the_way:
-        raise _Unfit(f"{' and '.join(on_the_way)} import each other", "Put what both need into a third file.")
+        raise NoCode.circle(on_the_way)
     module = _read(folder, name)
     try:
         tree = ast.parse(module.text, module.path)
     except (SyntaxError, ValueError) as error:
-        line = getattr(error, "lineno", None)
-        raise _Unfit(f"{module.path} is no Python{f' (line {line})' if line else ''}: {error}") from None
+        raise NoCode.no_python(module.path, error) from None
     for other in _imported(tree, module):
         if other not in modules:
             _gathered(folder, other, modules, (*on_the_way, name))
@@ -148,34 +137,33 @@ def _read(folder: Path, name: str) -> Module:
     path = folder / f"{name}.py"
     if not path.is_file():
         there = [one.stem for one in sorted(folder.glob("*.py"))] if folder.is_dir() else []
-        raise _Unfit(f"there is no file {path}", nearest(name, there) or "A function's code lies in this folder.")
+        raise NoCode.no_file(path, there)
     if not path.resolve().is_relative_to(folder.resolve()):
-        raise _Unfit(f"{path} is a link to {path.resolve()}, outside of the folder", "Copy the file into the folder.")
+        raise NoCode.link(path)
     try:
         return Module(name, str(path), path.read_bytes().decode("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise _Unfit(f"{path} cannot be read: {error}") from None
+        raise NoCode.unreadable(path, error) from None
 
 
 def _imported(tree: ast.Module, module: Module) -> Iterator[str]:
     """The other files of the folder that a file imports."""
-    hint = "Files of the folder import each other as 'from .other import name'."
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.level:
             if node.level > 1 or "." in (node.module or ""):
-                raise _Unfit(f"{module.path}, line {node.lineno}, imports from outside of its folder", hint)
+                raise NoCode.outside(module.path, node.lineno)
             yield from [node.module] if node.module else [alias.name for alias in node.names]
             continue
         named = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         named += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if any(one.partition(".")[0] == "chainlake_functions" for one in named):
-            raise _Unfit(f"{module.path} imports chainlake_functions, which is no package", hint)
+            raise NoCode.no_package(module.path)
 
 
 def _takes(function: ast.FunctionDef) -> tuple[int, int]:
     """How many values a function takes at least and at most."""
     given = function.args
     if any(default is None for default in given.kw_defaults):
-        raise _Unfit(f"{function.name} has arguments that are given by name alone", "A pattern gives values by place.")
+        raise NoCode.by_name(function.name)
     most = len(given.posonlyargs) + len(given.args)
     return max(1, most - len(given.defaults)), MOST_VALUES if given.vararg else most

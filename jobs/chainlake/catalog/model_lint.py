@@ -8,8 +8,9 @@ from typing import Any
 
 from chainlake.catalog.errors import Doubtful
 from chainlake.catalog.models import load_one
+from chainlake.cep.lint.findings import key_hint
 from chainlake.cep.lint.report import Report
-from chainlake.cep.lint.unheard import Heard, key_hint
+from chainlake.cep.lint.unheard import Heard
 from chainlake.definitions.source import Source, Sources
 from chainlake.definitions.yaml_lines import Section, load_section
 from chainlake.errors import DefinitionError

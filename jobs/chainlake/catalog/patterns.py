@@ -11,7 +11,7 @@ from pathlib import Path
 
 from chainlake.catalog.derived import Derived
 from chainlake.catalog.episodes import CompiledEpisodes, episodes_of
-from chainlake.catalog.errors import UnfitPattern
+from chainlake.catalog.errors import UnboundedPattern, UnfitPattern, UnfitRankedPattern
 from chainlake.catalog.functions import codes_of
 from chainlake.catalog.rankings import ranking_of
 from chainlake.cep import Pattern, compile_pattern, engine_version
@@ -141,46 +141,22 @@ def _check_ranked(pattern: Pattern) -> None:
     taken = [*(one.name for one in pattern.names), *pattern.front.counted, *(m.name for m in pattern.extras.measures)]
     for name in taken:
         if name.lower() in columns:
-            raise text.error(
-                f"{name} is a column of the match table of a ranked pattern",
-                at,
-                key=name,
-                hint="Choose another name.",
-            )
+            raise UnfitRankedPattern.taken(text, at, name)
     if pattern.front.counted:
-        raise text.error(
-            f"{pattern.name} keeps only the number of events of {pattern.front.counted[0]}, and matches of equal "
-            "scores are compared by their events",
-            pattern.front.places.get("output", at),
-            key="output",
-            hint=f"Leave COUNT({pattern.front.counted[0]}) out of output; TOP keeps few matches anyway.",
-        )
+        place = pattern.front.places.get("output", at)
+        raise UnfitRankedPattern.counted(text, place, pattern.name, pattern.front.counted[0])
     period = rule.period
     if rule.non_overlapping and (period.kind == "all" or period.size > _MOST_DAYS * US_PER_DAY):
-        raise text.error(
-            f"{pattern.name} keeps every ranked match of a period, since NON OVERLAPPING compares all of them, and its "
-            f"period is longer than {_MOST_DAYS} days",
-            at,
-            key="NON OVERLAPPING",
-            hint="Rank PER MONTH, WEEK or DAY, or take DISTINCT ON.",
-        )
+        raise UnfitRankedPattern.long_period(text, at, pattern.name, _MOST_DAYS)
 
 
 def _check_counted(pattern: Pattern, source: Source) -> None:
     """Refuse windows in events that do not say what a day reads (DefinitionError)."""
     for place in (node for one in pattern.extras.conditions for node in one.walk() if isinstance(node, ast.Place)):
         if pattern.window_us >= UNBOUNDED:
-            raise pattern.text.error(
-                "a window in EVENTS does not say how far back a day of a lake has to read",
-                place.at,
-                hint="State a duration, too: WITHIN 25 EVENTS, 12 h. `chainlake match` and the library need none.",
-            )
+            raise UnboundedPattern.events(pattern.text, place.at)
         if place.by_key and not equated(pattern.extras.written, source.key):
-            raise pattern.text.error(
-                f"EVENTS OF KEY counts the events of one {source.key}, and those of a match may have several",
-                place.at,
-                hint=f"Equate {source.key} of all events, or leave out OF KEY.",
-            )
+            raise UnboundedPattern.events_of_key(pattern.text, place.at, source.key)
 
 
 def _chain_of(pattern: Pattern) -> tuple[date | None, int | None]:
@@ -194,12 +170,7 @@ def _chain_of(pattern: Pattern) -> tuple[date | None, int | None]:
         # Without a start the chain begins with the first day that has events.
         return start or date.min, pattern.reach_us
     if start is not None:
-        raise pattern.text.error(
-            f"{pattern.name} uses no events up, so no day depends on where it starts",
-            pattern.front.places.get("start", (1, 1)),
-            key="start",
-            hint="Leave start out; 'python -m jobs backfill' says which days are computed.",
-        )
+        raise UnboundedPattern.start(pattern.text, pattern.front.places.get("start", (1, 1)), pattern.name)
     return None, None
 
 
@@ -207,21 +178,12 @@ def _check_reach(pattern: Pattern) -> None:
     """Refuse a pattern that would read without a bound, or by a bound that nobody stated (DefinitionError)."""
     text, extras = pattern.text, pattern.extras
     if pattern.window_us >= UNBOUNDED and pattern.longest is None:
-        raise text.error(
-            f"{pattern.name} has no WITHIN, so its front matter has to say how long a stretch of events may be",
-            key="limits",
-            hint="Write 'limits: {longest: 12 h}' between the two --- lines: longer stretches give no match, and are "
-            "counted; or add WITHIN.",
-        )
+        raise UnboundedPattern.stretch(text, pattern.name)
     values = (*extras.conditions, *extras.measured)
     loose = [node for value in values for node in value.walk() if isinstance(node, ast.Prev) and node.gap is None]
     if loose and extras.pause is None:
         one = loose[0]
-        raise text.error(
-            f"PREV({one.name}.{one.attr}) does not say how long ago the earlier event may be",
-            one.at,
-            hint=f"Write PREV({one.name}.{one.attr}, {one.steps}, 10 min), or PAUSE behind WITHIN.",
-        )
+        raise UnboundedPattern.gap(text, one.at, (one.name, one.attr), one.steps)
 
 
 def current_table(home: Home, pattern: Pattern, source: Source) -> Table:

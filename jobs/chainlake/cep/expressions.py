@@ -15,13 +15,14 @@ from chainlake.cep.events.previous import STORED
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import FIXED_COLUMNS, OPEN, PSEUDO, Checker
 from chainlake.cep.language.computed import EVENT, rebuilt
+from chainlake.cep.language.errors.kinds import UnfitExpression
+from chainlake.cep.language.errors.names import UnknownAttribute, UnknownEvent
 from chainlake.cep.language.formatter import format_node, identifier
 from chainlake.cep.language.parsing.conditions import Conditions
 from chainlake.cep.language.parsing.lexer import Token
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.values.values import as_float
-from chainlake.words import nearest
 
 
 @dataclass(frozen=True)
@@ -98,9 +99,7 @@ def _compiled(text: str, *, condition: bool) -> Expression:
     _check(source, node, None)
     refs = {STORED.get(ref.attr, ref.attr) for ref in _refs(node)}
     if not refs and not condition:
-        raise source.error(
-            "this is the same number for every event", (1, 1), hint="Name an attribute, or use the feature 'constant'."
-        )
+        raise UnfitExpression.constant(source)
     shown = format_node(_without_name(node))
     if isinstance(node, ast.Arithmetic):
         shown = shown[1:-1]
@@ -119,11 +118,7 @@ class _OneEvent(Conditions):
         at = self.token.at
         node = self.condition() if condition else self.as_value(self.disjunction(), at)
         if self.token.kind != "end":
-            raise self.source.error(
-                f"the expression should end before {self.token.shown}",
-                self.token.at,
-                hint="Conditions are joined by AND and OR, values by + - * and /.",
-            )
+            raise UnfitExpression.goes_on(self.source, self.token.at, self.token.shown)
         return node
 
     def factor(self) -> ast.Node:
@@ -137,22 +132,14 @@ class _OneEvent(Conditions):
         """As everywhere, but a word alone is an attribute."""
         found = super().identifier(token)
         if isinstance(found, ast.Ref):
-            raise self.source.error(
-                f"there is no event named {token.text} here",
-                token.at,
-                hint=f"All attributes are those of one event: write {identifier(found.attr)}.",
-            )
+            raise UnknownEvent.of_one(self.source, token.at, token.text, identifier(found.attr))
         if isinstance(found, ast.Word) and found.name.upper() != "NULL":
             return ast.Ref(EVENT, found.name, found.at)
         return found
 
     def prev(self, token: Token) -> ast.Node:
         """There is no earlier event."""
-        raise self.source.error(
-            "PREV asks for another event, and there is only one",
-            token.at,
-            hint="A model's features look back by transform: lag N, or diff.",
-        )
+        raise UnfitExpression.earlier(self.source, token.at)
 
 
 def _lists(node: ast.Node) -> ast.Node:
@@ -168,11 +155,7 @@ def _check(source: SourceText, node: ast.Node, columns: Mapping[str, pa.DataType
     kinds = None if columns is None else kinds_of(columns)
     for part in node.walk():
         if isinstance(part, ast.Aggregate) or isinstance(part, ast.ListAggregate) and _is_single(part, kinds):
-            raise source.error(
-                f"{part.function} needs several events, and there is only one",
-                part.at,
-                hint="Of one event, it takes an attribute that holds a list.",
-            )
+            raise UnfitExpression.several(source, part.at, part.function)
     if kinds is not None:
         for ref in _refs(node):
             _known(source, ref, kinds)
@@ -182,9 +165,7 @@ def _check(source: SourceText, node: ast.Node, columns: Mapping[str, pa.DataType
         return
     kind = checker.kind(node)
     if kind not in OPEN | {"number"}:
-        hint = "CASE WHEN … THEN 1 ELSE 0 END makes a number of a condition."
-        hint = "Seconds(…) makes a number of a duration." if kind == "duration" else hint
-        raise source.error(f"a number is expected, and this is a {kind}", (1, 1), hint=hint)
+        raise UnfitExpression.no_number(source, kind)
 
 
 def _is_single(node: ast.ListAggregate, kinds: Mapping[str, str] | None) -> bool:
@@ -194,10 +175,7 @@ def _is_single(node: ast.ListAggregate, kinds: Mapping[str, str] | None) -> bool
 def _known(source: SourceText, ref: ast.Ref, kinds: Mapping[str, str]) -> None:
     if ref.attr in PSEUDO or ref.attr in kinds and ref.attr not in FIXED_COLUMNS:
         return
-    hint = nearest(ref.attr, {*kinds, *PSEUDO} - FIXED_COLUMNS) or ""
-    if ref.attr.isidentifier():
-        hint += f" A text takes single quotes: '{ref.attr}'."
-    raise source.error(f"the events have no attribute {ref.attr}", ref.at, hint=hint.strip() or None)
+    raise UnknownAttribute.of_one(source, ref.at, ref.attr, {*kinds, *PSEUDO} - FIXED_COLUMNS)
 
 
 def _refs(node: ast.Node) -> list[ast.Ref]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from chainlake.cep.compiling.episodes import episode_rule, with_key
 from chainlake.cep.compiling.functions import identity_of, own_functions, parted
+from chainlake.cep.compiling.identity import Identity
 from chainlake.cep.compiling.names import (
     PositiveName,
     attributes_of,
@@ -32,7 +32,7 @@ from chainlake.cep.compiling.tail import (
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
 from chainlake.cep.language.computed import Columns
-from chainlake.cep.language.formatter import format_query
+from chainlake.cep.language.errors.names import UnfitParameter
 from chainlake.cep.language.front_matter import FrontMatter, param_problem, read_front_matter
 from chainlake.cep.language.lists import Lists
 from chainlake.cep.language.normal_form import Branch, normal_form
@@ -45,7 +45,6 @@ from chainlake.cep.plan.pause import with_pause
 from chainlake.cep.policy import policy_of
 from chainlake.cep.remembered import Remembered
 from chainlake.definitions.derived import History, Series
-from chainlake.digests import text_digest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -284,7 +283,7 @@ def compile_pattern(
     for key, value in given.items():
         problem = param_problem(value)
         if problem:
-            raise source.error(f"the parameter {key} {problem}", key=key)
+            raise UnfitParameter.given(source, key, problem)
     every = {**front.params, **given}
     query = parse(source, start)
     resolver = Resolver(source, every, strict_units, own_functions(source, name, front, functions))
@@ -343,26 +342,18 @@ def compile_pattern(
     mentioned = sorted(_mentioned(extras) & derived.keys())
     by_key = any(b.stream is not None and b.stream.by_key for b in branches)
     by_key |= any(isinstance(one.node, ast.Prev | ast.Place) for one in extras.computed)
-    identity: dict[str, Any] = {
-        # What matches are put together to changes none of them.
-        "query": format_query(replace(query, episodes=None)),
-        "params": {key: list(v) if isinstance(v, tuple) else v for key, v in every.items()},
-        "output": sorted(front.output),
-        "source": front.source,
-        "strict": strict_units,
-    }
-    if mentioned:
-        identity["derived"] = [astuple(derived[column]) for column in mentioned]
-    if by_key:
-        identity["key"] = series.key
-    if names != unranked or carried[0] != carried[1] and episodes is not None and episodes.attr != series.key:
-        identity["carried"] = [[one.name, list(one.attributes)] for one in names]
-    called = identity_of(front, functions, (*extras.conditions, *extras.measured))
-    if called:
-        identity["functions"] = called
-    if "longest" in front.limits:
-        identity["longest"] = front.limits["longest"]
-    digest = text_digest(json.dumps(identity, sort_keys=True))
+    keyed = episodes is not None and episodes.attr != series.key
+    identity = Identity(
+        query=query,
+        params=every,
+        front=front,
+        strict=strict_units,
+        derived=tuple(derived[column] for column in mentioned),
+        key=series.key if by_key else None,
+        by_key=by_key,
+        carried=names if names != unranked or carried[0] != carried[1] and keyed else None,
+        functions=identity_of(front, functions, (*extras.conditions, *extras.measured)),
+    )
     return Pattern(
         name=name,
         branches=branches,
@@ -370,12 +361,12 @@ def compile_pattern(
         strict=strict_units,
         front=front,
         names=names,
-        definition_hash=digest,
+        definition_hash=identity.digest,
         text=source,
         kinds=kinds,
         types=columns,
-        histories=tuple(derived[column] for column in mentioned),
-        key=series.key if by_key else None,
+        histories=identity.derived,
+        key=identity.key,
         extras=extras,
     )
 

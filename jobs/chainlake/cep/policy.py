@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from chainlake.cep.language import ast
+from chainlake.cep.language.errors.names import UnknownEvent
+from chainlake.cep.language.errors.structure import NotTogether, UnfitPick
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
-from chainlake.words import nearest
 
 #: Of a context: what is selected, what is used up, and whether all matches of a terminator are published together.
 _CONTEXTS = {
@@ -83,7 +84,7 @@ def policy_of(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]
             _check_name(source, name, names, wanted)
     picks = tuple(_pick(source, one, wanted, names, resolver) for one in wanted.picks)
     if len({one.name for one in picks}) < len(picks):
-        raise source.error("PICK chooses an event twice", wanted.at)
+        raise UnfitPick.twice(source, wanted.at)
     _check_origins(source, wanted)
     select = "pick" if picks else wanted.select or "each"
     return Policy(select, wanted.consume or "none", wanted.per == "terminator", picks)
@@ -104,16 +105,12 @@ def _check_origins(source: SourceText, wanted: ast.Selection) -> None:
     order = [one.name for one in wanted.picks]
     for number, one in enumerate(wanted.picks):
         if one.origin in order[number:]:
-            raise source.error(
-                f"{one.origin} is picked later than {one.name}, which is measured from it",
-                one.at,
-                hint="Put the clause of the origin first.",
-            )
+            raise UnfitPick.origin_later(source, one.at, str(one.origin), one.name)
 
 
 def _check_name(source: SourceText, name: str, names: frozenset[str], wanted: ast.Selection) -> None:
     if name not in names:
-        raise source.error(f"there is no event named {name} in a match", wanted.at, hint=nearest(name, names))
+        raise UnknownEvent.in_match(source, wanted.at, name, names)
 
 
 def _check_structure(source: SourceText, query: ast.Query, branches: tuple[Branch, ...], wanted: ast.Selection) -> None:
@@ -132,17 +129,8 @@ def _check_structure(source: SourceText, query: ast.Query, branches: tuple[Branc
     }
     for word, at in words.items():
         if at is not None:
-            raise source.error(
-                f"{word} cannot be combined with CONTEXT, SELECT, PICK and CONSUME",
-                at,
-                hint="They choose among matches of single events. EPISODES BY key PAUSE 10 min merges matches that "
-                "overlap into one row.",
-            )
+            raise NotTogether.selection(source, at, word)
     for branch in branches:
         for name in branch.gaps:
             if branch.open_left(name) or branch.open_right(name):
-                raise source.error(
-                    f"{name} has to stand between two events of a sequence",
-                    next(e.at for e in events if e.name == name),
-                    hint="Whether an event comes after a match is known too late to choose the match by it.",
-                )
+                raise NotTogether.selection_and_end(source, next(e.at for e in events if e.name == name), name)

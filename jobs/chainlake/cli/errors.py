@@ -37,7 +37,7 @@ class MissingPackage(InfrastructureError):
         package = str(error.name).partition(".")[0]
         return cls(
             f"the package {package} is not installed for {sys.executable}",
-            hint="Use .venv/bin/python -m jobs, which 'make setup' makes; outside of a checkout: "
+            hint="Use .venv/bin/chainlake, which 'make setup' makes; outside of a checkout: "
             "pip install 'chainlake[lake,pictures]'.",
         ).holding(package=package)
 
@@ -283,7 +283,7 @@ class NotIngested(UsageError):
     @classmethod
     def source(cls, name: str, days: Days) -> NotIngested:
         """Nothing of a source has been ingested; ``days`` are those asked for."""
-        hint = f"Run 'python -m jobs ingest {name} {days.start} {days.end}'."
+        hint = f"Run 'chainlake ingest {name} {days.start} {days.end}'."
         return cls(f"no events of {name} have been ingested yet", hint=hint)
 
     @classmethod

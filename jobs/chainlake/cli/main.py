@@ -1,4 +1,4 @@
-"""The command line: ``python -m jobs VERB …``, one module in a room of ``chainlake.cli.verbs`` per verb.
+"""The command line: ``chainlake VERB …``, one module in a room of ``chainlake.cli.verbs`` per verb.
 
 A verb's module is imported only when its verb is called, so that verbs without a JVM stay fast.
 """
@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import importlib
 import logging
+import re
 import shutil
 import sys
 import textwrap
@@ -64,7 +65,9 @@ ROOMS = {
 }
 
 
-#: How examples call the command; a project of one's own has no such module.
+#: The command, as every message, example and page writes it.
+_COMMAND = "chainlake"
+#: How it may be called from the folder of a checkout, too.
 _IN_CHECKOUT = "python -m jobs"
 
 
@@ -93,7 +96,7 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
     parser = argparse.ArgumentParser(
         prog=f"{called} {verb}",
         description=_wrapped(module.HELP),
-        epilog=f"example:\n{module.EXAMPLE.replace(_IN_CHECKOUT, called)}",
+        epilog="example:\n" + re.sub(rf"^  {_COMMAND} ", f"  {called} ", module.EXAMPLE, flags=re.MULTILINE),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
@@ -101,10 +104,9 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
 
 
 def _called() -> str:
-    """How the command is called: by its own name, or as a module of a checkout."""
+    """How the command is called: by its own name, or as a module from the folder of a checkout."""
     program = Path(sys.argv[0])
-    own = program.name == "chainlake" or program.parts[-2:] == ("chainlake", "__main__.py")
-    return "chainlake" if own else _IN_CHECKOUT
+    return _IN_CHECKOUT if program.parts[-2:] == ("jobs", "__main__.py") else _COMMAND
 
 
 def _wrapped(text: str) -> str:

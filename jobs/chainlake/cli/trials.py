@@ -1,4 +1,4 @@
-"""``jobs tune --try``: a setting of a model of another kind than regression, value by value."""
+"""``chainlake tune --try``: a setting of a model of another kind than regression, value by value."""
 
 from __future__ import annotations
 

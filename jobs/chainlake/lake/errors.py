@@ -15,7 +15,7 @@ class UnknownTable(UsageError):
     @classmethod
     def of(cls, names: Sequence[str]) -> UnknownTable:
         """For names with their schema."""
-        error = cls(f"there is no table {', '.join(names)}", hint="'python -m jobs sql' lists the tables.")
+        error = cls(f"there is no table {', '.join(names)}", hint="'chainlake sql' lists the tables.")
         return error.holding(names=tuple(names))
 
     @classmethod

@@ -131,6 +131,6 @@ class ReplayTooLong(InputError):
             f"{asked.start}; its max_replay is {config.max_replay} days",
             file=config.file,
             key="max_replay",
-            hint=f"Run 'python -m jobs backfill {first} {asked.end} --models {config.name}', "
+            hint=f"Run 'chainlake backfill {first} {asked.end} --models {config.name}', "
             "which asks for the whole stretch, or raise max_replay.",
         )

@@ -59,7 +59,7 @@ class NoEvents(InputError):
         """For the source, the model and the days."""
         return cls(
             f"{source} has no events of {model}'s nodes on {days}",
-            hint=f"Run 'python -m jobs ingest {source} {days.start} {days.end}' first.",
+            hint=f"Run 'chainlake ingest {source} {days.start} {days.end}' first.",
         )
 
 

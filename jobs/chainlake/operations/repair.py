@@ -1,4 +1,4 @@
-"""``jobs check --repair``: what was found broken is marked to do, so that the ordinary steps make it again.
+"""``chainlake check --repair``: what was found broken is marked to do, so that the ordinary steps make it again.
 
 Damaged files are set aside first, since rows can only be compared in tables that can be read; then exactly the days and
 files whose rows are wrong are marked; then the commits of others are signed as checked.
@@ -195,7 +195,7 @@ class _Marks:
             ends = [row["day_to"] for row in runs if row["phase"] == "ingest" and row["day_to"] is not None]
             listed = [row["day"] for row in ops.current(self._home, "event_days", source=source)]
             end = max(ends, default=max(listed, default=date(1970, 1, 1)) + timedelta(days=1))
-            self._result.commands.append(f"python -m jobs ingest {source} {end - timedelta(days=1)} {end}")
+            self._result.commands.append(f"chainlake ingest {source} {end - timedelta(days=1)} {end}")
 
     def _unnoted(self, mends: Sequence[UnnotedDay]) -> None:
         """Days that are computed as new ones: nothing has to be marked for that."""
@@ -205,7 +205,7 @@ class _Marks:
                                      "put its file back and run this again")  # fmt: skip
         days = [one.day for one in mends if one.definition in owners]
         if days:
-            self._result.commands.append(f"python -m jobs backfill {min(days)} {max(days) + timedelta(days=1)}")
+            self._result.commands.append(f"chainlake backfill {min(days)} {max(days) + timedelta(days=1)}")
 
     def _published(self, mends: Sequence[PublishedDay]) -> None:
         days: dict[str, list[date]] = defaultdict(list)
@@ -218,7 +218,7 @@ class _Marks:
                                          "be computed again; put its file back and run this again")  # fmt: skip
                 continue
             rows = {row["day"]: row for row in ops.current(self._home, "intervals", definition=name)}
-            reason = "jobs check found rows other than those published"
+            reason = "chainlake check found rows other than those published"
             again: list[IntervalRow] = [
                 {**ops.again(rows[day]), "status": "failed", "reason": reason}
                 for day in sorted(set(listed))
@@ -227,7 +227,7 @@ class _Marks:
             ops.append(self._home, "intervals", again, self._run_id)
             self._done(f"{name}: {counted(len(again), 'day')} to be computed again, from {min(listed)}")
         for source in sorted({owners[name] for name in days if name in owners}):
-            self._result.commands.append(f"python -m jobs restate --source {source}")
+            self._result.commands.append(f"chainlake restate --source {source}")
 
 
 def _sources_of(home: Home) -> dict[str, str]:

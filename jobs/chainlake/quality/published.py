@@ -1,4 +1,4 @@
-"""The same suites on what is already published: does the lake still say the truth (``python -m jobs validate``)."""
+"""The same suites on what is already published: does the lake still say the truth (``chainlake validate``)."""
 
 from __future__ import annotations
 

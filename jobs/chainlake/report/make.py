@@ -115,9 +115,7 @@ def after_step(home: Home, seconds: float) -> None:
                 log.info("report: left for a later step, since it would take more than its share: %s", index_of(home))
                 return
             left = (
-                f", {len(outcome.left)} definitions left for a later step or 'python -m jobs report'"
-                if outcome.left
-                else ""
+                f", {len(outcome.left)} definitions left for a later step or 'chainlake report'" if outcome.left else ""
             )
             log.info("report: %s%s", outcome.index, left)
     except Exception as error:

@@ -246,7 +246,7 @@ def _drawn(of: Subject, config: ModelConfig) -> list[Html]:
         return [section("Pictures", tag("p", f"The rounds could not be recomputed: {error.summary}", class_="warn"))]
     more = len(config.groups) - GROUPS
     if more > 0:
-        verb = f"python -m jobs picture {config.name} {days.start} {days.end} --group NAME"
+        verb = f"chainlake picture {config.name} {days.start} {days.end} --group NAME"
         left = f"{counted(more, 'more group is', 'more groups are')} not drawn: "
         found.append(tag("p", left, tag("code", verb), class_="small"))
     return found

@@ -100,7 +100,7 @@ def _notes(notes: Sequence[str]) -> Html:
     if not notes:
         return Html("")
     more = len(notes) - _LISTED
-    rest = [tag("p", f"And {more:,} more: python -m jobs status")] if more > 0 else []
+    rest = [tag("p", f"And {more:,} more: chainlake status")] if more > 0 else []
     return section("What needs attention", *(tag("p", one, class_="warn") for one in notes[:_LISTED]), *rest)
 
 
@@ -337,6 +337,6 @@ def _elsewhere(home: Home, docs: str | None) -> Html:
             "ul",
             tag("li", audits),
             tag("li", "Tables: ", tag("code", home.lake)),
-            tag("li", "Questions in SQL: ", tag("code", 'python -m jobs sql "SELECT …"')),
+            tag("li", "Questions in SQL: ", tag("code", 'chainlake sql "SELECT …"')),
         ),
     )

@@ -125,7 +125,7 @@ def _failures(of: Subject) -> Html:
     rows.sort(key=lambda row: row[1], reverse=True)
     more = len(rows) - LISTED
     rest = (
-        [tag("p", f"And {more:,} more: python -m jobs status --definition {of.judged.name}", class_="small")]
+        [tag("p", f"And {more:,} more: chainlake status --definition {of.judged.name}", class_="small")]
         if more > 0
         else []
     )
@@ -273,7 +273,7 @@ def _near_misses(of: Subject) -> Html:
     day = next((one for one in days if of.lake.events_on(Days.one(one))), None)
     if day is None:
         return section(title, tag("p", "No day with events is done yet.", class_="none"))
-    verb = f"python -m jobs explain {of.compiled.pattern.name} --near-misses {day} {day + _ONE}"
+    verb = f"chainlake explain {of.compiled.pattern.name} --near-misses {day} {day + _ONE}"
     try:
         events = of.lake.needed(of.compiled, Days.one(day).micros())
         if len(events) > SEARCHED:

@@ -20,7 +20,7 @@ class CannotGoOn(InputError):
         """Args: the definition, its source, and the day, whose events are not there."""
         return cls(
             f"{definition} cannot go on from {day}: the events of that day are not final",
-            hint=f"Run 'python -m jobs ingest {source} {day} {day + timedelta(days=1)}' first.",
+            hint=f"Run 'chainlake ingest {source} {day} {day + timedelta(days=1)}' first.",
         )
 
 
@@ -33,7 +33,7 @@ class Held(InputError):
         more = f" and {len(days) - 1} more days" if len(days) > 1 else ""
         return cls(
             f"{definition} cannot go on to {days[0]}{more}: {why}",
-            hint="Its days form a chain: mend that day first; 'python -m jobs status' shows it.",
+            hint="Its days form a chain: mend that day first; 'chainlake status' shows it.",
         )
 
 

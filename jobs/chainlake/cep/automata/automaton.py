@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from chainlake.cep.automata.meter import Meter
 from chainlake.cep.automata.scalar import Bound, Conditions
 from chainlake.cep.conditions.evaluate import Candidates
+from chainlake.cep.events.clock import MOST_TICKS
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.plan.steps import Scope
 
 #: Before and after every ts.
-NEVER, ALWAYS = -(2**62), 2**62
+NEVER, ALWAYS = -MOST_TICKS, MOST_TICKS
 
 
 class Buffer:

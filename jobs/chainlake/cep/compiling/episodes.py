@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from chainlake.cep.compiling.errors import UnfitEpisodes
 from chainlake.cep.compiling.names import PositiveName
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import OPEN, PSEUDO, Checker
+from chainlake.cep.language.errors.names import UnknownEvent
 from chainlake.cep.language.front_matter import LONGEST, FrontMatter
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.plan.partition import same_in_match
-from chainlake.words import nearest
 
 #: The measure by which the matches of an episode are put in order.
 SEVERITY = "severity"
@@ -93,11 +94,7 @@ def episode_rule(
     source = resolver.source
     pause = resolver.window(clause.pause, "pause")
     if query.within is None and (LONGEST not in front.limits or query.counted):
-        raise source.error(
-            "an episode ends when no later match can join it, and nothing says how long a match may last",
-            clause.at,
-            hint="Write WITHIN 1 h, also beside a window in events, or 'limits: {longest: 12 h}' in the front matter.",
-        )
+        raise UnfitEpisodes.unbounded(source, clause.at)
     severe = _check_severity(source, clause, measures)
     asked = _Asked(source, query, branches, measures, checker)
     if clause.name:
@@ -107,11 +104,7 @@ def episode_rule(
         _check_kind(asked, measures[clause.attr])
     lost = next((one for one in names if one in front.counted), None)
     if lost is not None:
-        raise source.error(
-            f"output: COUNT({lost}) leaves the events out that say which {clause.attr} it is",
-            clause.at,
-            hint=f"Put it into a measure: MEASURES FIRST({lost}.{clause.attr}) AS {clause.attr}.",
-        )
+        raise UnfitEpisodes.counted(source, clause.at, lost, clause.attr)
     return EpisodeRule(clause.attr, names, pause, severe, clause.attr)
 
 
@@ -128,11 +121,7 @@ def with_key(names: tuple[PositiveName, ...], rule: EpisodeRule | None) -> tuple
 def _check_severity(source: SourceText, clause: ast.Episodes, measures: Mapping[str, str]) -> bool:
     kind = measures.get(SEVERITY)
     if kind is not None and kind not in OPEN | {"number", "duration"}:
-        raise source.error(
-            f"the matches of an episode are put in order by {SEVERITY}, and this one is a {kind}",
-            clause.at,
-            hint=f"{SEVERITY} is a number; call the measure something else.",
-        )
+        raise UnfitEpisodes.severity(source, clause.at, SEVERITY, kind)
     return kind is not None
 
 
@@ -142,21 +131,13 @@ def _of_event(asked: _Asked) -> tuple[str, ...]:
     name, attr = clause.name, clause.attr
     known = {one for branch in asked.branches for one in branch.types}
     if name not in known:
-        raise asked.source.error(f"there is no event named {name}", clause.at, hint=nearest(name, known))
+        raise UnknownEvent.of(asked.source, clause.at, name, known)
     together = query.selection is not None and query.selection.context == "cumulative"
     for branch in asked.branches:
         if name in branch.sets or together:
-            raise asked.source.error(
-                f"{name} is a set, and its events may differ in {attr}",
-                clause.at,
-                hint=f"BY {attr}, if conditions equate it in all events; or a measure, such as FIRST({name}.{attr}).",
-            )
+            raise UnfitEpisodes.a_set(asked.source, clause.at, name, attr)
         if name not in branch.positive:
-            raise asked.source.error(
-                f"not every match has an event {name}",
-                clause.at,
-                hint=f"Put it into a measure that every match has: MEASURES Coalesce({name}.{attr}, …) AS {attr}.",
-            )
+            raise UnfitEpisodes.not_in_all(asked.source, clause.at, name, attr)
     _check_kind(asked, asked.checker.kind(ast.Ref(name, attr, clause.at)))
     return (name,) * len(asked.branches)
 
@@ -169,23 +150,11 @@ def _of_all(asked: _Asked, key: str | None) -> tuple[str, ...]:
     for branch in asked.branches:
         of_key = branch.stream is not None and branch.stream.by_key and attr == key
         if not of_key and not same_in_match(branch, attr):
-            names = branch.positive
-            equal = " AND ".join(f"{one}.{attr} = {other}.{attr}" for one, other in zip(names, names[1:], strict=False))
-            raise asked.source.error(
-                f"the events of a match may differ in {attr}",
-                clause.at,
-                hint=f"Say whose it is, BY {names[0]}.{attr}, or equate it: WHERE {equal}."
-                if equal
-                else f"Put it into a measure: MEASURES FIRST({names[0]}.{attr}) AS {attr}.",
-            )
+            raise UnfitEpisodes.unequal(asked.source, clause.at, attr, branch.positive)
         found.append(next((one for one in branch.positive if one not in branch.kleene), branch.positive[0]))
     return tuple(found)
 
 
 def _check_kind(asked: _Asked, kind: str) -> None:
     if kind not in _KEYS | OPEN:
-        raise asked.source.error(
-            f"the matches of an episode have a text, a number or a boolean in common, not a {kind}",
-            asked.clause.at,
-            hint="BY the attribute that says whose events they are, such as the source's key.",
-        )
+        raise UnfitEpisodes.kind(asked.source, asked.clause.at, kind)

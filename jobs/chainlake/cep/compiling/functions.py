@@ -7,11 +7,11 @@ from typing import Any
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.declared.function import Code, Place
+from chainlake.cep.language.errors.names import UnfitFunction
 from chainlake.cep.language.front_matter import FrontMatter
 from chainlake.cep.language.functions import Function, declared, lookup
 from chainlake.cep.language.parsing.conditions import AGGREGATES
 from chainlake.cep.language.source_text import SourceText
-from chainlake.words import nearest
 
 _WORDS = frozenset({"prev", "case", "seconds", *(name.lower() for name in AGGREGATES)})
 
@@ -40,16 +40,12 @@ def own_functions(
     found = {}
     for name, entry in front.functions.items():
         if lookup(name) is not None or name in _WORDS:
-            raise source.error(
-                f"{entry.name} is a function of the language", entry.at, key="functions", hint="Choose another name."
-            )
+            raise UnfitFunction.of_language(source, entry.at, entry.name)
         code = codes.get(entry.name)
         if codes and code is None:
-            raise source.error(
-                f"there is no code for {entry.name}", entry.at, key="functions", hint=nearest(entry.name, codes)
-            )
-        shown = source.error("", entry.at)
-        place = Place(pattern, shown.file, shown.line, shown.column, shown.excerpt)
+            raise UnfitFunction.no_code(source, entry.at, entry.name, codes)
+        line, column = entry.at
+        place = Place(pattern, source.file, line, column, source.excerpt(line))
         found[name] = declared(entry, code, place)
     return found
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import FIXED_COLUMNS, PSEUDO
+from chainlake.cep.language.errors.names import UnknownAttribute, UnknownEvent
+from chainlake.cep.language.errors.structure import TakenName
 from chainlake.cep.language.front_matter import FrontMatter
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.source_text import SourceText
 from chainlake.schemas.matches import CHANGE_COLUMN
 from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
-from chainlake.words import nearest
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,27 +48,17 @@ def kinds_of(columns: Mapping[str, pa.DataType]) -> dict[str, str]:
 def check_event_names(source: SourceText, pattern: str, query: ast.Query) -> None:
     """Raise DefinitionError for names that the match table cannot have."""
     if pattern.lower() == "all":
-        raise source.error("a pattern cannot be named all", hint="matches.all is the view over all patterns.")
+        raise TakenName.all(source)
     spelled: dict[str, str] = {}
     for event in (e for b in query.branches for e in ast.events_of(b.structure)):
         other = spelled.setdefault(event.name.lower(), event.name)
         if other != event.name:
-            raise source.error(
-                f"the names {other} and {event.name} differ only in case",
-                event.at,
-                hint="Columns are case-insensitive; choose another name.",
-            )
+            raise TakenName.case_only(source, event.at, other, event.name)
         kept = event.role in (ast.Role.BOUND, ast.Role.COLLECTED)
         if kept and event.name.lower() == CHANGE_COLUMN:
-            raise source.error(
-                f"the column {event.name} marks the changes of a match table",
-                event.at,
-                hint="Choose another name for the event.",
-            )
+            raise TakenName.changes(source, event.at, event.name)
         if kept and event.name.lower() in MATCH_COLUMNS:
-            raise source.error(
-                f"{event.name} is a column of every match table", event.at, hint="Choose another name for the event."
-            )
+            raise TakenName.match_column(source, event.at, event.name)
 
 
 def positive_names(
@@ -88,19 +79,15 @@ def positive_names(
     at = front.places.get("output", (1, 1))
     for name in front.counted:
         if not any(name in b.sets for b in branches):
-            what = f"output: COUNT({name}) needs a set, and there is none called {name}"
-            raise source.error(what, at, key="output", hint=nearest(name, {one for b in branches for one in b.sets}))
+            raise UnknownEvent.counted(source, at, name, {one for b in branches for one in b.sets})
     for item in front.carried:
         name, _, attr = item.rpartition(".")
         if name and name not in positive:
-            raise source.error(f"output: there is no event named {name}", at, key="output", hint=nearest(name, every))
+            raise UnknownEvent.of_output(source, at, name, every)
         if kinds is not None and attr not in kinds or attr in FIXED_COLUMNS:
-            raise source.error(
-                f"output: the events have no attribute {attr}", at, key="output", hint=nearest(attr, kinds or ())
-            )
+            raise UnknownAttribute.of_output(source, at, attr, kinds or ())
         if attr in derived:
-            hint = "List the attribute it is a history of."
-            raise source.error(f"output: {attr} is derived and never stored", at, key="output", hint=hint)
+            raise UnknownAttribute.derived(source, at, attr)
         for one in [name] if name else every:
             used.setdefault(one, set()).add(attr)
     return tuple(
@@ -141,12 +128,7 @@ def check_rates(source: SourceText, front: FrontMatter, names: tuple[PositiveNam
     known = {name.name for name in names}
     for name in front.rates:
         if name not in known:
-            raise source.error(
-                f"rates: there is no positive event named {name}",
-                front.places.get("rates", (1, 1)),
-                key="rates",
-                hint=nearest(name, known),
-            )
+            raise UnknownEvent.of_rates(source, front.places.get("rates", (1, 1)), name, known)
 
 
 def attributes_of(node: ast.Node) -> set[tuple[str, str]]:

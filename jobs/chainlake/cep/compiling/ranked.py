@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from chainlake.cep.compiling.errors import UnfitAmount, UnfitRanking
 from chainlake.cep.compiling.tail import Measure, Ranking, check_members, in_branch
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
+from chainlake.cep.language.errors.structure import NotTogether, TakenName
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
@@ -32,19 +34,14 @@ def ranking_of(
     if wanted is None:
         for score in own:
             if score is not None:
-                hint = "Say behind the window how many matches are kept: TOP 10 PER DAY."
-                raise source.error("RANK BY of a branch needs TOP", score.at, hint=hint)
+                raise UnfitRanking.no_top(source, score.at)
         return None
     scores = _scores(source, wanted, own)
     _check_rest(source, query)
     amounts = _Amounts(source, resolver)
     compiled = tuple(map(amounts.score, scores))
     if len({score.width for score in compiled}) > 1:
-        raise source.error(
-            "the branches have scores of different lengths, which cannot be compared",
-            scores[-1].at,
-            hint="COMBINE lex takes equally many criteria in every branch.",
-        )
+        raise UnfitRanking.unlike_lengths(source, scores[-1].at)
     rule = amounts.rule(wanted, compiled)
     criteria = [one for score in scores for one in score.criteria]
     ends = tuple(
@@ -71,17 +68,12 @@ def _scores(source: SourceText, wanted: ast.Ranking, own: list[ast.Score | None]
     scores = tuple(score for score in own if score is not None)
     if wanted.score is not None:
         if scores:
-            raise source.error(
-                "RANK BY stands in a branch and behind the window", scores[0].at, hint="Write it in one of the places."
-            )
+            raise UnfitRanking.two_places(source, scores[0].at)
         return (wanted.score,)
     if not scores:
-        raise source.error("TOP needs RANK BY", wanted.at, hint="RANK BY MAX(b.price - a.price) TOP 10 PER DAY.")
+        raise UnfitRanking.no_score(source, wanted.at)
     if len(scores) < len(own):
-        number = own.index(None) + 1
-        raise source.error(
-            f"branch {number} has no RANK BY, and others have", scores[0].at, hint="All of them compete in one list."
-        )
+        raise UnfitRanking.branch_without(source, scores[0].at, own.index(None) + 1)
     return scores
 
 
@@ -99,15 +91,11 @@ def _check_rest(source: SourceText, query: ast.Query) -> None:
     """Check what else the query says."""
     selection = query.selection
     if selection is not None and selection.context == "cumulative":
-        raise source.error(
-            "CONTEXT cumulative cannot be combined with RANK BY",
-            selection.at,
-            hint="It makes one row of many matches, and a match is what has a score.",
-        )
+        raise NotTogether.cumulative_and_rank(source, selection.at)
     named = [(event.name, event.at) for b in query.branches for event in ast.events_of(b.structure)]
     for name, at in (*named, *((one.name, one.at) for one in query.measures)):
         if name.lower() in COLUMNS:
-            raise source.error(f"{name} is a column of every ranked pattern", at, hint="Choose another name.")
+            raise TakenName.ranked_column(source, at, name)
 
 
 @dataclass(frozen=True)
@@ -126,12 +114,11 @@ class _Amounts:
         """The rule."""
         for node, word in ((wanted.least, "AT LEAST"), (wanted.quantum, "QUANTUM")):
             if node is not None and scores[0].combine == "lex":
-                hint = "COMBINE lex compares several numbers one after another. Leave one of them out."
-                raise self.source.error(f"{word} is about one number, and the score has several", node.at, hint=hint)
+                raise UnfitRanking.several_numbers(self.source, node.at, word)
         least = None if wanted.least is None else self.number(wanted.least)
         quantum = None if wanted.quantum is None else self.number(wanted.quantum)
         if quantum is not None and wanted.quantum is not None and not quantum > 0:
-            raise self.source.error("QUANTUM is a number above 0", wanted.quantum.at)
+            raise UnfitAmount.quantum(self.source, wanted.quantum.at)
         return Rule(
             scores,
             self.whole(wanted.count, "TOP"),
@@ -149,15 +136,10 @@ class _Amounts:
         """A score."""
         several = len(score.criteria) > 1
         if several and not score.combine:
-            raise self.source.error(
-                "several criteria need COMBINE",
-                score.criteria[1].at,
-                hint="COMBINE sum, avg, wsum, min, max or product makes one number of them; lex compares one after "
-                "another. NORM makes numbers of different units comparable.",
-            )
+            raise UnfitRanking.uncombined(self.source, score.criteria[1].at)
         for one in score.criteria:
             if one.weight is not None and score.combine != "wsum":
-                raise self.source.error("WEIGHT goes with COMBINE wsum", one.weight.at)
+                raise UnfitRanking.weight(self.source, one.weight.at)
         return Score(
             tuple(self.criterion(one) for one in score.criteria),
             "" if score.combine == "lex" and not several else score.combine,
@@ -170,9 +152,7 @@ class _Amounts:
             return Criterion(one.highest, None, weight)
         low, high = map(self.number, one.norm)
         if not low < high:
-            raise self.source.error(
-                "NORM names the smaller number first", one.norm[0].at, hint="MIN turns the scale round by itself."
-            )
+            raise UnfitRanking.norm_order(self.source, one.norm[0].at)
         return Criterion(one.highest, (low, high), weight)
 
     def period(self, period: ast.Period) -> Period:
@@ -182,14 +162,11 @@ class _Amounts:
         try:
             ZoneInfo(zone)
         except (ZoneInfoNotFoundError, ValueError, OSError):
-            hint = "E.g. PER DAY IN 'America/New_York'."
-            raise self.source.error(f"there is no time zone '{zone}'", period.at, hint=hint) from None
+            raise UnfitAmount.zone(self.source, period.at, zone) from None
         size = 0 if period.size is None else self.ticks(period.size, period.kind.upper())
         step = 0 if period.step is None else self.ticks(period.step, "STEP")
         if period.step is not None and size > MOST_WINDOWS * step:
-            raise self.source.error(
-                f"a match would be in more than {MOST_WINDOWS} windows", period.step.at, hint="Make STEP longer."
-            )
+            raise UnfitAmount.windows(self.source, period.step.at, MOST_WINDOWS)
         offset = 0 if period.offset is None else self.ticks(period.offset, "OFFSET", signed=True)
         return Period(period.kind, size, step, offset, period.by_first, zone, second)
 
@@ -204,7 +181,7 @@ class _Amounts:
             return float(found.seconds)
         value = found.value if isinstance(found, ast.Literal) else None
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.source.error("a number is expected here", node.at)
+            raise UnfitAmount.number(self.source, node.at)
         return float(value)
 
     def whole(self, node: ast.Node, word: str) -> int:
@@ -212,7 +189,7 @@ class _Amounts:
         found = self.resolved(node)
         value = found.value if isinstance(found, ast.Literal) else None
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise self.source.error(f"{word} takes a whole number from 1 on", node.at)
+            raise UnfitAmount.whole(self.source, node.at, word)
         return value
 
     def ticks(self, node: ast.Node, word: str, *, signed: bool = False) -> int:
@@ -221,10 +198,10 @@ class _Amounts:
         if isinstance(found, ast.Duration):
             size = found.seconds * 1_000_000
         elif self.resolver.strict:
-            raise self.source.error(f"{word} takes a duration with its unit", node.at, hint=f"{word} 4 h.")
+            raise UnfitAmount.unit(self.source, node.at, word)
         else:
             size = Fraction(repr(self.number(node)))
         whole = int(size // 1)
         if whole < 1 and not signed or abs(whole) >= 1 << 61:
-            raise self.source.error(f"{word} is too {'short' if whole < 1 else 'long'}", node.at)
+            raise UnfitAmount.length(self.source, node.at, word, whole)
         return whole

@@ -8,9 +8,12 @@ from fractions import Fraction
 from itertools import product
 
 from chainlake.cep.compiling.episodes import EpisodeRule
+from chainlake.cep.compiling.errors import UnfitRanking
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import OPEN, Checker
 from chainlake.cep.language.computed import Computed, rebuilt
+from chainlake.cep.language.errors.kinds import NoSet, WrongKind
+from chainlake.cep.language.errors.structure import NotTogether, TakenName, Unbounded
 from chainlake.cep.language.front_matter import LONGEST, FrontMatter
 from chainlake.cep.language.normal_form import Branch, Clause, clauses_of
 from chainlake.cep.language.resolve import Resolver
@@ -77,15 +80,12 @@ class Ranking:
         for number, value in enumerate(self.written):
             kind = checker.kind(value)
             if number < self.criteria and kind not in _NUMBERS:
-                hint = "SECONDS(…) and CASE WHEN … THEN 1 ELSE 0 END make numbers."
-                raise source.error(f"matches are ranked by numbers, and this is a {kind}", value.at, hint=hint)
+                raise UnfitRanking.no_rank(source, value.at, kind)
             if kind == "list":
-                raise source.error("this is a list, and one value is expected", value.at)
+                raise UnfitRanking.a_list(source, value.at)
             for end, found in self.ends[number] if number < self.criteria and kind not in OPEN else ():
                 if found != kind:
-                    hint = "Write the unit: NORM 0 s .. 60 s." if kind == "duration" else "Leave the unit out."
-                    what = f"the criterion is a {kind}, and an end of NORM is a {found}"
-                    raise source.error(what, end.at, hint=hint)
+                    raise UnfitRanking.norm(source, end.at, kind, found)
 
 
 @dataclass(frozen=True)
@@ -142,11 +142,7 @@ def with_event_windows(
 
 def _with_window(source: SourceText, branch: Branch, window: ast.EventWindow) -> Branch:
     if window.gap and branch.kleene:
-        raise source.error(
-            f"GAP {window.count} EVENTS cannot be combined with a repeated event",
-            window.at,
-            hint="Say how far apart in time neighbours may be: PAUSE 5 min.",
-        )
+        raise NotTogether.gap_and_set(source, window.at, window.count)
 
     def far(later: str, earlier: str) -> ast.Node:
         ends = (("MAX", later), ("MIN", earlier))
@@ -242,27 +238,17 @@ def check_tail(source: SourceText, query: ast.Query, branches: tuple[Branch, ...
 def check_longest(source: SourceText, front: FrontMatter, *, bounded: bool) -> None:
     """Raise DefinitionError for a limit of stretches in a pattern that a window bounds."""
     if bounded and LONGEST in front.limits:
-        raise source.error(
-            f"{LONGEST} is a limit of patterns without WITHIN, and this one has a window",
-            front.places.get("limits", (1, 1)),
-            key="limits",
-            hint=f"Leave out either WITHIN or {LONGEST}.",
-        )
+        raise NotTogether.longest(source, front.places.get("limits", (1, 1)), LONGEST)
 
 
 def _check_unbounded(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]) -> None:
     at = query.branches[0].at if query.pause is None else query.pause.at
     for branch in branches:
         if branch.stream is None and query.ranking is None:
-            hint = "Write WITHIN before PAUSE. Only neighbours, SEQ STRICT (…), are bounded by a pause alone."
-            raise source.error("the window is missing", at, hint=hint)
+            raise Unbounded.window(source, at)
         for name in branch.gaps:
             if branch.open_left(name) or branch.open_right(name):
-                raise source.error(
-                    f"without WITHIN, {name} has to stand between two events of the sequence",
-                    at,
-                    hint="The window says how far before or after a match it is looked for.",
-                )
+                raise Unbounded.open_end(source, at, name)
 
 
 def _check_keep(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]) -> None:
@@ -270,11 +256,7 @@ def _check_keep(source: SourceText, query: ast.Query, branches: tuple[Branch, ..
     conditions = [query.where, *(branch.where for branch in query.branches)]
     for node in (node for condition in conditions if condition is not None for node in condition.walk()):
         if isinstance(node, ast.Aggregate) and node.name in loose:
-            raise source.error(
-                f"{query.keep} cannot be combined with {node.function} over the repeated event {node.name}",
-                node.at,
-                hint=f"COLLECT({node.name}) takes all events that fit; SEQ STRICT takes neighbours.",
-            )
+            raise NotTogether.keep_and_aggregate(source, node.at, query.keep, node.function, node.name)
 
 
 def measures_of(
@@ -290,12 +272,11 @@ def measures_of(
     found = []
     for one in measures:
         if one.name.lower() in taken:
-            what = f"{one.name} is {taken[one.name.lower()]} already"
-            raise source.error(what, one.at, hint="Choose another name for the measure.")
+            raise TakenName.measure(source, one.at, one.name, taken[one.name.lower()])
         taken[one.name.lower()] = f"the measure {one.name}"
         kind = checker.kind(one.value)
         if kind == "list":
-            raise source.error("a measure is one value, and this is a list", one.value.at)
+            raise WrongKind.measure(source, one.value.at)
         values = tuple(in_branch(one.value, branch) for branch in branches)
         for branch in branches:
             check_members(source, one.value, branch)
@@ -314,14 +295,6 @@ def in_branch(value: ast.Node, branch: Branch) -> ast.Node:
 def check_members(source: SourceText, value: ast.Node, branch: Branch) -> None:
     for node in value.walk():
         if isinstance(node, ast.Ref | ast.Prev) and node.name in branch.sets:
-            raise source.error(
-                f"{node.name} is a set, and {node.name}.{node.attr} is a value of each member",
-                node.at,
-                hint=f"Say which: FIRST({node.name}.{node.attr}), LAST, MIN, MAX, AVG, …",
-            )
+            raise NoSet.member(source, node.at, node.name, node.attr)
         if isinstance(node, ast.Aggregate) and node.name in branch.positive and node.name not in branch.kleene:
-            raise source.error(
-                f"{node.function} needs a repeated event, and {node.name} is a single one",
-                node.at,
-                hint=f"Write {node.name}.attribute.",
-            )
+            raise NoSet.single_in_match(source, node.at, node.function, node.name)

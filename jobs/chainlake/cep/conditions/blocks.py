@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from chainlake.cep.conditions.evaluate import Candidates, View, spread
+from chainlake.cep.events.clock import MOST_TICKS
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.plan.steps import Scope
 
-#: Beyond every time stamp, and far enough from the ends of int64 that a window can be added.
-FAR = 2**62
+#: Beyond every time stamp.
+FAR = MOST_TICKS
 
 
 def flat_blocks(counts: np.ndarray, limit: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

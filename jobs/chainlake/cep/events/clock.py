@@ -13,8 +13,9 @@ import numpy as np
 
 from chainlake.cep.errors import UnfitOption
 
-#: Moved times lie below this, so that a window can be added and taken.
-_MOST = 1 << 62
+#: Ticks lie nearer to 0 than this, moved ones too, or sums of one and a window (at most 2^61) and differences of two
+#: may not fit in 64 bits.
+MOST_TICKS = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -49,13 +50,13 @@ class Clock:
     @classmethod
     def over(cls, first: int, last: int, window: int) -> Clock:
         """The clock for times from ``first`` to ``last``, all in ticks; a longer window reaches no other event."""
-        reach = window if window < _MOST >> 1 else last - first
+        reach = window if window < MOST_TICKS >> 1 else last - first
         return cls(first, last - first + reach + 1)
 
     @property
     def most_parts(self) -> int:
         """How many parts there can be; 0 if not even the times of one fit."""
-        return _MOST // self.period
+        return MOST_TICKS // self.period
 
     def moved(self, ts: np.ndarray, parts: np.ndarray) -> np.ndarray:
         """The times to search, of events of the given parts (numbers from 0 on)."""

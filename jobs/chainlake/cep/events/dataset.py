@@ -12,15 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.any_type import ANY_TYPE
-from chainlake.cep.events.clock import Clock
+from chainlake.cep.events.clock import MOST_TICKS, Clock
 from chainlake.cep.events.columns import encoded, filled, kind_of, ticks_of, values_of
 from chainlake.cep.events.errors import UnfitColumn
 from chainlake.cep.events.order import in_order, total_order
 from chainlake.cep.values.arrow import FALSE, MINUS_ONE, ZERO, int64_array, numpy_of, plain, text_array
 from chainlake.cep.values.texts import Texts
 from chainlake.cep.values.values import NULL, Value
-
-_FAR = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -255,7 +253,7 @@ def _may_stay(events: pa.Table, ts: np.ndarray, keep: np.ndarray, wanted: Wanted
     columns = [events[attr] for attr in {*wanted.attributes} - {"ts", "id"} if attr in events.column_names]
     plain_numbers = all(kind_of(one.type) == "number" and not one.null_count for one in columns)
     # Times that far are an error, but not those of events that nobody asked for.
-    near = bool(ts[0] > -_FAR and ts[-1] < _FAR)
+    near = bool(ts[0] > -MOST_TICKS and ts[-1] < MOST_TICKS)
     return plain_numbers and near and "id" not in wanted.attributes and in_order(ts)
 
 

@@ -7,6 +7,7 @@ from itertools import combinations, product
 from math import prod
 
 from chainlake.cep.language import ast
+from chainlake.cep.language.errors.structure import BeyondLimit, NoPositiveEvent
 from chainlake.cep.language.source_text import SourceText
 
 #: Alternatives multiply; more branches than this are a mistake.
@@ -24,15 +25,11 @@ def expand(source: SourceText, branch: ast.Branch) -> tuple[ast.Branch, ...]:
     """
     count = _count(branch.structure)
     if count > MAX_BRANCHES:
-        raise source.error(
-            f"OR and ? make {count} branches of this one, and at most {MAX_BRANCHES} are allowed",
-            branch.at,
-            hint="Every ? doubles their number. Write the alternatives that matter.",
-        )
+        raise BeyondLimit.branches(source, branch.at, count, MAX_BRANCHES)
     found = []
     for items in _alternatives(branch.structure):
         if not items:
-            raise source.error("a branch needs a positive event", branch.at, hint="One event may not be missing.")
+            raise NoPositiveEvent.optional(source, branch.at)
         found.append(replace(branch, structure=items[0]))
     return tuple(found)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from chainlake.cep.language import ast, functions
+from chainlake.cep.language.errors.kinds import Incomparable, NoSet, WrongKind
+from chainlake.cep.language.errors.names import UnknownAttribute
 from chainlake.cep.language.source_text import SourceText
-from chainlake.words import nearest
 
 #: Columns of an events table that are no attributes (tables.md); patterns refer to ``ts``, ``id`` and ``type``.
 FIXED_COLUMNS = frozenset({"event_id", "event_date", "file_id", "line", "ingested_at"})
@@ -54,19 +55,16 @@ class Checker:
         word = "MATCHES" if node.regex else "LIKE"
         kind = self.kind(node.value)
         if kind not in OPEN | {"string"}:
-            raise self.source.error(f"{word} takes a text, not a {kind}", node.at)
+            raise WrongKind.no_text(self.source, node.at, word, kind)
         problem = problem_of(node.text, node.regex)
         if problem is not None:
-            hint = "Write \\% for a percent sign, and \\\\ for a backslash."
-            if node.regex:
-                hint = "Expressions are those of RE2: without look-around and references to groups."
             at = node.pattern.at if isinstance(node.pattern, ast.Literal) else node.at
-            raise self.source.error(f"{word} cannot use '{node.text}': {problem}", at, hint=hint)
+            raise WrongKind.pattern(self.source, at, word, node.text, problem, regex=node.regex)
 
     def compare(self, node: ast.Compare) -> None:
         left, right = self.kind(node.left), self.kind(node.right)
         if "list" in (left, right):
-            raise self.source.error("lists cannot be compared", node.at, hint="Use Corr(a.x, b.x).")
+            raise Incomparable.lists(self.source, node.at)
         if left in OPEN or right in OPEN:
             self.open_compare(node, left, right)
             return
@@ -76,31 +74,22 @@ class Checker:
         if pair & {"time", "duration"} and "string" not in pair and "bool" not in pair:
             self.units(node, left, right)
         if node.op not in ("=", "!="):
-            what = f"a {left} and a {right}" if left != right else f"two {left} values"
-            raise self.source.error(f"{what} have no order", node.at)
+            raise Incomparable.unordered(self.source, node.at, left, right)
 
     def open_compare(self, node: ast.Compare, left: str, right: str) -> None:
         if node.op not in ("=", "!=") and "bool" in (left, right):
-            raise self.source.error("two bool values have no order", node.at)
+            raise Incomparable.unordered(self.source, node.at, "bool", "bool")
 
     def units(self, node: ast.Node, left: str, right: str) -> None:
         pair = {left, right}
         if "number" in pair and "duration" in pair:
-            raise self.source.error(
-                "a time difference is compared with a duration, not a bare number",
-                node.at,
-                hint="Write the unit: b.ts - a.ts <= 2 s.",
-            )
-        raise self.source.error(
-            f"a {left} cannot be compared with a {right}",
-            node.at,
-            hint="Compare times with times, and time differences with durations such as 2 s.",
-        )
+            raise Incomparable.bare_number(self.source, node.at)
+        raise Incomparable.units(self.source, node.at, left, right)
 
     def member(self, node: ast.Member) -> None:
         kind = self.kind(node.value)
         if kind in ("list", "duration", "time"):
-            raise self.source.error(f"a {kind} cannot be looked up in a set", node.at)
+            raise WrongKind.in_set(self.source, node.at, kind)
 
     def kind(self, node: ast.Node) -> str:
         """The kind of a value."""
@@ -124,7 +113,7 @@ class Checker:
             case ast.Negative(of):
                 kind = self.kind(of)
                 if kind not in OPEN | {"number", "duration"}:
-                    raise self.source.error(f"a {kind} has no negative", node.at)
+                    raise WrongKind.negative(self.source, node.at, kind)
                 return kind
             case ast.Arithmetic():
                 return self.arithmetic(node)
@@ -141,7 +130,7 @@ class Checker:
             kinds.add(self.kind(node.otherwise))
         known = kinds - OPEN
         if len(known) > 1 or "list" in known:
-            raise self.source.error(f"CASE gives a {' or a '.join(sorted(known))}", node.at, hint="Give one kind.")
+            raise WrongKind.cases(self.source, node.at, known)
         return next(iter(known)) if known and "any" not in kinds else "any" if kinds - {"null"} else "null"
 
     def attribute(self, node: ast.Ref | ast.Aggregate | ast.Prev, name: str, attr: str) -> str:
@@ -152,14 +141,10 @@ class Checker:
         if self.columns is None:
             return "any"
         if attr in FIXED_COLUMNS:
-            raise self.source.error(
-                f"{attr} is a fixed column, not an attribute",
-                node.at,
-                hint=f"Patterns may use {name}.id and {name}.ts.",
-            )
+            raise UnknownAttribute.fixed(self.source, node.at, name, attr)
         if attr not in self.columns:
             known = {*self.columns, *PSEUDO} - FIXED_COLUMNS
-            raise self.source.error(f"the events have no attribute {attr}", node.at, hint=nearest(attr, known))
+            raise UnknownAttribute.of(self.source, node.at, attr, known)
         return self.columns[attr]
 
     def aggregate(self, node: ast.Aggregate) -> str:
@@ -171,38 +156,28 @@ class Checker:
             return "number"
         if node.function == "COUNT":
             if node.distinct and kind == "list":
-                raise self.source.error("lists are not compared, so different ones cannot be counted", node.at)
+                raise WrongKind.counted_lists(self.source, node.at)
             return "number"
         if kind not in _AGGREGATED[node.function] | OPEN:
-            hint = "Which columns hold lists has to be known when the pattern is compiled." if kind == "list" else None
-            raise self.source.error(f"{node.function} of a {kind} is not defined", node.at, hint=hint)
+            raise WrongKind.aggregate(self.source, node.at, node.function, kind)
         return kind
 
     def list_aggregate(self, node: ast.ListAggregate) -> str:
         kind = self.kind(node.of)
         if kind not in OPEN | {"list"}:
-            name = node.of.name
-            raise self.source.error(
-                f"{node.function} needs a repeated event, and {name} is a single one",
-                node.at,
-                hint=f"Write {node.type}* {name} in the pattern, or use {name}.attribute.",
-            )
+            raise NoSet.single(self.source, node.at, node.function, node.of.name, node.type)
         return "number"
 
     def arithmetic(self, node: ast.Arithmetic) -> str:
         left, right = self.kind(node.left), self.kind(node.right)
         for kind in (left, right):
             if kind in ("string", "bool", "list"):
-                raise self.source.error(f"'{node.op}' takes numbers, not a {kind}", node.at)
+                raise WrongKind.no_number(self.source, node.at, node.op, kind)
         if left in OPEN or right in OPEN:
             return self.open_arithmetic(left, right)
         result = _RESULT.get((node.op, left, right))
         if result is None:
-            raise self.source.error(
-                f"'{node.op}' is not defined for a {left} and a {right}",
-                node.at,
-                hint="Durations carry a unit: a.ts + 2 s." if "number" in (left, right) else None,
-            )
+            raise WrongKind.operands(self.source, node.at, node.op, left, right)
         return result
 
     def open_arithmetic(self, left: str, right: str) -> str:
@@ -217,14 +192,14 @@ class Checker:
             for arg in node.args[number : number + 1]:
                 problem = problem_of(arg.value if isinstance(arg, ast.Literal) else None)
                 if problem is not None:
-                    raise self.source.error(f"{node.function}: {problem}", getattr(arg, "at", node.at))
+                    raise WrongKind.constant(self.source, getattr(arg, "at", node.at), node.function, problem)
         kinds = tuple(self.kind(arg) for arg in node.args)
         if node.function == "seconds" and not self.strict:
             # Differences of plain numbers are seconds already.
             kinds = tuple("duration" if kind == "number" else kind for kind in kinds)
         result = function.result(kinds)
         if result is None:
-            raise self.source.error(f"{node.function} does not take {', '.join(f'a {k}' for k in kinds)}", node.at)
+            raise WrongKind.arguments(self.source, node.at, node.function, kinds)
         return result
 
 

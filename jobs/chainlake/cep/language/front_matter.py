@@ -12,13 +12,14 @@ from typing import Any
 from chainlake.cep.language.declared.examples import Example, read_examples
 from chainlake.cep.language.declared.function import Declared
 from chainlake.cep.language.declared.read import read_functions
+from chainlake.cep.language.errors.front_matter import KeyPlace, UnclearValue, UnknownKey, WrongForm
+from chainlake.cep.language.errors.placed import Referred
 from chainlake.cep.language.source_text import At, SourceText
 from chainlake.days import parse_day
 from chainlake.definitions.alerting import Alerts, read_alerts
 from chainlake.definitions.duration import parse_span
 from chainlake.definitions.yaml_lines import Document, Place, YamlProblem, read_yaml
 from chainlake.errors import UsageError
-from chainlake.words import nearest
 
 Scalar = int | float | str | bool
 
@@ -90,7 +91,7 @@ def read_front_matter(source: SourceText) -> tuple[FrontMatter, int]:
     while last < len(lines) and lines[last].rstrip() != "---":
         last += 1
     if last == len(lines):
-        raise source.error("the front matter has no end", (first + 1, 1), hint="Close it with a line '---'.")
+        raise WrongForm.no_end(KeyPlace(source, (first + 1, 1)))
     document = _yaml(source, "".join(lines[first + 1 : last]), first + 1)
     return _Reader(source, document).read(), sum(map(len, lines[: last + 1]))
 
@@ -100,12 +101,11 @@ def _yaml(source: SourceText, text: str, offset: int) -> Document:
     try:
         data, found = read_yaml(text)
     except YamlProblem as error:
-        what = error.what.replace("not valid YAML", "the front matter is not YAML")
-        raise source.error(what, (error.line + offset, error.column), key=error.key, hint=error.hint) from None
+        raise Referred.no_yaml(source, (error.line + offset, error.column), error.what, error.hint, error.key) from None
     if data is None:
         data = {}
     if not isinstance(data, dict):
-        raise source.error("the front matter must be a list of 'key: value' lines", (offset + 1, 1))
+        raise WrongForm.no_keys(KeyPlace(source, (offset + 1, 1)))
     return Document(data, {place: spot._replace(line=spot.line + offset) for place, spot in found.items()})
 
 
@@ -133,27 +133,27 @@ class _Reader:
         }
         for key in self.values:
             if key not in readers:
-                raise self.error(key, f"the front matter has no key {key}", nearest(key, readers))
+                raise UnknownKey.of(self.place(key), readers)
         found = {key: readers[key](key, value) for key, value in self.values.items()}
         sets = found.pop("sets", {})
         params = found.pop("params", {})
         for name in sets:
             if name in params:
-                raise self.error("sets", f"{name} is both a parameter and a set")
+                raise UnclearValue.both(self.place("sets"), name)
         return FrontMatter(params={**params, **sets}, places=self.places, **found)
 
-    def error(self, key: str, what: str, hint: str | None = None) -> Exception:
-        return self.source.error(what, self.places.get(key, (1, 1)), key=key, hint=hint)
+    def place(self, key: str) -> KeyPlace:
+        return KeyPlace(self.source, self.places.get(key, (1, 1)), key)
 
     def text(self, key: str, value: Any) -> str:
         typed = self.spots[(key,)].text
         if value is None or typed is None or not typed.strip():
-            raise self.error(key, f"{key} must be a text")
+            raise WrongForm.no_text(self.place(key))
         return typed.strip()
 
     def mapping(self, key: str, value: Any) -> dict[str, Any]:
         if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
-            raise self.error(key, f"{key} must be a map of names", "Write one 'name: value' per line, indented.")
+            raise WrongForm.no_map(self.place(key))
         return value
 
     def params(self, key: str, value: Any) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class _Reader:
     def param(self, key: str, name: str, value: Any) -> Any:
         problem = param_problem(value)
         if problem:
-            raise self.error(key, f"{name} {problem}", "Put null or ~ in quotes if it is a text.")
+            raise UnclearValue.no_value(self.place(key), name, problem)
         if isinstance(value, list):
             return self.listed(key, name, value)
         like = self.spots[(key, name)].looks_like
@@ -179,35 +179,34 @@ class _Reader:
             if _is_number(item) and str(item) != spot.text:
                 raise self.unclear(key, name, spot.text, "a number")
             if _kind(item) != _kind(items[0]):
-                raise self.error(
-                    key,
-                    f"{name} holds {_kind(items[0])} and {_kind(item)}: {self.spots[(key, name, 0)].text}, {spot.text}",
-                    "The values of one attribute are of one kind; quote those that are texts.",
+                raise UnclearValue.two_kinds(
+                    self.place(key),
+                    name,
+                    (_kind(items[0]), _kind(item)),
+                    (str(self.spots[(key, name, 0)].text), str(spot.text)),
                 )
         return tuple(items)
 
     def unclear(self, key: str, name: str, word: Any, like: str) -> Exception:
         if like == "not a finite number":
-            return self.error(key, f"{name} is not a finite number", f"Write '{word}' in quotes if it is a text.")
-        hint = f"Write '{word}' in quotes if it is a text, "
-        hint += "else true or false." if like != "a number" else "else a number such as 7, 0.5 or -20."
-        return self.error(key, f"{name}: {word} can be read as {like} and as a text", hint)
+            return UnclearValue.infinite(self.place(key), name, word)
+        return UnclearValue.ambiguous(self.place(key), name, word, like)
 
     def sets(self, key: str, value: Any) -> dict[str, Any]:
         for name, items in self.mapping(key, value).items():
             if not isinstance(items, list):
-                raise self.error(key, f"{name} must be a list of strings or numbers")
+                raise WrongForm.no_list(self.place(key), name)
         return self.params(key, value)
 
     def rates(self, key: str, value: Any) -> dict[str, float]:
         for name, rate in self.mapping(key, value).items():
             if isinstance(rate, bool) or not isinstance(rate, int | float) or not rate >= 0 or math.isinf(rate):
-                raise self.error(key, f"the rate of {name} must be a number that is not negative")
+                raise WrongForm.no_rate(self.place(key), name)
         return {name: float(rate) for name, rate in value.items()}
 
     def output(self, key: str, value: Any) -> tuple[str, ...]:
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.error(key, "output must be a list of attributes", "Write [price, a.volume].")
+            raise WrongForm.no_attributes(self.place(key))
         return tuple(dict.fromkeys(value))
 
     def limits(self, key: str, value: Any) -> dict[str, int]:
@@ -217,11 +216,11 @@ class _Reader:
                 found[name] = self.longest(key, limit)
                 continue
             if name not in LIMITS:
-                raise self.error(key, f"there is no limit {name}", nearest(name, [*LIMITS, LONGEST]))
+                raise UnknownKey.limit(self.place(key), name, [*LIMITS, LONGEST])
             if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-                raise self.error(key, f"{name} must be a whole number of at least 1")
+                raise WrongForm.no_limit(self.place(key), name)
         if value.get("kleene_members", 1) > 40:
-            raise self.error(key, "kleene_members is at most 40", "40 members make 10^12 subsets.")
+            raise WrongForm.high_limit(self.place(key))
         return {**LIMITS, **value, **found}
 
     def start(self, key: str, value: Any) -> date:
@@ -229,22 +228,22 @@ class _Reader:
         try:
             return parse_day(str(typed))
         except UsageError:
-            raise self.error(key, f"{key} must be a day, not {typed}", "Write 'start: 2025-10-01'.") from None
+            raise WrongForm.no_day(self.place(key), typed) from None
 
     def tests(self, key: str, value: Any) -> tuple[Example, ...]:
-        def wrong(place: Place, what: str, hint: str | None) -> Exception:
+        def place_of(place: Place) -> KeyPlace:
             spot = self.spots.get(place, self.spots[key,])
-            return self.source.error(what, (spot.line, spot.column), key=key, hint=hint)
+            return KeyPlace(self.source, (spot.line, spot.column), key)
 
-        return read_examples(value, self.spots, wrong)
+        return read_examples(value, self.spots, place_of)
 
     def alerts(self, key: str, value: Any) -> Alerts:
-        return read_alerts(value, lambda what, hint: self.error(key, what, hint))
+        return read_alerts(value, lambda what, hint: Referred.of(self.source, self.place(key).at, what, hint, key=key))
 
     def longest(self, key: str, value: Any) -> int:
         span = parse_span(value) if isinstance(value, str) else None
         if not span:
-            raise self.error(key, f"{LONGEST} is a duration above 0, not {value}", "Write 'longest: 12 h'.")
+            raise WrongForm.no_span(self.place(key), LONGEST, value)
         return span // timedelta(microseconds=1)
 
 

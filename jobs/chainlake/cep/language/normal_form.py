@@ -8,6 +8,14 @@ from itertools import islice, product
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.branches import expand
+from chainlake.cep.language.errors.kinds import NoSet
+from chainlake.cep.language.errors.structure import (
+    BeyondLimit,
+    NoPositiveEvent,
+    NotTogether,
+    TakenName,
+    UnplacedCondition,
+)
 from chainlake.cep.language.source_text import SourceText
 
 #: Distributing OR over AND can square the number of clauses again and again; more than this is a mistake.
@@ -194,22 +202,14 @@ def normal_form(source: SourceText, query: ast.Query) -> tuple[Branch, ...]:
     shared = () if query.where is None else clauses_of(source, query.where)
     for clause in shared:
         if not any(clause.names <= own for _, own in every):
-            raise source.error(
-                "this condition needs names of different branches, so no branch can test it",
-                _place(clause),
-                hint="Give each branch of OR its own WHERE.",
-            )
+            raise UnplacedCondition.branches(source, _place(clause))
     types = _stream_types(query)
     found = []
     for number, (branch, alternatives) in enumerate(written):
         own_clauses = () if branch.where is None else clauses_of(source, branch.where)
         for clause in own_clauses:
             if not any(clause.names <= _names_of(one) for one in alternatives):
-                raise source.error(
-                    "this condition needs names of different alternatives, so none can test it",
-                    _place(clause),
-                    hint="A condition goes to every alternative that has all its names.",
-                )
+                raise UnplacedCondition.alternatives(source, _place(clause))
         for one in alternatives:
             own = _names_of(one)
             clauses = tuple(c for c in (*own_clauses, *shared) if c.names <= own)
@@ -236,11 +236,7 @@ def _check_number(source: SourceText, branch: ast.Branch) -> None:
     events = ast.events_of(branch.structure)
     beyond = next(islice(events, MAX_NAMES, None), None)
     if beyond is not None:
-        raise source.error(
-            f"a branch has at most {MAX_NAMES} events, and {beyond.name} is one more",
-            beyond.at,
-            hint="One repeated event, such as A+ a, stands for any number of events of a type.",
-        )
+        raise BeyondLimit.events(source, beyond.at, MAX_NAMES, beyond.name)
 
 
 def _branch(
@@ -249,13 +245,11 @@ def _branch(
     events: dict[str, ast.Event] = {}
     for event in ast.events_of(branch.structure):
         if event.name in events:
-            raise source.error(
-                f"duplicate name {event.name} in a branch", event.at, hint="Give each event its own name."
-            )
+            raise TakenName.duplicate(source, event.at, event.name)
         events[event.name] = event
     by_role = {role: tuple(name for name, event in events.items() if event.role is role) for role in ast.Role}
     if not by_role[ast.Role.BOUND]:
-        raise source.error("a branch needs a positive event", branch.at)
+        raise NoPositiveEvent.of(source, branch.at)
     before: dict[str, set[str]] = {name: set() for name, event in events.items()}
     _order(branch.structure, before)
     special = set(by_role[ast.Role.COLLECTED] + by_role[ast.Role.UNTIL])
@@ -285,11 +279,7 @@ def _stream(source: SourceText, structure: ast.Structure, types: frozenset[str] 
         return None
     for item in structure.items:
         if isinstance(item, ast.Group):
-            raise source.error(
-                f"{item.kind} cannot stand inside SEQ STRICT",
-                item.at,
-                hint="Neighbours follow one another in one order. Write each order as an alternative of OR.",
-            )
+            raise NotTogether.group_in_strict(source, item.at, item.kind)
     return Stream(types, structure.strict == "key")
 
 
@@ -328,23 +318,11 @@ def _check_clause(source: SourceText, branch: Branch, clause: Clause) -> None:
     alone += sorted(clause.plain & collected - clause.aggregated)
     others = sorted(clause.names & {*branch.gaps, *branch.until})
     if alone and len(others) > 1:
-        kind = "negated" if set(others) <= set(branch.negated) else "such"
-        of = "" if kind == "negated" else " of NOT, COLLECT or UNTIL"
-        raise source.error(
-            f"a condition may mention one {kind} event{of} only, not {' and '.join(others)}",
-            _place(clause),
-            hint="The two events are forbidden independently of each other."
-            if kind == "negated"
-            else "They are looked for independently of each other.",
-        )
+        raise UnplacedCondition.several(source, _place(clause), others, negated=set(others) <= set(branch.negated))
     for literal in clause.literals:
         for node in literal.walk():
             if isinstance(node, ast.Aggregate) and node.name not in branch.sets:
-                raise source.error(
-                    f"{node.function} needs a repeated event, and {node.name} is a single one",
-                    node.at,
-                    hint=f"Write {branch.types[node.name]}* {node.name} in the pattern, or use {node.name}.attribute.",
-                )
+                raise NoSet.single(source, node.at, node.function, node.name, branch.types[node.name])
 
 
 def clauses_of(source: SourceText, where: ast.Node) -> tuple[Clause, ...]:
@@ -381,11 +359,7 @@ def _cnf(source: SourceText, node: ast.Node) -> list[tuple[ast.Node, ...]]:
         for part in node.of:
             clauses = _cnf(source, part)
             if len(found) * len(clauses) > MAX_CLAUSES:
-                raise source.error(
-                    f"this condition becomes more than {MAX_CLAUSES} clauses",
-                    node.at,
-                    hint="Split the alternatives over branches of OR.",
-                )
+                raise BeyondLimit.clauses(source, node.at, MAX_CLAUSES)
             found = [one + other for one, other in product(found, clauses)]
         return found
     return [(node,)]

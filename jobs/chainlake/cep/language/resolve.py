@@ -9,9 +9,18 @@ from functools import partial
 from typing import Any
 
 from chainlake.cep.language import ast, functions
+from chainlake.cep.language.errors.kinds import WrongKind
+from chainlake.cep.language.errors.names import (
+    UnfitFunction,
+    UnfitParameter,
+    UnfitWord,
+    UnknownEvent,
+    UnknownFunction,
+    UnknownParameter,
+)
+from chainlake.cep.language.errors.structure import BeyondLimit
 from chainlake.cep.language.source_text import NOWHERE, At, SourceText
 from chainlake.definitions.duration import parse_duration, seconds
-from chainlake.words import nearest
 
 TICKS_PER_SECOND = 1_000_000
 #: Names of these roles stand in a match.
@@ -68,33 +77,26 @@ class Resolver:
         value: Any = within.value
         if isinstance(value, str):
             if value not in self.params:
-                raise self.source.error(f"there is no parameter {value}", within.at, hint=nearest(value, self.params))
+                raise UnknownParameter.of(self.source, within.at, value, self.params)
             value = self.params[value]
             length = parse_duration(value) if isinstance(value, str) and within.unit is None else None
             if length is not None and length < 0:
-                raise self.source.error(
-                    f"{within.value} is {value}, and a {word} cannot be negative",
-                    within.at,
-                    hint="It is the longest time between the first and the last event."
-                    if word == "window"
-                    else "It is the longest time between two neighbouring events.",
-                )
+                raise UnfitParameter.negative(self.source, within.at, within.value, value, word)
             if length is not None:
                 return self.ticks(length, within.at, word)
             if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-                raise self.source.error(f"{within.value} is not a duration", within.at)
+                raise UnfitParameter.no_duration(self.source, within.at, within.value)
         if within.unit is not None:
             return self.ticks(seconds(value, within.unit), within.at, word)
         if self.strict:
-            keyword = "WITHIN" if word == "window" else "PAUSE"
-            raise self.source.error(f"the {word} needs a unit", within.at, hint=f"Write {keyword} {within.value} s.")
+            raise WrongKind.unit_missing(self.source, within.at, word, within.value)
         return self.ticks(Fraction(repr(value)), within.at, word)
 
     def ticks(self, size: Fraction, at: At, word: str = "window") -> int:
         """A duration in ticks, rounded down."""
         ticks = int(size * (TICKS_PER_SECOND if self.strict else 1))
         if ticks > 2**61:
-            raise self.source.error(f"the {word} is too long", at)
+            raise BeyondLimit.ticks(self.source, at, word)
         return ticks
 
     def node(self, node: ast.Node, names: frozenset[str]) -> ast.Node:
@@ -141,11 +143,7 @@ class Resolver:
                 self.known(name, names, at)
                 of = None if node.of is None else self.computed(node.of, names)
                 if of is not None and of.heavy:
-                    raise self.source.error(
-                        f"{of.heavy[0].function} is called for pairs of events, and {node.function} has all of a set",
-                        of.heavy[0].at,
-                        hint="Compare it in a condition instead.",
-                    )
+                    raise UnfitFunction.of_pairs(self.source, of.heavy[0].at, of.heavy[0].function, node.function)
                 return replace(node, of=of)
             case ast.Prev(name, _, _, gap, _, at):
                 self.known(name, names, at)
@@ -171,7 +169,7 @@ class Resolver:
         value = found.value if isinstance(found, ast.Literal) else None
         if self.strict or isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             at = getattr(node, "at", NOWHERE)
-            raise self.source.error("the longest gap of PREV is a duration", at, hint="PREV(b.x, 1, 10 min).")
+            raise WrongKind.gap(self.source, at)
         return self.ticks(Fraction(repr(value)), NOWHERE, "gap")
 
     def text(self, node: ast.Node) -> ast.Literal:
@@ -179,11 +177,7 @@ class Resolver:
         found = self.scalar(node.name, node.at) if isinstance(node, ast.Word) and node.name in self.params else node
         if not isinstance(found, ast.Literal) or not isinstance(found.value, str):
             name = node.name if isinstance(node, ast.Word) else "it"
-            raise self.source.error(
-                f"{name} is no text",
-                getattr(node, "at", NOWHERE),
-                hint=nearest(name, self.params) or "Write it in single quotes.",
-            )
+            raise UnfitParameter.no_text(self.source, getattr(node, "at", NOWHERE), name, self.params)
         return found
 
     def length(self, node: ast.Node) -> ast.Node:
@@ -199,47 +193,33 @@ class Resolver:
 
     def word(self, node: ast.Word, names: frozenset[str]) -> ast.Node:
         if node.name in names:
-            raise self.source.error(
-                f"'{node.name}' is an event name, not a value",
-                node.at,
-                hint=f"Write {node.name}.attribute, or '{node.name}' in quotes for the string.",
-            )
+            raise UnfitWord.event(self.source, node.at, node.name)
         if node.name.upper() == "NULL":
-            raise self.source.error(
-                "a missing value equals nothing, so nothing is compared or computed with NULL",
-                node.at,
-                hint=f"Write IS NULL or IS NOT NULL, or '{node.name}' in quotes for the string.",
-            )
+            raise UnfitWord.null(self.source, node.at, node.name)
         return ast.Literal(node.name, node.at)
 
     def stray_word(self, name: str, names: frozenset[str], at: At) -> None:
         self.word(ast.Word(name, at), names)
-        raise self.source.error(
-            f"there is no parameter {name}, and a bare word may only be compared with = or !=",
-            at,
-            hint=nearest(name, self.params) or "Declare it under params: in the front matter.",
-        )
+        raise UnknownParameter.or_word(self.source, at, name, self.params)
 
     def known(self, name: str, names: frozenset[str], at: At) -> None:
         if name not in names:
-            raise self.source.error(f"there is no event named {name} here", at, hint=nearest(name, names))
+            raise UnknownEvent.here(self.source, at, name, names)
 
     def scalar(self, name: str, at: At) -> ast.Literal:
         value = self.params[name]
         if isinstance(value, tuple):
-            raise self.source.error(f"{name} is a set, not a value", at, hint=f"Write IN {name}.")
+            raise UnfitParameter.a_set(self.source, at, name)
         return ast.Literal(value, at)
 
     def duration(self, node: ast.Duration) -> ast.Node:
         size = node.seconds
         if node.name is not None:
             if node.name not in self.params:
-                raise self.source.error(
-                    f"there is no parameter {node.name}", node.at, hint=nearest(node.name, self.params)
-                )
+                raise UnknownParameter.of(self.source, node.at, node.name, self.params)
             value = self.scalar(node.name, node.at).value
             if isinstance(value, bool | str):
-                raise self.source.error(f"{node.name} is not a number", node.at)
+                raise UnfitParameter.no_number(self.source, node.at, node.name)
             size = Fraction(repr(value)) * size
         if self.strict:
             return ast.Duration(size, None, node.at)
@@ -249,19 +229,18 @@ class Resolver:
         found = self.own.get(function) or functions.lookup(function)
         if found is None:
             known = [*self.own, *functions.known(), "avg", "sum", "min", "max", "count"]
-            raise self.source.error(f"there is no function {function}", at, hint=nearest(function, known))
+            raise UnknownFunction.of(self.source, at, function, known)
         least, most = found.takes
         if not least <= arity <= most:
-            takes = f"{least}" if least == most else f"{least} to {most}"
-            raise self.source.error(f"{function} takes {takes} values, not {arity}", at)
+            raise UnfitFunction.takes(self.source, at, function, found.takes, arity)
         return found
 
     def items(self, items: tuple[ast.Node, ...] | str, names: frozenset[str], at: At) -> tuple[ast.Node, ...]:
         if isinstance(items, str):
             if items not in self.params:
-                raise self.source.error(f"there is no set {items}", at, hint=nearest(items, self.params))
+                raise UnknownParameter.of_set(self.source, at, items, self.params)
             values = self.params[items]
             if not isinstance(values, tuple):
-                raise self.source.error(f"{items} is one value, not a set", at, hint="Declare it as a list.")
+                raise UnfitParameter.no_set(self.source, at, items)
             return tuple(ast.Literal(value, at) for value in values)
         return tuple(self.operand(item, names, True) if isinstance(item, ast.Word) else item for item in items)

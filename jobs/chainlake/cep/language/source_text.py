@@ -1,11 +1,9 @@
-"""The text a pattern is written in, and errors that point into it."""
+"""The text a pattern is written in, and places in it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-from chainlake.errors import DefinitionError
 
 #: A place in a text: 1-based (line, column).
 At = tuple[int, int]
@@ -33,14 +31,10 @@ class SourceText:
         before = self.text[: found.start()]
         return before.count("\n") + 1, found.start() - before.rfind("\n")
 
-    def error(self, what: str, at: At = NOWHERE, *, hint: str | None = None, key: str | None = None) -> DefinitionError:
-        """A DefinitionError at ``at``, with the line it points to."""
-        line, column = at
-        if line < 1:
-            return DefinitionError(what, file=self.file, hint=hint, key=key)
+    def excerpt(self, line: int) -> str | None:
+        """A line, counted from 1, as errors show it; None beyond the last one."""
         lines = self.text.split("\n")
-        excerpt = _shown(lines[line - 1]) if line <= len(lines) else None
-        return DefinitionError(what, file=self.file, line=line, column=column, hint=hint, key=key, excerpt=excerpt)
+        return _shown(lines[line - 1]) if line <= len(lines) else None
 
 
 def _shown(line: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.lint.findings import Unconnected, Unused
 from chainlake.cep.pattern import Pattern
 from chainlake.errors import DefinitionError
 
@@ -21,17 +22,12 @@ def costly_calls(pattern: Pattern, source: SourceText) -> Iterator[DefinitionErr
     called = {call.function for value in values for call in value.heavy}
     for name, entry in pattern.front.functions.items():
         if name not in called:
-            yield source.error(f"{entry.name} is never called", entry.at, key="functions")
+            yield Unused.function(source, entry.at, entry.name)
     for branch in pattern.extras.written:
         for clause in branch.every_clause if branch.stream is None else ():
             if clause.heavy and len(clause.names) > 1 and not _linked(branch, clause):
                 call = next(call for literal in clause.literals for call in literal.heavy)
-                yield source.error(
-                    f"{call.function} is called for every pair of events that lie within the window, since no cheaper "
-                    f"condition is on {' and '.join(sorted(clause.names))}",
-                    call.at,
-                    hint="Compare an attribute of both beside it, such as the source's key.",
-                )
+                yield Unconnected.called(source, call.at, call.function, clause.names)
 
 
 def _linked(branch: Branch, called: Clause) -> bool:

@@ -15,6 +15,8 @@ from chainlake.cep.compiling.functions import own_functions
 from chainlake.cep.compiling.names import check_event_names, check_rates, kinds_of, positive_names
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import Checker
+from chainlake.cep.language.errors.names import UnknownParameter
+from chainlake.cep.language.errors.placed import Referred, as_in
 from chainlake.cep.language.front_matter import FrontMatter, read_front_matter
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.lists import Lists
@@ -116,11 +118,9 @@ class _Lint:
 
     def add(self, error: DefinitionError) -> None:
         """Keep an error once, with the line as it stands in the file."""
-        if self.params_lost and error.what.startswith(("there is no parameter", "there is no set")):
+        if self.params_lost and isinstance(error, UnknownParameter):
             return
-        if error.line is not None and error.file == self.source.file:
-            at = (error.line, error.column or 1)
-            error = self.source.error(error.what, at, hint=error.hint, key=error.key)
+        error = as_in(self.source, error)
         known = [(e.what, e.line, e.column) for e in self.errors]
         if (error.what, error.line, error.column) not in known and len(known) < MOST:
             self.errors.append(error)
@@ -167,7 +167,7 @@ class _Lint:
             return self.lookup(front.source)
         except UnknownSource as error:
             at = front.places["source"]
-            self.add(self.source.error(error.what, at, key="source", hint=error.hint))
+            self.add(Referred.of(self.source, at, error.what, error.hint, key="source"))
             return None
         except DefinitionError as error:
             self.add(error)

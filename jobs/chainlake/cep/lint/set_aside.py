@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from chainlake.cep.language.parsing.errors import RepeatedAbsence
+from chainlake.cep.language.parsing.expected import WindowExpected
 from chainlake.cep.language.parsing.lexer import pieces
 from chainlake.errors import DefinitionError
 
@@ -31,12 +33,12 @@ def without(text: str, start: int, error: DefinitionError) -> str | None:
     offset = sum(map(len, lines[: (error.line or 1) - 1])) + (error.column or 1) - 1
     found = [p for p in pieces(text, start) if p.kind not in ("space", "comment")]
     within = next((p for p in found if p.kind == "keyword" and p.text.upper() == "WITHIN"), None)
-    if within is None and error.what == "WITHIN is expected, not the end of the pattern":
+    if within is None and isinstance(error, WindowExpected) and error.at_end:
         return text.rstrip() + "\nWITHIN 1 s"
     if within is not None and offset > within.begin:
         changed = text[: within.begin] + "WITHIN 1 s"
         return changed if changed != text else None
-    if error.what == "NOT takes no repeated event":
+    if isinstance(error, RepeatedAbsence) and error.word == "NOT":
         return text[:offset] + " " + text[offset + 1 :]
     spans = [span for span in _conditions(text, start) if span[0] <= offset]
     if not spans:

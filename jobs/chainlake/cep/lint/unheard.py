@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.source_text import At, SourceText
+from chainlake.cep.lint.findings import Unheard
 from chainlake.cep.pattern import Pattern
 from chainlake.errors import DefinitionError
-from chainlake.words import closest, listed
-
-#: Known words that are listed where none is like the one that was written.
-_LISTED = 10
 
 
 @dataclass(frozen=True)
@@ -50,13 +47,13 @@ def unheard(pattern: Pattern, source: SourceText, key: str, heard: Heard) -> lis
         key: the key column of its source.
         heard: what the events have.
     """
-    found = [
-        source.error(f"no event {heard.where} has the {key} '{value}'", at, hint=key_hint(value, heard.keys))
+    found: list[DefinitionError] = [
+        Unheard.value(source, at, heard.where, key, value, heard.keys)
         for value, at in named_keys(pattern, key).items()
         if value not in heard.keys
     ]
     for kind in sorted(set(pattern.event_types) - set(heard.types)):
-        found.append(source.error(f"no event {heard.where} has the type '{kind}'", hint=key_hint(kind, heard.types)))
+        found.append(Unheard.kind(source, heard.where, kind, heard.types))
     return found
 
 
@@ -86,9 +83,3 @@ def _compared(literal: ast.Node, key: str) -> Iterator[ast.Literal]:
             yield value
         case ast.Member(ast.Ref(_, attr), _, items) if attr == key:
             yield from (item for item in items if isinstance(item, ast.Literal))
-
-
-def key_hint(word: str, known: Collection[str]) -> str:
-    """What was probably meant, or what there is."""
-    close = closest(word, known)
-    return f"There are {listed(sorted(known), _LISTED)}." if close is None else f"Did you mean '{close}'?"

@@ -15,11 +15,21 @@ from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import NOWHERE, At, SourceText
 from chainlake.cep.lint.calls import costly_calls
+from chainlake.cep.lint.findings import (
+    Decided,
+    FarReaching,
+    OddText,
+    OtherLayout,
+    Unconnected,
+    Unheard,
+    Unsaid,
+    Unused,
+    WrittenTwice,
+)
 from chainlake.cep.lint.unheard import pinned
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.partition import equated
 from chainlake.errors import DefinitionError
-from chainlake.words import nearest
 
 DAY_US = 86_400_000_000
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*")
@@ -59,7 +69,7 @@ def warnings_of(
     found += [*_two_kinds(pattern, checker, source), *_branches(query, source), *_window(pattern, query, source)]
     found += [*_gaps(pattern, query, source), *_lake(pattern, query, source), *costly_calls(pattern, source)]
     if format_text(source.text, start) != source.text:
-        found.append(source.error("the layout is not standard", hint="lint --fix FILE writes it, comments kept."))
+        found.append(OtherLayout.of(source))
     once = {(w.what, w.line, w.column): w for w in found}
     return sorted(once.values(), key=lambda warning: (warning.line or 0, warning.column or 0))
 
@@ -67,27 +77,17 @@ def warnings_of(
 def _front(pattern: Pattern, source: SourceText, query: ast.Query) -> Iterator[DefinitionError]:
     front = pattern.front
     if front.source is None:
-        yield source.error(
-            "the front matter names no source: a lake needs one (detect, backfill, plan, status), and without it "
-            "attributes and keys are not checked; match and find on files work as it is",
-            hint="Add a line 'source: NAME' between the two --- lines.",
-        )
+        yield Unsaid.source(source)
     elif not front.description:
-        yield source.error(
-            "the front matter has no description", front.places["source"],
-            hint="Add 'description: TEXT': readers of the match table see it.",
-        )  # fmt: skip
+        yield Unsaid.description(source, front.places["source"])
     used = set(_words(query))
     for name in front.params:
         if name not in used:
             key = "sets" if isinstance(front.params[name], tuple) and "sets" in front.places else "params"
-            yield source.error(f"{name} is never used", front.places.get(key, NOWHERE), key=key)
+            yield Unused.parameter(source, front.places.get(key, NOWHERE), name, key)
     left_out = [name.name for name in pattern.names if name.name not in front.rates]
     if front.rates and left_out:
-        yield source.error(
-            f"rates leave out {', '.join(left_out)}, so the order of search is estimated instead",
-            front.places["rates"], key="rates", hint="State a rate for every positive name, or none.",
-        )  # fmt: skip
+        yield Unsaid.rates(source, front.places["rates"], left_out)
 
 
 def _words(query: ast.Query) -> Iterator[str]:
@@ -128,8 +128,7 @@ def _words(query: ast.Query) -> Iterator[str]:
 def _types(query: ast.Query, source: SourceText, types: tuple[str, ...] | None) -> Iterator[DefinitionError]:
     for event in (e for b in query.branches for e in ast.events_of(b.structure)):
         if types is not None and event.type not in (*types, ast.ANY_TYPE):
-            what = f"the source has no events of type {event.type}"
-            yield source.error(what, event.at, hint=nearest(event.type, types))
+            yield Unheard.of_source(source, event.at, event.type, types)
 
 
 def _unconnected(
@@ -154,23 +153,17 @@ def _unconnected(
     for part in parts:
         if part is largest or (pinned & set(part) and pinned & set(largest)):
             continue
-        names = " and ".join(part)
-        verb = "shares" if len(part) == 1 else "share"
+        finding = Unconnected.combined
         if part[0] in branch.negated or part[0] in branch.until:
-            what = f"{names} shares no condition with the other events, so any of its events rejects"
+            finding = Unconnected.rejecting
         elif part[0] in (one.name for one in branch.collected):
-            what = f"{names} shares no condition with the other events, so all of its events are collected"
-        else:
-            what = f"{names} {verb} no condition with the other events, so every combination in the window fits"
-        yield source.error(what, places[part[0]], hint="Compare an attribute of both, such as the source's key.")
+            finding = Unconnected.collected
+        yield finding(source, places[part[0]], part)
 
 
 def _neighbours(written: ast.Branch, branch: Branch, source: SourceText, by_key: bool) -> Iterator[DefinitionError]:
     if branch.stream is not None and not branch.stream.by_key and by_key:
-        yield source.error(
-            "neighbours are events of all keys, and those of equal time follow one another by their ids",
-            written.at, hint="SEQ STRICT OF KEY (…) looks at each key by itself.",
-        )  # fmt: skip
+        yield Unconnected.neighbours(source, written.at)
 
 
 def _sets(written: ast.Branch, branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
@@ -181,10 +174,7 @@ def _sets(written: ast.Branch, branch: Branch, source: SourceText) -> Iterator[D
         same = branch.types[one] == branch.types[other]
         around = all(side[one] & positive == side[other] & positive for side in (branch.before, branch.after))
         if same and around:
-            yield source.error(
-                f"{one} and {other} are collected in the same place, so they are not ordered and may share events",
-                places[other], hint="Set them apart by conditions, or by an event between them.",
-            )  # fmt: skip
+            yield Unconnected.sets(source, places[other], one, other)
 
 
 def _gaps(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
@@ -194,31 +184,18 @@ def _gaps(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[De
     values = (*pattern.extras.conditions, *pattern.extras.measured)
     for node in (node for value in values for node in value.walk()):
         if isinstance(node, ast.Prev) and node.gap is None:
-            yield source.error(
-                "PREV looks back over gaps as long as the window", node.at,
-                hint=f"Say how far: PREV({node.name}.{node.attr}, {node.steps}, 10 min); a pattern of a lake has to.",
-            )  # fmt: skip
+            yield FarReaching.gap(source, node.at, (node.name, node.attr), node.steps)
 
 
 def _lake(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
     """What a lake refuses, since a day of a lake has to know which events it reads."""
     for window in query.counted:
         if query.within is None:
-            yield source.error(
-                "a lake needs a duration beside a window in events; this runs over files and in the library", window.at,
-                hint=f"Say how long it may be, too: WITHIN {window.count} EVENTS, 12 h.",
-            )  # fmt: skip
+            yield FarReaching.events(source, window.at, window.count)
         elif window.by_key and pattern.key is not None and not equated(pattern.extras.written, pattern.key):
-            yield source.error(
-                f"a lake counts the events of a key where all events of a match have one {pattern.key}; this runs over "
-                "files and in the library", window.at,
-                hint=f"Equate {pattern.key} of all events, or leave out OF KEY.",
-            )  # fmt: skip
+            yield FarReaching.events_of_key(source, window.at, pattern.key)
     if query.within is None and not query.counted and pattern.longest is None and query.pause is not None:
-        yield source.error(
-            "a lake has to know how long a stretch of neighbours may be", query.pause.at,
-            hint="Write 'limits: {longest: 12 h}' in the front matter, or WITHIN.",
-        )  # fmt: skip
+        yield FarReaching.stretch(source, query.pause.at)
 
 
 def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[DefinitionError]:
@@ -227,21 +204,18 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
         constants = [literal for literal in clause.literals if isinstance(literal, ast.Const)]
         if len(constants) == len(clause.literals):
             if not any(constant.value for constant in constants):
-                yield source.error("this condition is never true, so nothing matches", at)
+                yield Decided.never(source, at)
         elif not clause.names:
-            yield source.error("this condition mentions no event", at, hint="Write name.attribute.")
+            yield Decided.no_event(source, at)
         yield from _time(branch, clause, window, source)
         for node in (n for literal in clause.literals for n in literal.walk()):
             for value in (node, *(node.items if isinstance(node, ast.Member) else ())):
                 if isinstance(value, ast.Literal) and str(value.value).upper() in ("NULL", "NONE", "NIL"):
-                    yield source.error(
-                        f"'{value.value}' is a text like any other; a missing value equals nothing", value.at,
-                        hint="IS NULL asks for a missing value.",
-                    )  # fmt: skip
+                    yield OddText.null(source, value.at, value.value)
     seen: set[tuple[ast.Node, ...]] = set()
     for clause in branch.every_clause:
         if clause.literals in seen:
-            yield source.error("this condition is written twice", clause.literals[0].at)
+            yield WrittenTwice.condition(source, clause.literals[0].at)
         seen.add(clause.literals)
     tightest: dict[tuple[tuple[str, str], bool], list[_Bound]] = {}
     for clause in branch.every_clause:
@@ -250,10 +224,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
             continue
         earlier = tightest.setdefault((bound[0], isinstance(bound[2], str)), [])
         if any(_contradict(one, bound) for one in earlier):
-            yield source.error(
-                "this condition and an earlier one are never true together, so nothing matches",
-                clause.literals[0].at,
-            )
+            yield Decided.never_together(source, clause.literals[0].at)
         earlier[:] = _tightest([*earlier, bound])
 
 
@@ -263,13 +234,12 @@ def unlike_kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterat
         if isinstance(literal, ast.Compare):
             left, right = checker.kind(literal.left), checker.kind(literal.right)
             if left != right and not {left, right} & OPEN:
-                what = "so this is never true" if literal.op == "=" else "so this is true of all values there are"
-                yield source.error(f"a {left} and a {right} are never equal, {what}", literal.at)
+                yield Decided.kinds(source, literal.at, (left, right), equal=literal.op == "=")
         elif isinstance(literal, ast.Member):
             kind = checker.kind(literal.value)
             others = {checker.kind(item) for item in literal.items if isinstance(item, ast.Literal)}
             if kind not in OPEN and others and kind not in others:
-                yield source.error(f"the set holds no {kind}, which is looked up in it", literal.at)
+                yield Decided.no_item(source, literal.at, kind)
 
 
 def _texts_in_order(branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
@@ -278,8 +248,7 @@ def _texts_in_order(branch: Branch, source: SourceText) -> Iterator[DefinitionEr
         if isinstance(literal, ast.Compare) and literal.op in _FLIPPED:
             for side in (literal.left, literal.right):
                 if isinstance(side, ast.Literal) and isinstance(side.value, str) and _NUMBER.fullmatch(side.value):
-                    what = f"'{side.value}' is a text, and texts are put in order letter by letter: '10' before '9'"
-                    yield source.error(what, side.at, hint=f"Write {side.value} for the number.")
+                    yield OddText.number(source, side.at, side.value)
 
 
 def _two_kinds(pattern: Pattern, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
@@ -290,8 +259,7 @@ def _two_kinds(pattern: Pattern, checker: Checker, source: SourceText) -> Iterat
     ]
     for ref, value in (pair for literal in literals for pair in _constants(literal)):
         if checker.kind(ref) in OPEN and first.setdefault(ref.attr, checker.kind(value)) != checker.kind(value):
-            what = f"{ref.attr} is compared with a {checker.kind(value)} here and with a {first[ref.attr]} elsewhere"
-            yield source.error(f"{what}, and no value is both", ref.at)
+            yield OddText.two_kinds(source, ref.at, ref.attr, checker.kind(value), first[ref.attr])
 
 
 def _constants(literal: ast.Node) -> Iterator[tuple[ast.Ref, ast.Literal]]:
@@ -318,16 +286,15 @@ def _time(branch: Branch, clause: Clause, window: int, source: SourceText) -> It
             op, ticks = _FLIPPED.get(node.op, node.op), size * 1_000_000
         case (ast.Ref(one, "ts"), ast.Ref(other, "ts")) if node.op in _FLIPPED and branch.ordered(one, other):
             right_way = (one in branch.before[other]) == (node.op in ("<", "<="))
-            what = "always true" if right_way else "never true"
-            yield source.error(f"SEQ makes this condition {what}", node.at)
+            yield Decided.by_order(source, node.at, true=right_way)
             return
         case _:
             return
     if clause.names <= positive:
         if op in (">", ">=", "=") and (ticks > window or op == ">" and ticks == window):
-            yield source.error("this time is longer than the window, so the condition is never true", node.at)
+            yield Decided.beyond_window(source, node.at)
         elif op in ("<", "<=") and (ticks > window or op == "<=" and ticks == window):
-            yield source.error("the window is not longer than this time, so the condition is always true", node.at)
+            yield Decided.within_window(source, node.at)
 
 
 #: ``(name, attribute) op value``.
@@ -375,7 +342,7 @@ def _bound(clause: Clause) -> _Bound | None:
 def _branches(query: ast.Query, source: SourceText) -> Iterable[DefinitionError]:
     for one, other in combinations(query.branches, 2):
         if (one.structure, one.where) == (other.structure, other.where):
-            yield source.error("this branch is written twice", other.at)
+            yield WrittenTwice.branch(source, other.at)
 
 
 def _window(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
@@ -383,10 +350,7 @@ def _window(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[
         return
     at: At = query.within.at
     if pattern.window_us > DAY_US:
-        yield source.error(
-            "the window is larger than a day, so each day reads more than one other day", at,
-            hint="Partial matches grow with the window to the power of the names.",
-        )  # fmt: skip
+        yield FarReaching.window(source, at)
     ordered = (b.ordered(x, y) for b in pattern.extras.written for x, y in combinations(b.positive, 2))
     if pattern.window_us == 0 and any(ordered):
-        yield source.error("a sequence never fits into a window of 0, so nothing matches", at)
+        yield Decided.no_window(source, at)

@@ -13,7 +13,7 @@ from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.errors import UnfitOption
-from chainlake.cep.events.clock import Clock
+from chainlake.cep.events.clock import MOST_TICKS, Clock
 from chainlake.cep.events.columns import kind_of, ticks_of
 from chainlake.cep.events.dataset import Dataset, Wanted
 from chainlake.cep.events.errors import UnfitTimes
@@ -44,8 +44,6 @@ from chainlake.cep.search.statistics import BestSearch, Statistics
 from chainlake.cep.search.strict.blocks import blocks
 from chainlake.cep.search.ties import in_total_order
 
-#: Ticks lie nearer to 0 than this, or sums of one and a window (at most 2^61) and differences may not fit in 64 bits.
-MOST_TICKS = 1 << 62
 #: Neighbours of one key are searched in as many events at a time for each row of a block: arrays that caches hold.
 _EVENTS_PER_ROW = 4
 

@@ -29,6 +29,7 @@ def of_source(text: str, name: str, file: str | None) -> tuple[Pattern, Source |
         DefinitionError: the pattern is wrong, or there is no such source.
     """
     from chainlake.catalog.functions import codes_of
+    from chainlake.cep.language.errors.placed import Referred
     from chainlake.cep.language.front_matter import read_front_matter
     from chainlake.cep.language.source_text import SourceText
     from chainlake.cep.pattern import compile_pattern
@@ -42,7 +43,7 @@ def of_source(text: str, name: str, file: str | None) -> tuple[Pattern, Source |
     try:
         source = find_source(Home.from_env(), front.source)
     except UnknownSource as error:
-        raise given.error(error.what, front.places["source"], key="source", hint=error.hint) from None
+        raise Referred.of(given, front.places["source"], error.what, error.hint, key="source") from None
     columns = source.pattern_columns()
     found = compile_pattern(text, name=name, file=file, columns=columns, params=codes, series=source.series)
     return found, source

@@ -72,7 +72,7 @@ class NothingBefore(InputError):
         return cls(
             f"{definition.name} goes on from day to day, and {before}, which {day} goes on from, was never computed "
             "with its file and engine of today",
-            hint=f"Run 'python -m jobs backfill {first} {end} --patterns {definition.name.partition('/')[2]}', or "
+            hint=f"Run 'chainlake backfill {first} {end} --patterns {definition.name.partition('/')[2]}', or "
             "give the pattern a later start.",
         )
 

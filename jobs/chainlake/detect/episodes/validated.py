@@ -1,4 +1,4 @@
-"""The gate of episodes on what is already published (``python -m jobs validate``)."""
+"""The gate of episodes on what is already published (``chainlake validate``)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ LINE_BYTES = 1 << 24
 def run_in_driver(
     address: str, arguments: Sequence[str], on_line: Callable[[str], None], *, fresh: bool = False
 ) -> int | None:
-    """Run ``python -m jobs ARGUMENTS…`` in a driver of the keeper, as soon as it is this step's turn.
+    """Run ``chainlake ARGUMENTS…`` in a driver of the keeper, as soon as it is this step's turn.
 
     The step ends when this process ends, however that happens, and when this process lost its own parent.
 

@@ -63,7 +63,7 @@ class FeedUnavailable(UsageError):
         moment = oldest.at.isoformat(timespec="seconds").replace("+00:00", "Z")
         why = f"it got other columns at version {oldest.version}, and " if oldest.other_columns else ""
         hint = f"Ask --since-version {first - 1}, or read the whole table; "
-        hint += "how long it is kept is an option of 'jobs maintain'."
+        hint += "how long it is kept is an option of 'chainlake maintain'."
         what = f"the change feed of {table} is kept from version {first} ({moment}) to {now}: "
         return cls(f"{what}{why}changes since {since} are not all there", hint=hint).holding(table=table)
 

@@ -38,7 +38,7 @@ class DamagedTable(InfrastructureError):
         rest = f" (and {more} more of the lake)" if more else ""
         return cls(
             f"table {table} is damaged: {what}{rest}",
-            hint=f"Run 'python -m jobs check --table {table} --repair' and then the commands that it names.",
+            hint=f"Run 'chainlake check --table {table} --repair' and then the commands that it names.",
         )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 #: How the user metadata of our commits without a turn begin.
 _OURS = "chainlake"
-#: What ``jobs check --repair`` leaves in a table whose foreign commits have been looked through.
+#: What ``chainlake check --repair`` leaves in a table whose foreign commits have been looked through.
 _LOOKED_THROUGH = "looked through"
 #: Unused raw loads were removed without a mark once; nothing else deletes in these words.
 _LOADS_REMOVED = re.compile(r"^load_id IN \(")

@@ -155,7 +155,7 @@ class AbandonedDays(InfrastructureError):
         days = f"{len(unfit)} day{'s' if len(unfit) > 1 else ''} from {first}"
         return cls(
             f"events.{source} is marked as being changed on {days}, {why}",
-            hint=f"Repeat the ingest: run 'python -m jobs ingest {source} {first} {end}'.",
+            hint=f"Repeat the ingest: run 'chainlake ingest {source} {first} {end}'.",
         )
 
 

@@ -1,6 +1,6 @@
 """Whether tables stand where we left them, told from the names in their logs and the last entries, without a row read.
 
-It says that a look is needed and not what is wrong: that is what ``jobs check`` reads the tables for.
+It says that a look is needed and not what is wrong: that is what ``chainlake check`` reads the tables for.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from chainlake.paths import Home
 from chainlake.schemas.models import METRICS, STATE
 from chainlake.words import counted
 
-_LOOK = "run 'python -m jobs check'"
-_MEND = "run 'python -m jobs check --repair'"
+_LOOK = "run 'chainlake check'"
+_MEND = "run 'chainlake check --repair'"
 
 
 def mark_suspects(home: Home, judged: Sequence[Judged], intervals: Intervals) -> list[str]:

@@ -32,7 +32,7 @@ class NotInTheLake(UsageError):
         """There is no table at all."""
         return cls(
             f"the lake at {lake} is empty: there is no table {name} yet",
-            hint="`make run` fills it with the shipped data; `python -m jobs ingest SOURCE FROM TO` with yours.",
+            hint="`make run` fills it with the shipped data; `chainlake ingest SOURCE FROM TO` with yours.",
         ).holding(name=name)
 
     @classmethod

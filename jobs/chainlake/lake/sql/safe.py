@@ -1,4 +1,4 @@
-"""``jobs sql --safe``: reading the lake's tables and nothing else, for statements that somebody else wrote.
+"""``chainlake sql --safe``: reading the lake's tables and nothing else, for statements that somebody else wrote.
 
 DuckDB is told to touch no file, to load nothing and to change no setting, before it sees the statement. So it cannot
 read the tables' files by itself either: they come through Arrow. What its own limits do not hold (one call of a
@@ -21,7 +21,7 @@ from chainlake.env.processes.child import die_with_parent
 from chainlake.errors import UsageError
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.sql.scan import Scan, whole
-from chainlake.paths import PROJECT, Home
+from chainlake.paths import CODE, Home
 
 if TYPE_CHECKING:
     import duckdb
@@ -130,16 +130,16 @@ def confine() -> None:
 
 
 def run_confined(words: Sequence[str]) -> int:
-    """Run ``python -m jobs WORDS…`` in a process of its own, whose output is this one's; its exit code.
+    """Run ``chainlake WORDS…`` in a process of its own, whose output is this one's; its exit code.
 
     Raises:
         StatementTooSlow: it took too long, and was ended.
         StatementEndedItsProcess: the system ended it.
     """
-    env = os.environ | {_CONFINED: "1", "MALLOC_ARENA_MAX": "2", "PYTHONPATH": str(PROJECT)}
+    env = os.environ | {_CONFINED: "1", "MALLOC_ARENA_MAX": "2", "PYTHONPATH": str(CODE)}
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
-    command = [sys.executable, "-m", "jobs", *words]
+    command = [sys.executable, "-m", "chainlake", *words]
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, env=env, preexec_fn=die_with_parent(signal.SIGKILL)
     ) as process:

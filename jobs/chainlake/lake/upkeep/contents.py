@@ -1,4 +1,4 @@
-"""Reading every row of a table, file by file and with the checksums of its pages verified: what ``jobs check`` reads.
+"""Reading every row of a table, file by file, the checksums of its pages verified: what ``chainlake check`` reads.
 
 Other readers give up at the first file that is not as it should be, without saying which in every case; here each file
 is told from the others, so that all that are damaged are named, and the rows of the others still count.

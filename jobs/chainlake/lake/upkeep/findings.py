@@ -1,4 +1,4 @@
-"""What ``jobs check`` finds, and what mends it."""
+"""What ``chainlake check`` finds, and what mends it."""
 
 from __future__ import annotations
 

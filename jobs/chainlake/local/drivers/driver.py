@@ -1,6 +1,6 @@
 """A process that runs one step after another, so that Python's imports, the JVM and its compiled code are paid once.
 
-Protocol: each line of stdin is ``{"nonce": …, "arguments": […]}``, a call of ``python -m jobs``; all output goes to
+Protocol: each line of stdin is ``{"nonce": …, "arguments": […]}``, a call of ``chainlake``; all output goes to
 stdout, and the line ``NONCE CODE`` ends it. The end of stdin ends the process, and with it its JVM.
 
 With ``--prepare`` it first makes ready what nearly every step needs, while nothing has been asked of it.

@@ -50,7 +50,7 @@ def print_summary(
     report: str,
     *,
     page: str = "make airflow   (prints the address of its page)",
-    command: str = ".venv/bin/python -m jobs",
+    command: str = ".venv/bin/chainlake",
 ) -> None:
     """Print rows per source, matches per pattern and day, model changes, places, two queries and the timing.
 

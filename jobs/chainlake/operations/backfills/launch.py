@@ -23,7 +23,7 @@ _ERRORS: dict[int, type[ChainlakeError]] = {
 
 
 def command_of(application: Application, run_id: str) -> list[str]:
-    """The arguments of ``python -m jobs`` that run an application."""
+    """The arguments of ``chainlake`` that run an application."""
     option = {"detect": "--pattern", "monitor": "--model"}[application.step]
     names = [word for name in application.definitions for word in (option, name)]
     words = [application.step, application.source, str(application.days.start), str(application.days.end)]

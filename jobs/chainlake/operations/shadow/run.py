@@ -29,7 +29,7 @@ class NotTried(UsageError):
     @classmethod
     def kind(cls, file: Path) -> NotTried:
         """By its name."""
-        hint = "Give a file that ends in .sase or .yaml; a source is tried by python -m jobs lint."
+        hint = "Give a file that ends in .sase or .yaml; a source is tried by chainlake lint."
         return cls("this is neither a pattern nor a model", file=file, hint=hint)
 
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from chainlake.cep.language.declared.errors import WrongExample
+from chainlake.cep.language.errors.front_matter import KeyPlace
 from chainlake.cep.language.source_text import At
 from chainlake.definitions.yaml_lines import Place, Spot
-from chainlake.words import nearest
 
 _KEYS = ("name", "events", "matches")
-#: An error at a place of the front matter: what is wrong, and what to do.
-Wrong = Callable[[Place, str, str | None], Exception]
+#: Where a place of the front matter is in the text.
+PlaceOf = Callable[[Place], KeyPlace]
 
 
 @dataclass(frozen=True)
@@ -37,53 +38,52 @@ class Example:
         return "\n" in self.events
 
 
-def read_examples(value: Any, spots: Mapping[Place, Spot], wrong: Wrong) -> tuple[Example, ...]:
+def read_examples(value: Any, spots: Mapping[Place, Spot], place_of: PlaceOf) -> tuple[Example, ...]:
     """The tests that the front matter lists.
 
     Args:
         value: of the key ``tests``.
         spots: of the front matter, with lines of the file.
-        wrong: makes an error.
+        place_of: for errors.
 
     Raises:
         DefinitionError: not of this form.
     """
     if not isinstance(value, list) or not value:
-        raise wrong(("tests",), "tests must be a list", "Write '- events: FILE.csv' and below it 'matches: [{a: 1}]'.")
-    return tuple(_example(item, ("tests", number), spots, wrong) for number, item in enumerate(value))
+        raise WrongExample.no_list(place_of(("tests",)))
+    return tuple(_example(item, ("tests", number), spots, place_of) for number, item in enumerate(value))
 
 
-def _example(item: Any, place: Place, spots: Mapping[Place, Spot], wrong: Wrong) -> Example:
+def _example(item: Any, place: Place, spots: Mapping[Place, Spot], place_of: PlaceOf) -> Example:
     if not isinstance(item, dict):
-        raise wrong(place, "a test is a map of name, events and matches", None)
+        raise WrongExample.no_map(place_of(place))
     for key in item:
         if key not in _KEYS:
-            raise wrong((*place, key), f"a test has no key {key}", nearest(key, _KEYS))
+            raise WrongExample.unknown_key(place_of((*place, key)), key, _KEYS)
     for key in _KEYS[1:]:
         if item.get(key) is None:
-            raise wrong(place, f"the test has no {key}", None)
+            raise WrongExample.missing(place_of(place), key)
     events, matches = item["events"], item["matches"]
     if not isinstance(events, str) or not events.strip():
-        hint = "Write 'events: |' and the rows of a CSV below it, or the name of a file beside the pattern."
-        raise wrong((*place, "events"), "events must be a text", hint)
+        raise WrongExample.no_events(place_of((*place, "events")))
     if not isinstance(matches, list):
-        raise wrong((*place, "matches"), "matches must be a list", "Write [] if nothing must be found.")
-    found = tuple(_match(one, (*place, "matches", at), spots, wrong) for at, one in enumerate(matches))
+        raise WrongExample.no_matches(place_of((*place, "matches")))
+    found = tuple(_match(one, (*place, "matches", at), spots, place_of) for at, one in enumerate(matches))
     number = place[-1]
     name = str(spots[*place, "name"].text) if item.get("name") is not None else f"{int(number) + 1}"
     spot = spots[place]
     return Example(name, events, found, (spot.line, spot.column))
 
 
-def _match(item: Any, place: Place, spots: Mapping[Place, Spot], wrong: Wrong) -> dict[str, str | tuple[str, ...]]:
+def _match(item: Any, place: Place, spots: Mapping[Place, Spot], place_of: PlaceOf) -> dict[str, str | tuple[str, ...]]:
     if not isinstance(item, dict) or not item:
-        raise wrong(place, "a match is a map of names to ids", "Write {a: 1, b: 2}.")
+        raise WrongExample.no_match(place_of(place))
     found: dict[str, str | tuple[str, ...]] = {}
     for name, value in item.items():
         if isinstance(value, list):
             found[name] = tuple(str(spots[*place, name, at].text) for at in range(len(value)))
         elif isinstance(value, dict) or value is None:
-            raise wrong((*place, name), f"{name} must be an id, or a list of ids", None)
+            raise WrongExample.no_id(place_of((*place, name)), name)
         else:
             found[name] = str(spots[*place, name].text)
     return found

@@ -7,6 +7,8 @@ from fractions import Fraction
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.parsing.cursor import Cursor, is_word, number
+from chainlake.cep.language.parsing.errors import Duplicate, TooComplex, WrongCall
+from chainlake.cep.language.parsing.expected import Expected
 from chainlake.cep.language.parsing.lexer import Token
 from chainlake.definitions.duration import UNITS, is_unit, seconds
 
@@ -74,9 +76,7 @@ class Conditions(Cursor):
             place = self.token.at
             right = self.as_value(self.sum(), place)
             if self.token.kind == "symbol" and self.token.text in _COMPARE:
-                raise self.source.error(
-                    "comparisons cannot be chained", self.token.at, hint="Write a.x < b.x AND b.x < c.x."
-                )
+                raise Duplicate.comparison(self.source, self.token.at)
             return ast.Compare(token.text, self.as_value(left, at), right, token.at)
         if self.at_word("IS"):
             return self.null_test(left, at)
@@ -102,11 +102,7 @@ class Conditions(Cursor):
         if negated:
             self.take()
         if not self.at_word("NULL"):
-            raise self.source.error(
-                f"NULL or NOT NULL is expected after IS, not {self.token.shown}",
-                self.token.at,
-                hint="Other values are compared with =.",
-            )
+            raise Expected.null(self.source, self.token)
         self.take()
         return ast.IsNull(self.as_value(left, at), negated, token.at)
 
@@ -116,7 +112,7 @@ class Conditions(Cursor):
         place = self.token.at
         low = self.as_value(self.sum(), place)
         if not self.at_keyword("AND"):
-            raise self.source.error(f"AND is expected after BETWEEN and a value, not {self.token.shown}", self.token.at)
+            raise Expected.word(self.source, self.token, "AND", "after BETWEEN and a value")
         self.take()
         place = self.token.at
         high = self.as_value(self.sum(), place)
@@ -128,11 +124,7 @@ class Conditions(Cursor):
         token = self.take()
         pattern = self.take()
         if pattern.kind not in ("string", "word"):
-            raise self.source.error(
-                f"a text in single quotes is expected after {token.text.upper()}, not {pattern.shown}",
-                pattern.at,
-                hint="E.g. LIKE 'BA%', or MATCHES '^BA[CD]'.",
-            )
+            raise Expected.text(self.source, pattern, token.text.upper())
         of: ast.Node = ast.Literal(pattern.text, pattern.at)
         if pattern.kind == "word":
             of = ast.Word(pattern.text, pattern.at)
@@ -141,9 +133,7 @@ class Conditions(Cursor):
     def items(self) -> tuple[ast.Node, ...] | str:
         """The items of a set, or its name."""
         if self.at_symbol("("):
-            raise self.source.error(
-                "a set is written in braces", self.token.at, hint="IN {1, 2}; or the name of a set under sets:."
-            )
+            raise Expected.braces(self.source, self.token.at)
         if not self.at_symbol("{"):
             return self.expect_word("a set {…} or the name of a set").text
         self.take()
@@ -164,7 +154,7 @@ class Conditions(Cursor):
             return ast.Literal(token.text, token.at)
         if token.kind == "word":
             return ast.Word(token.text, token.at)
-        raise self.source.error(f"a set holds numbers, strings and words, not {token.shown}", token.at)
+        raise Expected.item(self.source, token)
 
     # ---- values
 
@@ -185,7 +175,7 @@ class Conditions(Cursor):
             token = self.take()
             count += 1
             if count > _LONGEST:
-                raise self.source.error(f"more than {_LONGEST} operators in a row", token.at)
+                raise TooComplex.in_a_row(self.source, token.at, _LONGEST)
             place = self.token.at
             right = self.as_value(part(), place)
             node = ast.Arithmetic(token.text, self.as_value(node, at), right, token.at)
@@ -213,12 +203,8 @@ class Conditions(Cursor):
         if token.kind == "word":
             return self.identifier(token)
         if token.kind == "quoted":
-            raise self.source.error(
-                f'"{token.text}" is a name, and a value is expected',
-                token.at,
-                hint=f"Strings take single quotes: '{token.text}'. Attributes follow a name: a.\"{token.text}\".",
-            )
-        raise self.source.error(f"a value is expected, not {token.shown}", token.at)
+            raise Expected.value_not_name(self.source, token)
+        raise Expected.value(self.source, token)
 
     def number_with_unit(self, token: Token) -> ast.Node:
         """A number, or a duration."""
@@ -266,11 +252,9 @@ class Conditions(Cursor):
         if distinct:
             self.take()
             if function != "COUNT":
-                raise self.source.error("DISTINCT goes with COUNT only", token.at, hint="COUNT(DISTINCT b.x).")
+                raise WrongCall.distinct(self.source, token.at)
         if self.token.kind != "word" and not self.at_symbol("(", "-"):
-            raise self.source.error(
-                f"the event name that {function} ranges over is expected, not {self.token.shown}", self.token.at
-            )
+            raise Expected.ranged(self.source, self.token, function)
         place = self.token.at
         of = self.argument()
         share = self.share() if function == "PERCENTILE" else None
@@ -279,12 +263,10 @@ class Conditions(Cursor):
             return ast.Aggregate(function, of.name, of.attr, token.at, distinct, share)
         if isinstance(of, ast.Word):
             if function != "COUNT" or distinct:
-                raise self.source.error(f"{function} needs an attribute: {function}({of.name}.x)", token.at)
+                raise WrongCall.no_attribute(self.source, token.at, function, of.name)
             return ast.Aggregate(function, of.name, None, token.at)
         if of.aggregated or len(of.plain) != 1:
-            raise self.source.error(
-                f"{function} ranges over the events of one name", place, hint=f"{function}(b.price * b.volume)."
-            )
+            raise WrongCall.several_names(self.source, place, function)
         return ast.Aggregate(function, next(iter(of.plain)), None, token.at, distinct, share, of)
 
     def share(self) -> float:
@@ -292,9 +274,7 @@ class Conditions(Cursor):
         self.expect_symbol(",", "after the first argument of PERCENTILE")
         found = self.take()
         if found.kind != "number" or not 0 <= float(found.text) <= 1:
-            raise self.source.error(
-                f"a number from 0 to 1 is expected, not {found.shown}", found.at, hint="PERCENTILE(b.x, 0.9)."
-            )
+            raise Expected.share(self.source, found)
         return float(found.text)
 
     def prev(self, token: Token) -> ast.Node:
@@ -307,7 +287,7 @@ class Conditions(Cursor):
             at = self.token.at
             steps = self.whole_number("the number of events to go back")
             if not 1 <= steps <= 1000:
-                raise self.source.error("PREV goes back by 1 to 1000 events", at)
+                raise WrongCall.steps(self.source, at)
             if self.accept_symbol(","):
                 gap = self.argument()
         self.expect_symbol(")", "after the arguments of PREV")
@@ -319,9 +299,9 @@ class Conditions(Cursor):
         while self.accept_word("WHEN"):
             condition = self.condition()
             if not self.accept_word("THEN"):
-                raise self.source.error(f"THEN is expected in CASE, not {self.token.shown}", self.token.at)
+                raise Expected.word(self.source, self.token, "THEN", "in CASE")
             whens.append((condition, self.argument()))
         otherwise = self.argument() if self.accept_word("ELSE") else None
         if not self.accept_word("END"):
-            raise self.source.error(f"END is expected after CASE, not {self.token.shown}", self.token.at)
+            raise Expected.word(self.source, self.token, "END", "after CASE")
         return ast.Case(tuple(whens), otherwise, token.at)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from chainlake.cep.language import ast
+from chainlake.cep.language.parsing.errors import TooComplex
+from chainlake.cep.language.parsing.expected import Expected
 from chainlake.cep.language.parsing.lexer import Token, tokens
 from chainlake.cep.language.source_text import SourceText
 from chainlake.definitions.duration import UNITS, is_unit
@@ -54,11 +56,7 @@ class Cursor:
         """
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self.source.error(
-                f"the query is nested more than {_DEEPEST} levels deep",
-                self.token.at,
-                hint="Write it with fewer parts.",
-            )
+            raise TooComplex.nested(self.source, self.token.at, _DEEPEST)
         found = part()
         self.depth -= 1
         return found
@@ -93,8 +91,7 @@ class Cursor:
             DefinitionError: something else comes next.
         """
         if not self.at_symbol(symbol):
-            wanted = f"'{symbol}' or '{other}'" if other else f"'{symbol}'"
-            raise self.source.error(f"{wanted} is expected {where}, not {self.token.shown}", self.token.at)
+            raise Expected.symbol(self.source, self.token, symbol, where, other)
         return self.take()
 
     def expect_word(self, what: str) -> Token:
@@ -104,9 +101,7 @@ class Cursor:
             DefinitionError: something else comes next.
         """
         if self.token.kind == "quoted":
-            raise self.source.error(
-                f"{what} is expected, and only types and attributes are written in double quotes", self.token.at
-            )
+            raise Expected.plain_name(self.source, self.token, what)
         return self.expect_name(what)
 
     def expect_name(self, what: str) -> Token:
@@ -116,10 +111,7 @@ class Cursor:
             DefinitionError: something else comes next.
         """
         if self.token.kind not in ("word", "quoted"):
-            hint = None
-            if self.token.kind == "keyword":
-                hint = f'This word is reserved; choose another, or write "{self.token.text.lower()}" in double quotes.'
-            raise self.source.error(f"{what} is expected, not {self.token.shown}", self.token.at, hint=hint)
+            raise Expected.name(self.source, self.token, what)
         return self.take()
 
     def unit(self) -> str | None:
@@ -132,9 +124,7 @@ class Cursor:
             return None
         token = self.take()
         if not is_unit(token.text):
-            raise self.source.error(
-                f"'{token.text}' is not a unit", token.at, hint=f"Units are {', '.join(sorted(UNITS))}."
-            )
+            raise Expected.unit(self.source, token, sorted(UNITS))
         return token.text.lower()
 
     def whole_number(self, what: str) -> int:
@@ -145,7 +135,7 @@ class Cursor:
         """
         token = self.take()
         if token.kind != "number" or not token.text.isdigit():
-            raise self.source.error(f"{what} is expected, not {token.shown}", token.at)
+            raise Expected.whole_number(self.source, token, what)
         return int(token.text)
 
     def as_condition(self, node: ast.Node, at: tuple[int, int]) -> ast.Node:
@@ -158,7 +148,7 @@ class Cursor:
             return node
         if isinstance(node, ast.Literal) and isinstance(node.value, bool):
             return ast.Const(node.value, node.at)
-        raise self.source.error("a condition is expected, not a value", at, hint="Compare it: a.up = TRUE.")
+        raise Expected.condition(self.source, at)
 
     def as_value(self, node: ast.Node, at: tuple[int, int]) -> ast.Node:
         """``node`` as a value; ``at`` is where it begins.
@@ -167,7 +157,7 @@ class Cursor:
             DefinitionError: it is a condition.
         """
         if isinstance(node, ast.CONDITIONS):
-            raise self.source.error("a value is expected, not a condition", at)
+            raise Expected.value_not_condition(self.source, at)
         return node
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from chainlake.cep.language.parsing.errors import Unreadable
 from chainlake.cep.language.source_text import At, SourceText
-from chainlake.errors import DefinitionError
 
 #: Reserved words; case-insensitive.
 KEYWORDS = frozenset({"PATTERN", "WHERE", "WITHIN", "SEQ", "AND", "OR", "NOT", "IN", "TRUE", "FALSE"})
@@ -26,28 +25,6 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
-_HINTS = {
-    **dict.fromkeys("`\u2018\u2019\u201c\u201d\u00b4", "Strings take single quotes: 'text'."),
-    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "Minus is written -."),
-    **dict.fromkeys("\u00a0\u2007\u202f\u3000\u2003\u200b", "Use an ordinary blank here, or nothing."),
-    "\u2264": "Write <=.",
-    "\u2265": "Write >=.",
-    "\u2260": "Write !=.",
-    "\u00d7": "Write *.",
-    "\u00f7": "Write /.",
-    ";": "Nothing ends a query but its window.",
-    "&": "Write AND.",
-    "|": "Write OR.",
-    "!": "Write NOT before a condition, or != for unequal values.",
-    "~": "Write MATCHES 'expression' for regular expressions.",
-    "%": "Write Mod(a, b) for the remainder, and LIKE 'a%' in single quotes.",
-    "^": "Write Power(x, y).",
-    "[": "A set is written {1, 2}.",
-    ":": 'A part of a name after a colon belongs into double quotes: "a:b".',
-    "$": "A parameter is written by its name alone.",
-    "@": "A parameter is written by its name alone.",
-    "\ufeff": "Save the file as UTF-8 without a byte order mark.",
-}
 
 
 @dataclass(frozen=True)
@@ -124,10 +101,10 @@ def tokens(source: SourceText, start: int = 0) -> list[Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             if text[position] == "'":
-                raise source.error("this string has no closing quote", at, hint="Strings are written 'like this'.")
+                raise Unreadable.open_string(source, at)
             if text[position] == '"':
-                raise source.error("this name has no closing quote", at, hint='Names may be written "like this".')
-            raise _stray(source, position, at)
+                raise Unreadable.open_name(source, at)
+            raise Unreadable.character(source, at, text[position])
         kind, word = str(match.lastgroup), match.group()
         if kind == "word" and word.upper() in KEYWORDS:
             found.append(Token("keyword", word.upper(), at))
@@ -135,13 +112,13 @@ def tokens(source: SourceText, start: int = 0) -> list[Token]:
             found.append(Token(kind, word[1:-1].replace("''", "'"), at))
         elif kind == "quoted":
             if word == '""':
-                raise source.error("a quoted name is empty", at)
+                raise Unreadable.empty_name(source, at)
             found.append(Token(kind, word[1:-1].replace('""', '"'), at))
         elif kind == "symbol":
             word = _SAME.get(word, word)
             found.append(Token("keyword" if word == "IN" else kind, word, at))
         elif kind == "number" and math.isinf(float(word)):
-            raise source.error("this number is too large", at)
+            raise Unreadable.large_number(source, at)
         elif kind != "space":
             found.append(Token(kind, word, at))
         if "\n" in word:
@@ -152,20 +129,3 @@ def tokens(source: SourceText, start: int = 0) -> list[Token]:
     end = (line, position - line_start + 1) if found and last[0] == line else last
     found.append(Token("end", "", end))
     return found
-
-
-def _stray(source: SourceText, position: int, at: At) -> DefinitionError:
-    """What is wrong with a character that begins no token."""
-    character = source.text[position]
-    code = f"U+{ord(character):04X}"
-    shown = f"'{character}' ({code})" if character.isprintable() and not character.isascii() else repr(character)
-    if character.isdigit():
-        return source.error(f"the character {shown} is no digit here", at, hint="Numbers are written with 0 to 9.")
-    if character.isalnum() or unicodedata.category(character).startswith("M"):
-        return source.error(
-            f"the character {shown} cannot be part of a name",
-            at,
-            hint="Names consist of the letters A to Z and a to z, digits and _; put other texts in single quotes.",
-        )
-    what = f"the character {shown} has no meaning here"
-    return source.error(what, at, hint=_HINTS.get(character))

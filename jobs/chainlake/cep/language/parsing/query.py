@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chainlake.cep.language import ast
+from chainlake.cep.language.errors.structure import NoPositiveEvent
 from chainlake.cep.language.parsing.cursor import is_word
+from chainlake.cep.language.parsing.errors import Misplaced, RepeatedAbsence, WrongQuantifier
+from chainlake.cep.language.parsing.expected import Expected, WindowExpected
 from chainlake.cep.language.parsing.lexer import Token
 from chainlake.cep.language.parsing.ranking import RANKING, Ranked
 from chainlake.cep.language.parsing.tail import SELECTING
@@ -30,26 +33,21 @@ def parse(source: SourceText, start: int = 0) -> ast.Query:
 class _Parser(Ranked):
     def query(self) -> ast.Query:
         if not self.at_keyword("PATTERN"):
-            hint = "E.g. PATTERN SEQ(Open a, Close b) WHERE a.door = b.door WITHIN 5 min."
-            what = f"a query begins with PATTERN, not {self.token.shown}"
-            raise self.source.error(what, self.token.at, hint=hint if self.at_word(*_ELSEWHERE) else None)
+            raise Expected.start(self.source, self.token, elsewhere=self.at_word(*_ELSEWHERE))
         self.take()
         branches = self.alternatives() if self.at_keyword("OR") else (self.branch(where=False),)
         where = self.condition_after_where()
         within, counted = self.windows() if self.at_keyword("WITHIN") else (None, ())
         if within is None and not counted and not self.at_word("PAUSE", *RANKING):
-            hint = "End the query with WITHIN 10 min."
-            if self.at_symbol("-") or self.at_word("FOLLOWED", "FOLLOWEDBY", "THEN"):
-                hint = "A sequence is written SEQ(A a, B b)."
-            raise self.source.error(f"WITHIN is expected, not {self.token.shown}", self.token.at, hint=hint)
+            sequence = self.at_symbol("-") or self.at_word("FOLLOWED", "FOLLOWEDBY", "THEN")
+            raise WindowExpected.of(self.source, self.token, sequence=sequence)
         pause = self.window("PAUSE") if self.at_word("PAUSE") else None
         keep = self.accept_word("MAXIMAL", "OUTERMOST")
         selection = self.selection() if self.at_word(*SELECTING) else None
         measures = self.measures() if self.at_word("MEASURES") else ()
         episodes = self.episodes() if self.at_word("EPISODES") else None
         if episodes is not None and self.at_word(*RANKING):
-            hint = "Episodes merge all matches of a key, and a ranking keeps the best ones: leave one of the two out."
-            raise self.source.error("a pattern with EPISODES ranks nothing", self.token.at, hint=hint)
+            raise Misplaced.ranking(self.source, self.token.at)
         ranking = self.ranking() if self.at_word(*RANKING) else None
         if self.token.kind != "end":
             raise self.after_the_end()
@@ -59,10 +57,8 @@ class _Parser(Ranked):
     def after_the_end(self) -> Exception:
         token = self.token
         if is_word(token, *_TAIL) or token.kind == "keyword" and token.text in ("WITHIN", "WHERE"):
-            order = "WHERE, WITHIN, PAUSE, MAXIMAL or CONTEXT and the like, CONSUME, PER, MEASURES, EPISODES, RANK BY, "
-            hint = f"The order is {order}TOP."
-            return self.source.error(f"{token.text.upper()} does not belong here", token.at, hint=hint)
-        return self.source.error(f"nothing may follow the window, but {token.shown} does", token.at)
+            return Misplaced.clause(self.source, token)
+        return Misplaced.after_end(self.source, token)
 
     def alternatives(self) -> tuple[ast.Branch, ...]:
         opening = self.take()
@@ -72,16 +68,16 @@ class _Parser(Ranked):
             branches.append(self.branch(where=True))
         self.expect_symbol(")", "after the branches of OR")
         if len(branches) < 2:
-            raise self.source.error("OR needs at least two branches", opening.at)
+            raise WrongQuantifier.branches(self.source, opening.at)
         return tuple(branches)
 
     def branch(self, *, where: bool) -> ast.Branch:
         at = self.token.at
         if self.at_keyword("NOT"):
-            raise self.source.error("a branch needs a positive event", at, hint="NOT belongs inside SEQ or AND.")
+            raise NoPositiveEvent.forbidden(self.source, at)
         structure = self.item(top=True)
         if isinstance(structure, ast.Event) and structure.role is not ast.Role.BOUND:
-            raise self.source.error("a branch needs a positive event", at, hint="COLLECT and UNTIL belong inside SEQ.")
+            raise NoPositiveEvent.gathered(self.source, at)
         condition = self.condition_after_where() if where else None
         return ast.Branch(structure, condition, at, self.score(branch=True) if where else None)
 
@@ -113,11 +109,7 @@ class _Parser(Ranked):
         while True:
             item = self.item()
             if self.at_keyword("WHERE") and opening.text == "OR":
-                raise self.source.error(
-                    "an alternative inside SEQ or AND has no WHERE of its own",
-                    self.token.at,
-                    hint="Put the condition into the WHERE after the structure.",
-                )
+                raise Misplaced.where(self.source, self.token.at)
             # SEQ in SEQ and AND in AND say nothing that the outer group does not say, but for a window.
             same = isinstance(item, ast.Group) and item.kind == opening.text and item.within is None
             items.extend(item.items if isinstance(item, ast.Group) and same else (item,))
@@ -125,7 +117,7 @@ class _Parser(Ranked):
                 break
         self.expect_symbol(")", f"inside {opening.text}", other=",")
         if opening.text == "OR" and len(items) < 2:
-            raise self.source.error("OR needs at least two alternatives", opening.at)
+            raise WrongQuantifier.alternatives(self.source, opening.at)
         within = None if top else self.own_window(opening)
         return ast.Group(opening.text, tuple(items), opening.at, strict, within=within)
 
@@ -134,9 +126,7 @@ class _Parser(Ranked):
         if not self.at_keyword("WITHIN"):
             return None
         if opening.text == "OR":
-            raise self.source.error(
-                "OR has no window of its own", self.token.at, hint="Write WITHIN behind each of its alternatives."
-            )
+            raise Misplaced.window(self.source, self.token.at)
         return self.window("WITHIN")
 
     def any_of(self) -> ast.Group:
@@ -150,7 +140,7 @@ class _Parser(Ranked):
             items.append(self.item())
         self.expect_symbol(")", "inside ANY", other=",")
         if not 1 <= of <= len(items):
-            raise self.source.error(f"ANY takes 1 to {len(items)} of {len(items)} items, not {of}", at)
+            raise WrongQuantifier.any_of(self.source, at, of, len(items))
         within = None if self.depth == 1 else self.own_window(opening)
         return ast.Group("ANY", tuple(items), opening.at, "", of, within)
 
@@ -158,13 +148,11 @@ class _Parser(Ranked):
         if not self.accept_word("STRICT"):
             return ""
         if not top:
-            raise self.source.error(
-                "STRICT belongs to the outermost SEQ of a branch", opening.at, hint="Write SEQ(…) here."
-            )
+            raise Misplaced.strict(self.source, opening.at)
         if not self.accept_word("OF"):
             return "stream"
         if not self.accept_word("KEY"):
-            raise self.source.error(f"KEY is expected after OF, not {self.token.shown}", self.token.at)
+            raise Expected.word(self.source, self.token, "KEY", "after OF")
         return "key"
 
     def around(self, word: str, role: ast.Role) -> ast.Event:
@@ -173,11 +161,7 @@ class _Parser(Ranked):
         optional = role is ast.Role.COLLECTED and self.accept_symbol("?")
         self.expect_symbol("(", f"after {word}")
         if self.at_keyword(*_GROUPS, "NOT"):
-            raise self.source.error(
-                f"{word} takes one event, not a structure",
-                self.token.at,
-                hint=f"Write one {word} for each {'forbidden event' if role is ast.Role.FORBIDDEN else 'of them'}.",
-            )
+            raise Misplaced.structure(self.source, self.token.at, word)
         event = self.event(role=role)
         self.expect_symbol(")", f"after the event of {word}")
         return replace(event, optional=optional, at=opening.at)
@@ -193,18 +177,10 @@ class _Parser(Ranked):
             kleene = False
         named = self.token.kind == "word"
         if not named and (any_type or kind.kind == "quoted"):
-            raise self.source.error(
-                f"a name is expected after {'*' if any_type else kind.shown}, not {self.token.shown}",
-                self.token.at,
-                hint="Conditions call the event by its name.",
-            )
+            raise Expected.event_name(self.source, self.token, "*" if any_type else kind.shown)
         name = self.take().text if named else kind.text
         if named and self.at_symbol("*", "+", "?", "{"):
-            raise self.source.error(
-                f"'{self.token.text}' stands behind the name {name}",
-                self.token.at,
-                hint=f"It belongs behind the type: {kind.text}{self.token.text} {name}.",
-            )
+            raise Misplaced.quantifier(self.source, self.token, kind.text, name)
         return ast.Event(kind.text, name, kleene, role, size, optional, kind.at)
 
     def quantifier(self) -> tuple[bool, bool, ast.Size]:
@@ -222,11 +198,7 @@ class _Parser(Ranked):
             most = None if self.at_symbol("}") else self.whole_number("a number of events")
         self.expect_symbol("}", "after the number of events")
         if least < 1 or most is not None and most < least:
-            raise self.source.error(
-                f"{{{least},{'' if most is None else most}}} fits no set",
-                at,
-                hint="Write {2,5}: from 1 on, the smaller number first. Use ? for an event that may be missing.",
-            )
+            raise WrongQuantifier.size(self.source, at, least, most)
         return False, True, ast.Size(least, most)
 
     def check_quantifier(
@@ -236,11 +208,9 @@ class _Parser(Ranked):
         optional, kleene, sized = found
         if role is ast.Role.COLLECTED:
             if optional:
-                raise self.source.error("an empty set is allowed by COLLECT?", at, hint=f"COLLECT?({kind.text} …).")
+                raise WrongQuantifier.optional_set(self.source, at, kind.text)
             if kleene and not sized:
-                raise self.source.error(
-                    "COLLECT takes all events as it is", at, hint=f"COLLECT({kind.text} …) is enough."
-                )
+                raise WrongQuantifier.repeated_set(self.source, at, kind.text)
         elif optional or kleene:
             word = "NOT" if role is ast.Role.FORBIDDEN else "UNTIL"
-            raise self.source.error(f"{word} takes no repeated event", at, hint=f"{word}({kind.text}) is enough.")
+            raise RepeatedAbsence.of(self.source, at, word, kind.text)

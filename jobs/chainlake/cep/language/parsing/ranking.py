@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.parsing.cursor import is_word, number
+from chainlake.cep.language.parsing.errors import Misplaced
+from chainlake.cep.language.parsing.expected import Expected
 from chainlake.cep.language.parsing.tail import Tail
 from chainlake.definitions.duration import UNITS, is_unit, seconds
 
@@ -39,11 +41,7 @@ class Ranked(Tail):
         """``MAX(value)`` or ``MIN(value)``, with ``NORM`` and ``WEIGHT``."""
         token = self.token
         if not self.accept_word("MAX", "MIN"):
-            raise self.source.error(
-                f"MAX or MIN is expected, not {token.shown}",
-                token.at,
-                hint="RANK BY MAX(b.price - a.price): the largest first; MIN(…): the smallest.",
-            )
+            raise Expected.criterion(self.source, token)
         self.expect_symbol("(", f"after {token.text}")
         value = self.nested(self.argument)
         self.expect_symbol(")", f"after the value of {token.text}")
@@ -60,17 +58,13 @@ class Ranked(Tail):
         score = self.score()
         at = self.token.at
         if not self.accept_word("TOP"):
-            raise self.source.error(
-                f"TOP is expected after RANK BY, not {self.token.shown}",
-                at,
-                hint="Say how many matches are kept: TOP 10 PER DAY, or TOP 10 PER ALL.",
-            )
+            raise Expected.top(self.source, self.token)
         count = self.amount("TOP")
         ties = self.accept_word("WITH") is not None
         if ties:
             self.expect_one("TIES", "after WITH")
         if not self.at_word("ALL", "BUCKET", "HOP"):
-            self.expect_one("PER", "after the number of matches", "TOP 10 PER DAY; TOP 10 PER ALL has one list.")
+            self.expect_one("PER", "after the number of matches")
         period = self.period()
         per = self.values("FOR", "EACH")
         distinct = self.values("DISTINCT", "ON")
@@ -84,15 +78,11 @@ class Ranked(Tail):
             self.expect_one("OVERLAPPING", "after NON")
         least = None
         if self.accept_word("AT"):
-            self.expect_one("LEAST", "after AT", "AT MOST follows DISTINCT ON; AT LEAST is the smallest score.")
+            self.expect_one("LEAST", "after AT")
             least = self.amount("AT LEAST")
         quantum = self.amount("QUANTUM") if self.accept_word("QUANTUM") else None
         if self.at_word(*_OPTIONS):
-            raise self.source.error(
-                f"{self.token.text.upper()} does not belong here",
-                self.token.at,
-                hint="The order is PER, FOR EACH, DISTINCT ON, NON OVERLAPPING, AT LEAST, QUANTUM.",
-            )
+            raise Misplaced.of_ranking(self.source, self.token)
         return ast.Ranking(score, count, period, ties, per, distinct, most, non_overlapping, least, quantum, at)
 
     def period(self) -> ast.Period:
@@ -100,9 +90,7 @@ class Ranked(Tail):
         at = self.token.at
         word = self.accept_word(*_PERIODS)
         if word is None:
-            raise self.source.error(
-                f"a period is expected after PER, not {self.token.shown}", at, hint=f"One of {', '.join(_PERIODS)}."
-            )
+            raise Expected.period(self.source, self.token, _PERIODS)
         kind = word.text.lower()
         size = step = offset = None
         zone, by_first = "", False
@@ -110,16 +98,12 @@ class Ranked(Tail):
             self.take()
             token = self.take()
             if token.kind != "string":
-                raise self.source.error(
-                    f"a time zone in single quotes is expected, not {token.shown}",
-                    token.at,
-                    hint="PER DAY IN 'America/New_York'.",
-                )
+                raise Expected.zone(self.source, token)
             zone = token.text
         if kind in ("bucket", "hop"):
             size = self.amount(word.text.upper())
         if kind == "hop":
-            self.expect_one("STEP", "after the length of a window", "HOP 1 h STEP 15 min.")
+            self.expect_one("STEP", "after the length of a window")
             step = self.amount("STEP")
         if kind == "bucket" and self.accept_word("BY"):
             by_first = self.choice("the event that counts", ("last", "first")) == "first"
@@ -152,13 +136,13 @@ class Ranked(Tail):
             if self.token.kind == "word" and is_unit(self.token.text):
                 return ast.Duration(UNITS[self.take().text.lower()], token.text, token.at)
             return ast.Word(token.text, token.at)
-        raise self.source.error(f"a number or a duration is expected after {after}, not {token.shown}", token.at)
+        raise Expected.amount(self.source, token, after)
 
-    def expect_one(self, word: str, where: str, hint: str | None = None) -> None:
+    def expect_one(self, word: str, where: str) -> None:
         """Take a word.
 
         Raises:
             DefinitionError: something else comes next.
         """
         if not self.accept_word(word):
-            raise self.source.error(f"{word} is expected {where}, not {self.token.shown}", self.token.at, hint=hint)
+            raise Expected.of_ranking(self.source, self.token, word, where)

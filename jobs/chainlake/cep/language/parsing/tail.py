@@ -5,6 +5,8 @@ from __future__ import annotations
 from chainlake.cep.language import ast
 from chainlake.cep.language.parsing.conditions import Conditions
 from chainlake.cep.language.parsing.cursor import is_word, number
+from chainlake.cep.language.parsing.errors import Duplicate, WrongCall
+from chainlake.cep.language.parsing.expected import Expected
 from chainlake.cep.language.parsing.lexer import Token
 
 CONTEXTS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
@@ -30,13 +32,13 @@ class Tail(Conditions):
             if self.at_word("GAP") and self.ahead().kind == "number" or is_word(self.ahead(), "EVENTS"):
                 counted.append(self.event_window())
             elif within is not None:
-                raise self.source.error("a second duration", self.token.at, hint="WITHIN 1 h, 25 EVENTS.")
+                raise Duplicate.duration(self.source, self.token.at)
             else:
                 within = self.duration("WITHIN", opening)
             if not self.at_symbol(","):
                 break
         if len({window.gap for window in counted}) < len(counted):
-            raise self.source.error("a second window in events", counted[-1].at, hint="Write the smaller one.")
+            raise Duplicate.event_window(self.source, counted[-1].at)
         return within, tuple(counted)
 
     def event_window(self) -> ast.EventWindow:
@@ -45,10 +47,10 @@ class Tail(Conditions):
         gap = self.accept_word("GAP") is not None
         count = self.whole_number("a number of events")
         if not self.accept_word("EVENTS"):
-            raise self.source.error(f"EVENTS is expected, not {self.token.shown}", self.token.at)
+            raise Expected.word(self.source, self.token, "EVENTS")
         by_key = self.accept_word("OF") is not None
         if by_key and not self.accept_word("KEY"):
-            raise self.source.error(f"KEY is expected after OF, not {self.token.shown}", self.token.at)
+            raise Expected.word(self.source, self.token, "KEY", "after OF")
         return ast.EventWindow(count, gap, by_key, at)
 
     def window(self, word: str) -> ast.Within:
@@ -59,7 +61,7 @@ class Tail(Conditions):
         """A duration after a word."""
         token = self.take()
         if token.kind not in ("number", "word"):
-            raise self.source.error(f"a duration is expected after {word}, not {token.shown}", token.at)
+            raise Expected.duration(self.source, token, word)
         value = number(token.text) if token.kind == "number" else token.text
         return ast.Within(value, None if self.at_word(*_AFTER_WINDOW) else self.unit(), opening.at)
 
@@ -72,23 +74,17 @@ class Tail(Conditions):
         select = self.choice("a selection", SELECTS) if not context and self.accept_word("SELECT") else ""
         picks = self.picks() if not context and not select and self.at_word("PICK") else ()
         if self.at_word("CONTEXT", "SELECT", "PICK"):
-            raise self.source.error(
-                "CONTEXT, SELECT and PICK exclude one another", self.token.at, hint="Write one of them."
-            )
+            raise Duplicate.selection(self.source, self.token.at)
         consume = self.consume() if self.at_word("CONSUME") else None
         per = self.choice("what is published at a time", ("match", "terminator")) if self.accept_word("PER") else ""
         if context and (consume is not None or per):
-            raise self.source.error(
-                f"CONTEXT {context} says already what is used up", at, hint="Use SELECT with CONSUME and PER."
-            )
+            raise Duplicate.consumption(self.source, at, context)
         return ast.Selection(context, select, picks, consume, per, at)
 
     def choice(self, what: str, words: tuple[str, ...]) -> str:
         """One of some words, in any case."""
         if self.token.kind != "word" or self.token.text.lower() not in words:
-            raise self.source.error(
-                f"{what} is expected, not {self.token.shown}", self.token.at, hint=f"One of {', '.join(words)}."
-            )
+            raise Expected.choice(self.source, self.token, what, words)
         return self.take().text.lower()
 
     def picks(self) -> tuple[ast.Pick, ...]:
@@ -107,9 +103,7 @@ class Tail(Conditions):
         within = self.window("within") if self.at_keyword("WITHIN") else None
         origin = self.expect_word("an event name").text if self.accept_word("FROM") else None
         if (within is None) != (origin is None):
-            raise self.source.error(
-                "a distance has a length and an origin", at, hint=f"PICK first {name} within 5 s from c."
-            )
+            raise WrongCall.distance(self.source, at, name)
         return ast.Pick(last, name, within, origin, at)
 
     def consume(self) -> str | tuple[str, ...]:
@@ -141,11 +135,7 @@ class Tail(Conditions):
         place = self.token.at
         value = self.as_value(self.sum(), place)
         if not self.accept_word("AS"):
-            raise self.source.error(
-                f"AS and a name are expected after a measure, not {self.token.shown}",
-                self.token.at,
-                hint="MEASURES LAST(b.price) - a.price AS rise.",
-            )
+            raise Expected.measure_name(self.source, self.token)
         return ast.Measure(value, self.expect_word("the name of a measure").text, place)
 
     # ---- what becomes of the matches
@@ -153,15 +143,14 @@ class Tail(Conditions):
     def episodes(self) -> ast.Episodes:
         """``EPISODES BY a.attr PAUSE 10 min``."""
         self.take()
-        hint = "EPISODES BY door PAUSE 10 min: matches of one door at most 10 minutes apart are one row."
         if not self.accept_word("BY"):
-            raise self.source.error(f"BY is expected after EPISODES, not {self.token.shown}", self.token.at, hint=hint)
+            raise Expected.of_episodes(self.source, self.token, "BY", "after EPISODES")
         key = self.token
         if is_word(key, "PAUSE") and self.ahead().kind == "number":
-            raise self.source.error("what the matches of an episode have in common is missing", key.at, hint=hint)
+            raise Expected.episodes_key(self.source, key.at)
         name, attr = "", self.expect_name("what the matches of an episode have in common").text
         if key.kind == "word" and self.accept_symbol("."):
             name, attr = attr, self.expect_name("an attribute").text
         if not self.at_word("PAUSE"):
-            raise self.source.error(f"PAUSE is expected here, not {self.token.shown}", self.token.at, hint=hint)
+            raise Expected.of_episodes(self.source, self.token, "PAUSE", "here")
         return ast.Episodes(name, attr, self.window("PAUSE"), key.at)

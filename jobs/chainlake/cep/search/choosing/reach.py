@@ -12,10 +12,11 @@ import numpy as np
 
 from chainlake.cep.conditions.evaluate import Candidates
 from chainlake.cep.estimate.cost import EXACT_NAMES
+from chainlake.cep.events.clock import MOST_TICKS
 from chainlake.cep.language.normal_form import Branch
 
 #: Before and after all ticks, and so far apart that a difference fits in 64 bits.
-_NEVER = 1 << 62
+_NEVER = MOST_TICKS
 
 
 def within_reach(branch: Branch, candidates: Mapping[str, Candidates], window: int) -> dict[str, Candidates]:

@@ -21,6 +21,7 @@ from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.events.order import by_number
 from chainlake.cep.events.series import codes_of
 from chainlake.cep.language import ast
+from chainlake.cep.language.errors.structure import NotTogether
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.values.arrow import ZERO, int64_array, numpy_of
@@ -329,12 +330,7 @@ def _codes(source: Source, by_key: bool) -> tuple[np.ndarray | None, int]:
         return parts, 0 if parts is None else int(parts.max(initial=-1)) + 1
     key = source.pattern.key
     if key is None:
-        text = source.pattern.text
-        raise text.error(
-            "SEQ STRICT OF KEY needs a key, and the events have none",
-            text.place("STRICT"),
-            hint="A source names its key; in the library, say key= which attribute it is.",
-        )
+        raise NotTogether.key_of_none(source.pattern.text)
     if key not in source.events.column_names:
         return np.full(len(data.ts), -1), 0
     codes, number = codes_of(source.events[key])

@@ -1,4 +1,4 @@
-"""``python -m jobs backtest``: how well a pattern finds known occurrences, with which parameters; no lake."""
+"""``chainlake backtest``: how well a pattern finds known occurrences, with which parameters; no lake."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HELP = (
     "recall, and what each setting finds. Files are read as match reads them."
 )
 EXAMPLE = (
-    "  python -m jobs backtest breakdown data/traffic/*.csv.gz --source traffic --labels incidents.csv \\\n"
+    "  chainlake backtest breakdown data/traffic/*.csv.gz --source traffic --labels incidents.csv \\\n"
     "      --grid slow=30..50:5 --grid free=55,60 --slack '15 min' --picture breakdown.svg"
 )
 

@@ -1,10 +1,11 @@
-"""``python -m jobs explain``: what a pattern means to the engine; no Spark, no lake."""
+"""``chainlake explain``: what a pattern means to the engine; no Spark, no lake."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
 
 from chainlake.cli.errors import BadOption, NotIngested, OptionsClash
 from chainlake.cli.inputs.event_files import add_column_arguments, compiled, pattern_text, read, says_columns, with_type
@@ -13,6 +14,15 @@ from chainlake.days import Days
 from chainlake.lake.engine import VARIABLE, asked_engine, engine_of
 from chainlake.operations.searched import last_search
 from chainlake.paths import Home
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from chainlake.cep import Pattern
+    from chainlake.definitions.source import Source
+
+    #: A pattern, its source, and the events that it is explained with.
+    _Given: TypeAlias = tuple[Pattern, Source | None, pa.Table | None]
 
 HELP = (
     "Show how a pattern is searched: its normal form, the states and edges of its automaton with the condition of each "
@@ -25,9 +35,9 @@ HELP = (
     "many candidates which condition ended, with examples."
 )
 EXAMPLE = (
-    "  python -m jobs explain dags/config/patterns/NAME.sase\n"
-    "  python -m jobs explain dags/config/patterns/NAME.sase --simulate readings.csv --id reading --ts time\n"
-    "  python -m jobs explain dags/config/patterns/NAME.sase --near-misses 2025-10-01 2025-10-02"
+    "  chainlake explain dags/config/patterns/NAME.sase\n"
+    "  chainlake explain dags/config/patterns/NAME.sase --simulate readings.csv --id reading --ts time\n"
+    "  chainlake explain dags/config/patterns/NAME.sase --near-misses 2025-10-01 2025-10-02"
 )
 
 #: Seconds from which a simulation says beforehand how long it will take.
@@ -55,33 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the explanation."""
-    from chainlake.cep.explain.report import beginning, choose, costs, explain, forecast, mermaid
-    from chainlake.cep.library import from_table
+    from chainlake.cep.explain.report import choose, explain, mermaid
 
     order = None if args.order is None else [name.strip() for name in args.order.split(",")]
-    text = pattern_text(args.pattern)
-    events = None
     days = None if args.near_misses is None else Days.parse(*args.near_misses)
-    if args.simulate is None:
-        if args.source or says_columns(args):
-            raise OptionsClash.columns_without_files()
-        if args.first is not None:
-            raise OptionsClash.first_without_files()
-        pattern, source = of_source(*text)
-        if days is not None:
-            if source is None:
-                raise NotIngested.no_source()
-            events = ingested(source, pattern, days)
-    else:
-        if days is not None:
-            raise OptionsClash.days_and_files()
-        found = read(args, args.simulate, text[0])
-        pattern = compiled(*text, found)
-        events = from_table(with_type(found.table, pattern))[0] if len(found.table) else None
-        if args.first is not None:
-            if args.first < 1:
-                raise BadOption.too_few("--first")
-            events = None if events is None else beginning(events, args.first)
+    pattern, source, events = _of_lake(args, days) if args.simulate is None else _of_files(args, days)
     choices = choose(pattern, order, events)
     print("\n".join(explain(pattern, choices)))
     if pattern.front.source is not None:
@@ -92,19 +80,7 @@ def run(args: argparse.Namespace) -> int:
             print(searched)
     print("\n```mermaid", *mermaid(choices), "```", sep="\n", flush=True)
     if args.simulate is not None:
-        print()
-        if events is None:
-            print("the files hold no events")
-        else:
-            seconds = forecast(pattern, events, order)
-            if seconds > WORTH_SAYING:
-                print(
-                    f"the run in the order of time over {len(events):,} events will take about {_about(seconds)}; "
-                    "--first N takes the first N events only",
-                    file=sys.stderr,
-                    flush=True,
-                )
-            print("\n".join(costs(pattern, events, order)))
+        _print_costs(pattern, events, order)
     if days is not None and source is not None and events is not None:
         from chainlake.cep.explain.near_misses import describe, near_misses
 
@@ -112,6 +88,56 @@ def run(args: argparse.Namespace) -> int:
         reports = near_misses(pattern, events, [choice.plan for choice in choices], days.micros())
         print("\n".join(describe(pattern, events, reports, source.key)))
     return 0
+
+
+def _of_lake(args: argparse.Namespace, days: Days | None) -> _Given:
+    """The pattern, its source, and the source's events of the days, if some are asked for."""
+    if args.source or says_columns(args):
+        raise OptionsClash.columns_without_files()
+    if args.first is not None:
+        raise OptionsClash.first_without_files()
+    pattern, source = of_source(*pattern_text(args.pattern))
+    if days is None:
+        return pattern, source, None
+    if source is None:
+        raise NotIngested.no_source()
+    return pattern, source, ingested(source, pattern, days)
+
+
+def _of_files(args: argparse.Namespace, days: Days | None) -> _Given:
+    """The pattern, and the events of the files that are simulated; None if they hold none."""
+    from chainlake.cep.explain.report import beginning
+    from chainlake.cep.library import from_table
+
+    if days is not None:
+        raise OptionsClash.days_and_files()
+    text = pattern_text(args.pattern)
+    found = read(args, args.simulate, text[0])
+    pattern = compiled(*text, found)
+    events = from_table(with_type(found.table, pattern))[0] if len(found.table) else None
+    if args.first is not None:
+        if args.first < 1:
+            raise BadOption.too_few("--first")
+        events = None if events is None else beginning(events, args.first)
+    return pattern, None, events
+
+
+def _print_costs(pattern: Pattern, events: pa.Table | None, order: list[str] | None) -> None:
+    from chainlake.cep.explain.report import costs, forecast
+
+    print()
+    if events is None:
+        print("the files hold no events")
+        return
+    seconds = forecast(pattern, events, order)
+    if seconds > WORTH_SAYING:
+        print(
+            f"the run in the order of time over {len(events):,} events will take about {_about(seconds)}; "
+            "--first N takes the first N events only",
+            file=sys.stderr,
+            flush=True,
+        )
+    print("\n".join(costs(pattern, events, order)))
 
 
 def _about(seconds: float) -> str:

@@ -1,10 +1,12 @@
-"""``python -m jobs generate``: landing files of any size with planted patterns and model changes."""
+"""``chainlake generate``: landing files of any size with planted patterns and model changes."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from chainlake.cli.errors import BadTarget, NotGenerated, OptionsClash
 from chainlake.days import parse_day
@@ -17,9 +19,9 @@ TICKS = PACKAGE / "generate" / "ticks.yaml"
 HELP = """Write landing files for one of the shipped sources: seeded, in the format of the shipped files, one file per
 local day. Planted into them are matches of the shipped patterns and changes of a regression relation; the truth file
 says where. What was planted can be part of further matches; elsewhere the data hold no match of a shipped pattern."""
-EXAMPLE = """  python -m jobs generate stock --from 2024-03-04 --days 5 --events-per-day 1000000 --seed 7 \\
+EXAMPLE = """  chainlake generate stock --from 2024-03-04 --days 5 --events-per-day 1000000 --seed 7 \\
       --out .chainlake/landing/stock --truth truth.json
-  python -m jobs generate stock --ticks --from 2024-03-04 --out .chainlake/landing/tick \\
+  chainlake generate stock --ticks --from 2024-03-04 --out .chainlake/landing/tick \\
       --write-source dags/config/sources/tick.yaml"""
 
 
@@ -94,13 +96,18 @@ def run(args: argparse.Namespace) -> int:
             args.truth.write_text(json.dumps(truth, indent=1) + "\n")
     except OSError as error:
         raise NotGenerated.of(error.filename or args.out, error) from error
+    _print_summary(args.out, truth)
+    return 0
+
+
+def _print_summary(out: Path, truth: Mapping[str, Any]) -> None:
     totals = truth["totals"]
     print(
         ", ".join(
             (
                 counted(len(truth["files"]), "file"),
                 counted(totals["rows"], "row"),
-                f"{counted(totals['events'], 'event')} of {counted(truth['keys'], 'key')} in {args.out}",
+                f"{counted(totals['events'], 'event')} of {counted(truth['keys'], 'key')} in {out}",
             )
         )
     )
@@ -109,7 +116,6 @@ def run(args: argparse.Namespace) -> int:
     if truth["changes"]:
         changes = counted(len(truth["changes"]), "change")
         print(f"  {changes} of the relation, the first at {truth['changes'][0]['time']}")
-    return 0
 
 
 def _check_places(args: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""``python -m jobs init``: a project of one's own."""
+"""``chainlake init``: a project of one's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ HELP = (
     "definitions of a project are apart from Chainlake: CHAINLAKE_CONFIG names their folder, CHAINLAKE_HOME where it "
     "writes."
 )
-EXAMPLE = "  python -m jobs init ../cold-store\n  python -m jobs init ../trades --from trades_20250102.csv"
+EXAMPLE = "  chainlake init ../cold-store\n  chainlake init ../trades --from trades_20250102.csv"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``python -m jobs lint``: look definitions through, run their tests, and lay patterns out."""
+"""``chainlake lint``: look definitions through, run their tests, and lay patterns out."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ HELP = (
     "there are warnings and --strict; else with 0."
 )
 EXAMPLE = (
-    "  python -m jobs lint\n"
-    "  python -m jobs lint shakeout i5n_speed_profile --test\n"
-    "  python -m jobs lint --fix dags/config/patterns/NAME.sase\n"
-    "  python -m jobs lint stock --on data/stock/us_equity_minute_trade_20131007.csv.gz --json"
+    "  chainlake lint\n"
+    "  chainlake lint shakeout i5n_speed_profile --test\n"
+    "  chainlake lint --fix dags/config/patterns/NAME.sase\n"
+    "  chainlake lint stock --on data/stock/us_equity_minute_trade_20131007.csv.gz --json"
 )
 
 

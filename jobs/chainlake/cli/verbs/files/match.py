@@ -1,4 +1,4 @@
-"""``python -m jobs match``: find a pattern in plain files; no Spark, no lake."""
+"""``chainlake match``: find a pattern in plain files; no Spark, no lake."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from chainlake.cep.plain_files.read import Events
     from chainlake.cep.search.found.batch import MatchBatch
     from chainlake.cep.search.statistics import Statistics
+    from chainlake.cli.match_rows import Rows
 
 HELP = (
     "Find a pattern in files of events and print each match as one JSON line (name: event id, or a list of ids for a "
@@ -40,10 +41,10 @@ HELP = (
     "stderr says how many events fit each name by themselves."
 )
 EXAMPLE = (
-    "  python -m jobs match dags/config/patterns/NAME.sase readings.csv --id reading --ts time\n"
-    "  python -m jobs match shakeout data/stock/us_equity_minute_trade_20131007.csv.gz --source stock --format table\n"
-    "  python -m jobs match dags/config/patterns/NAME.sase daily.csv --type-of ts=date:%Y%m%d --missing NA\n"
-    '  python -m jobs match "PATTERN SEQ(Login a, Alarm b) WHERE a.user = b.user WITHIN 5 min" events.jsonl'
+    "  chainlake match dags/config/patterns/NAME.sase readings.csv --id reading --ts time\n"
+    "  chainlake match shakeout data/stock/us_equity_minute_trade_20131007.csv.gz --source stock --format table\n"
+    "  chainlake match dags/config/patterns/NAME.sase daily.csv --type-of ts=date:%Y%m%d --missing NA\n"
+    '  chainlake match "PATTERN SEQ(Login a, Alarm b) WHERE a.user = b.user WITHIN 5 min" events.jsonl'
 )
 
 
@@ -98,17 +99,21 @@ def run(args: argparse.Namespace) -> int:
     else:
         from chainlake.cli.match_rows import match_rows
 
-        found = match_rows(pattern, (table, ids), iter(batches), _key(events, table), zone)
-        columns, rows = list(found.columns), iter(found.rows)
-        if args.format != "json":
-            columns, rows = flat(found.columns, found.fields, found.rows)
-        FORMATS[args.format](columns, rows, sys.stdout)
+        _print_rows(args.format, match_rows(pattern, (table, ids), iter(batches), _key(events, table), zone))
     if not batches.matches:
         print(f"note: {_nothing(pattern, table)}", file=sys.stderr)
     sys.stdout.flush()
     if args.stats:
         print(json.dumps(_counts(statistics)), file=sys.stderr)
     return 0
+
+
+def _print_rows(form: str, found: Rows) -> None:
+    """Print matches as rows of a table."""
+    columns, rows = list(found.columns), iter(found.rows)
+    if form != "json":
+        columns, rows = flat(found.columns, found.fields, found.rows)
+    FORMATS[form](columns, rows, sys.stdout)
 
 
 def _counts(counted: Statistics) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``python -m jobs schema``: what editors are told of definitions."""
+"""``chainlake schema``: what editors are told of definitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HELP = (
     "keys and values while you type; or the grammar by which an editor colours patterns (TextMate). What values mean "
     "together is for lint."
 )
-EXAMPLE = "  python -m jobs schema source > source.schema.json\n  python -m jobs schema grammar > sase.tmLanguage.json"
+EXAMPLE = "  chainlake schema source > source.schema.json\n  chainlake schema grammar > sase.tmLanguage.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

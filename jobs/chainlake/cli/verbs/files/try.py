@@ -1,4 +1,4 @@
-"""``python -m jobs try``: run a model over files; no Spark, no lake, nothing is written."""
+"""``chainlake try``: run a model over files; no Spark, no lake, nothing is written."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ HELP = (
     "of the model that no event has are told on stderr. No Spark, no lake; nothing is published."
 )
 EXAMPLE = (
-    "  python -m jobs try i5n_speed_profile data/traffic/d12_station_5min_2025_10_0*.csv.gz\n"
-    "  python -m jobs try dags/config/models/NAME.yaml readings.csv --format csv\n"
-    "  python -m jobs try bac_beta data/stock/*.csv.gz --metrics --format json"
+    "  chainlake try i5n_speed_profile data/traffic/d12_station_5min_2025_10_0*.csv.gz\n"
+    "  chainlake try dags/config/models/NAME.yaml readings.csv --format csv\n"
+    "  chainlake try bac_beta data/stock/*.csv.gz --metrics --format json"
 )
 #: What a table shows of ``models.metrics``; the other formats have all of it.
 _METRICS = ("day", "group_id", "rounds", "rounds_skipped", "changes", "syncs", "max_error", "r2")
@@ -89,7 +89,7 @@ def _short(row: Sequence[Any]) -> list[Any]:
 
 def _say_unheard(model: LoadedModel, heard: set[str]) -> None:
     """Say which keys of the model no event has: their nodes have no rounds."""
-    from chainlake.cep.lint.unheard import key_hint
+    from chainlake.cep.lint.findings import key_hint
 
     for key in model.config.all_keys:
         if key not in heard:

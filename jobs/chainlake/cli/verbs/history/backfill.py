@@ -1,4 +1,4 @@
-"""``python -m jobs backfill``: long history, one Spark application per chunk of days."""
+"""``chainlake backfill``: long history, one Spark application per chunk of days."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ HELP = (
     "SIGTERM): called again, it goes on where it was. What fails is named at the end, and everything else is published."
 )
 EXAMPLE = (
-    "  python -m jobs backfill 2013-10-07 2013-10-10\n"
-    "  python -m jobs backfill 2013-01-01 2014-01-01 --patterns shakeout three_pushes --chunk 60d"
+    "  chainlake backfill 2013-10-07 2013-10-10\n"
+    "  chainlake backfill 2013-01-01 2014-01-01 --patterns shakeout three_pushes --chunk 60d"
 )
 
 

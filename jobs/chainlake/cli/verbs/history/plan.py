@@ -1,4 +1,4 @@
-"""``python -m jobs plan``: what a backfill would compute, read and change, before anything is touched; no JVM."""
+"""``chainlake plan``: what a backfill would compute, read and change, before anything is touched; no JVM."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ HELP = (
     "counted apart as an estimate. Nothing is touched and no JVM is started."
 )
 EXAMPLE = (
-    "  python -m jobs plan 2013-10-07 2013-10-10\n"
-    "  python -m jobs plan 2013-01-01 2014-01-01 --patterns shakeout three_pushes --chunk 60d --json"
+    "  chainlake plan 2013-10-07 2013-10-10\n"
+    "  chainlake plan 2013-01-01 2014-01-01 --patterns shakeout three_pushes --chunk 60d --json"
 )
 
 

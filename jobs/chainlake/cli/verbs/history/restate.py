@@ -1,4 +1,4 @@
-"""``python -m jobs restate``: repair stale days, however old."""
+"""``chainlake restate``: repair stale days, however old."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HELP = (
     "however old; scheduled runs look back a week. A day keeps its rows until its new ones are committed. 'status "
     "--state stale' lists the days. Days that were never computed are left to 'backfill'."
 )
-EXAMPLE = "  python -m jobs restate\n  python -m jobs restate --source stock --chunk 60d"
+EXAMPLE = "  chainlake restate\n  chainlake restate --source stock --chunk 60d"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``python -m jobs retire``: end a pattern or model whose file was removed."""
+"""``chainlake retire``: end a pattern or model whose file was removed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HELP = (
     "stay readable (--keep, the default) or are removed (--drop). Refused while the file is there. If the file comes "
     "back, its days are computed again. No JVM."
 )
-EXAMPLE = "  python -m jobs retire pattern/NAME\n  python -m jobs retire model/NAME --drop"
+EXAMPLE = "  chainlake retire pattern/NAME\n  chainlake retire model/NAME --drop"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``python -m jobs shadow``: what an edit of a pattern or a model would do to its rows, before it goes live."""
+"""``chainlake shadow``: what an edit of a pattern or a model would do to its rows, before it goes live."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HELP = (
 )
 EXAMPLE = (
     "  cp dags/config/patterns/shakeout.sase /tmp/ && edit /tmp/shakeout.sase\n"
-    "  python -m jobs shadow /tmp/shakeout.sase 2013-10-07 2013-10-10"
+    "  chainlake shadow /tmp/shakeout.sase 2013-10-07 2013-10-10"
 )
 #: Rows of each kind that are shown.
 SHOWN = 5

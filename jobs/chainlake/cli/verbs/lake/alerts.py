@@ -1,4 +1,4 @@
-"""``python -m jobs alerts``: tell webhooks what was published and withdrawn."""
+"""``chainlake alerts``: tell webhooks what was published and withdrawn."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HELP = (
     "tried again, with longer and longer pauses; then the next call goes on with the same message. The first call of a "
     "definition sends nothing: what is published from then on is told. No JVM."
 )
-EXAMPLE = "  python -m jobs alerts send\n  python -m jobs alerts send NAME --from-version 12"
+EXAMPLE = "  chainlake alerts send\n  chainlake alerts send NAME --from-version 12"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``python -m jobs changes``: what was added, withdrawn and changed in a table since a version or a commit."""
+"""``chainlake changes``: what was added, withdrawn and changed in a table since a version or a commit."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ HELP = (
     "the times of its events are. No JVM. The last line on stderr says which version to ask from next time."
 )
 EXAMPLE = (
-    "  python -m jobs changes matches.NAME --since-version 12\n"
-    "  python -m jobs changes matches.NAME --since-commit 2025-10-02T06:00:00Z --format json"
+    "  chainlake changes matches.NAME --since-version 12\n"
+    "  chainlake changes matches.NAME --since-commit 2025-10-02T06:00:00Z --format json"
 )
 
 

@@ -1,4 +1,4 @@
-"""``python -m jobs check``: whether every table holds what was written to it; ``--repair`` marks what does not."""
+"""``chainlake check``: whether every table holds what was written to it; ``--repair`` marks what does not."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ HELP = (
     "wrong or cannot be read. --repair sets damaged files aside, marks exactly the days and files that are wrong, and "
     "prints the commands that make them again. Tables are read without a lock; no JVM."
 )
-EXAMPLE = (
-    "  python -m jobs check\n  python -m jobs check --repair\n"
-    "  python -m jobs check 2025-10-01 2025-10-08 --table matches.NAME"
-)
+EXAMPLE = "  chainlake check\n  chainlake check --repair\n  chainlake check 2025-10-01 2025-10-08 --table matches.NAME"
 #: Findings of one table that are printed; the rest is counted.
 _SHOWN = 20
 
@@ -83,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     if mended.commands:
         print("now run:\n" + "\n".join(f"  {command}" for command in dict.fromkeys(mended.commands)))
     elif damage and not args.repair:
-        print("'python -m jobs check --repair' marks what is damaged, so that the ordinary steps compute it again")
+        print("'chainlake check --repair' marks what is damaged, so that the ordinary steps compute it again")
     print(
         f"check: {counted(checked.tables, 'table')} in {time.monotonic() - begun:.0f} s, "
         + (f"{damage} damaged" if damage else "no damage")

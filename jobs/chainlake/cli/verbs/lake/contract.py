@@ -1,4 +1,4 @@
-"""``python -m jobs contract``: what readers of the tables can rely on, as YAML."""
+"""``chainlake contract``: what readers of the tables can rely on, as YAML."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HELP = (
     "types, meanings, units, keys and rules, and where they lie. Without names, all tables that its definitions "
     "publish. It is made from definitions alone; no table is opened."
 )
-EXAMPLE = "  python -m jobs contract matches.NAME events.stock > contract.yaml"
+EXAMPLE = "  chainlake contract matches.NAME events.stock > contract.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

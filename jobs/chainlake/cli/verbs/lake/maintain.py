@@ -1,4 +1,4 @@
-"""``python -m jobs maintain``: compact tables and remove what their retention has passed."""
+"""``chainlake maintain``: compact tables and remove what their retention has passed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HELP = (
     f"wait a few seconds. Without --table, logs older than {LOGS_KEPT_DAYS} days are removed too, and cache entries "
     f"that were not used for {CACHE_KEPT_DAYS} days. No JVM."
 )
-EXAMPLE = "  python -m jobs maintain\n  python -m jobs maintain --table matches.NAME --keep-days 7"
+EXAMPLE = "  chainlake maintain\n  chainlake maintain --table matches.NAME --keep-days 7"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

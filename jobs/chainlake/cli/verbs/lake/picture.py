@@ -1,4 +1,4 @@
-"""``python -m jobs picture``: a model over some days as one PNG; no Spark, nothing is published."""
+"""``chainlake picture``: a model over some days as one PNG; no Spark, nothing is published."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ HELP = (
     "another kind is drawn by its rows: who reported, losses, or scores, and what was sent."
 )
 EXAMPLE = (
-    "  python -m jobs picture i5n_speed_profile 2025-10-01 2025-10-05\n"
-    "  python -m jobs picture i5n_speed_profile 2025-10-02 2025-10-03 --at 2025-10-02T21:30 --out queue.png"
+    "  chainlake picture i5n_speed_profile 2025-10-01 2025-10-05\n"
+    "  chainlake picture i5n_speed_profile 2025-10-02 2025-10-03 --at 2025-10-02T21:30 --out queue.png"
 )
 
 

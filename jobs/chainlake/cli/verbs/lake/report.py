@@ -1,4 +1,4 @@
-"""``python -m jobs report``: static pages of the lake; without a JVM."""
+"""``chainlake report``: static pages of the lake; without a JVM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HELP = (
     "model with its changes. They need no server and no Internet: open index.html. Steps keep them up to date as they "
     "publish; this makes at once whatever has changed since, and prints the address of the first page."
 )
-EXAMPLE = "  python -m jobs report\n  python -m jobs report --all --open"
+EXAMPLE = "  chainlake report\n  chainlake report --all --open"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

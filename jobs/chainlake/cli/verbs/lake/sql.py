@@ -1,4 +1,4 @@
-"""``python -m jobs sql``: query the published tables, without a JVM."""
+"""``chainlake sql``: query the published tables, without a JVM."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ HELP = (
     f"the lake and nothing else, no files, no settings, {MEMORY} of memory, {SECONDS:.0f} seconds."
 )
 EXAMPLE = (
-    '  python -m jobs sql "SELECT pattern, count(*) FROM matches.all GROUP BY pattern"\n'
-    '  python -m jobs sql --format csv "SELECT a.ts, b.ts FROM matches.NAME LIMIT 10"\n'
-    '  python -m jobs sql "DESCRIBE matches.NAME"'
+    '  chainlake sql "SELECT pattern, count(*) FROM matches.all GROUP BY pattern"\n'
+    '  chainlake sql --format csv "SELECT a.ts, b.ts FROM matches.NAME LIMIT 10"\n'
+    '  chainlake sql "DESCRIBE matches.NAME"'
 )
 
 #: Rows that are fetched at a time.

@@ -1,4 +1,4 @@
-"""``python -m jobs status``: every definition and day: done, missing, stale, failed, waiting; without a JVM."""
+"""``chainlake status``: every definition and day: done, missing, stale, failed, waiting; without a JVM."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ HELP = (
     "one line; TO is not included."
 )
 EXAMPLE = (
-    "  python -m jobs status\n"
-    "  python -m jobs status 2025-10-01 2025-10-08 --state stale --state failed\n"
-    "  python -m jobs status --definition pattern/NAME --json"
+    "  chainlake status\n"
+    "  chainlake status 2025-10-01 2025-10-08 --state stale --state failed\n"
+    "  chainlake status --definition pattern/NAME --json"
 )
 
 STATES = ("done", "suspect", "missing", "stale", "following", "failed", "audit_failed", "waiting", "retired")

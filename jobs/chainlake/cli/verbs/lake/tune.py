@@ -1,4 +1,4 @@
-"""``python -m jobs tune``: what other thresholds would have cost and found; no Spark, nothing is published."""
+"""``chainlake tune``: what other thresholds would have cost and found; no Spark, nothing is published."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ HELP = (
     "detector. Nothing is chosen or published. The first window begins with FROM."
 )
 EXAMPLE = (
-    "  python -m jobs tune i5n_speed_profile 2025-10-01 2025-10-05 --eps 3,4,5,6,8,10 --plot road.png\n"
-    "  python -m jobs tune i5n_speed_profile 2025-10-01 2025-10-05 --window 3,6,12,24\n"
-    "  python -m jobs tune next_speed 2025-10-01 2025-10-05 --try radius=0.02,0.05,0.1"
+    "  chainlake tune i5n_speed_profile 2025-10-01 2025-10-05 --eps 3,4,5,6,8,10 --plot road.png\n"
+    "  chainlake tune i5n_speed_profile 2025-10-01 2025-10-05 --window 3,6,12,24\n"
+    "  chainlake tune next_speed 2025-10-01 2025-10-05 --try radius=0.02,0.05,0.1"
 )
 _T = TypeVar("_T")
 #: Columns of the table, whose rows are printed as they are computed, and their widths. What a threshold is chosen by

@@ -1,4 +1,4 @@
-"""``python -m jobs detect``: events to match tables."""
+"""``chainlake detect``: events to match tables."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from chainlake.run.common import REPAIR_HORIZON
 
 HELP = "Detect all patterns of a source on days, audit the matches and publish what differs."
 EXAMPLE = (
-    "  python -m jobs detect stock 2013-10-07 2013-10-08\n"
-    "  python -m jobs detect traffic 2025-10-01 2025-10-04 --pattern NAME"
+    "  chainlake detect stock 2013-10-07 2013-10-08\n  chainlake detect traffic 2025-10-01 2025-10-04 --pattern NAME"
 )
 
 

@@ -1,4 +1,4 @@
-"""``python -m jobs ingest``: landing files to events."""
+"""``chainlake ingest``: landing files to events."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainlake.cli.step import add_step_arguments, run_step
 from chainlake.days import Days
 
 HELP = "Read what has landed for a source into raw, events and quarantine, and bring its days up to date."
-EXAMPLE = "  python -m jobs ingest stock 2013-10-07 2013-10-08"
+EXAMPLE = "  chainlake ingest stock 2013-10-07 2013-10-08"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

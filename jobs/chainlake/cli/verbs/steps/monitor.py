@@ -1,4 +1,4 @@
-"""``python -m jobs monitor``: events to model changes."""
+"""``chainlake monitor``: events to model changes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from chainlake.run.common import REPAIR_HORIZON
 
 HELP = "Run all models of a source up to a day, audit their changes and metrics and publish what differs."
 EXAMPLE = (
-    "  python -m jobs monitor traffic 2025-10-01 2025-10-04\n"
-    "  python -m jobs monitor traffic 2025-10-03 2025-10-04 --model i5n_speed_profile"
+    "  chainlake monitor traffic 2025-10-01 2025-10-04\n"
+    "  chainlake monitor traffic 2025-10-03 2025-10-04 --model i5n_speed_profile"
 )
 
 

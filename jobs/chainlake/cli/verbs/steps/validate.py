@@ -1,4 +1,4 @@
-"""``python -m jobs validate``: the quality suites on published tables."""
+"""``chainlake validate``: the quality suites on published tables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HELP = (
     "suites on what is published: accounting of the source, its matches, episodes and rankings, changes and metrics of "
     "its models. Prints each result, builds Data Docs, and exits with 1 if anything is broken."
 )
-EXAMPLE = "  python -m jobs validate stock 2013-10-07 2013-10-10"
+EXAMPLE = "  chainlake validate stock 2013-10-07 2013-10-10"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

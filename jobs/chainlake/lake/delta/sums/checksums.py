@@ -1,4 +1,4 @@
-"""Checksums of published rows, per owner and day: what ``ops.intervals`` keeps and ``jobs check`` compares.
+"""Checksums of published rows, per owner and day: what ``ops.intervals`` keeps and ``chainlake check`` compares.
 
 A checksum is the number of rows, and the xor and the sum of their hashes: ``3:…``. The xor alone would not see a row
 that takes another one's place twice over. It is computed from what is staged and equals that of what is published,

@@ -1,0 +1,170 @@
+"""Rankings and episodes that cannot be computed as they are asked for."""
+
+from __future__ import annotations
+
+from chainlake.cep.language.errors.placed import PatternError
+from chainlake.cep.language.source_text import At, SourceText
+
+
+class UnfitRanking(PatternError):
+    """A ranking that does not say which matches are the best."""
+
+    @classmethod
+    def no_top(cls, source: SourceText, at: At) -> UnfitRanking:
+        """A branch has a score, and nothing says how many matches are kept."""
+        hint = "Say behind the window how many matches are kept: TOP 10 PER DAY."
+        return cls._at(source, at, "RANK BY of a branch needs TOP", hint)
+
+    @classmethod
+    def no_score(cls, source: SourceText, at: At) -> UnfitRanking:
+        """It says how many matches are kept, and not by what."""
+        return cls._at(source, at, "TOP needs RANK BY", "RANK BY MAX(b.price - a.price) TOP 10 PER DAY.")
+
+    @classmethod
+    def two_places(cls, source: SourceText, at: At) -> UnfitRanking:
+        """The score stands in a branch and behind them all."""
+        what = "RANK BY stands in a branch and behind the window"
+        return cls._at(source, at, what, "Write it in one of the places.")
+
+    @classmethod
+    def branch_without(cls, source: SourceText, at: At, number: int) -> UnfitRanking:
+        """One branch has no score; ``number`` counts from 1."""
+        what = f"branch {number} has no RANK BY, and others have"
+        return cls._at(source, at, what, "All of them compete in one list.")
+
+    @classmethod
+    def unlike_lengths(cls, source: SourceText, at: At) -> UnfitRanking:
+        """Branches have different numbers of criteria."""
+        what = "the branches have scores of different lengths, which cannot be compared"
+        return cls._at(source, at, what, "COMBINE lex takes equally many criteria in every branch.")
+
+    @classmethod
+    def uncombined(cls, source: SourceText, at: At) -> UnfitRanking:
+        """Several criteria, and nothing makes one number of them."""
+        hint = (
+            "COMBINE sum, avg, wsum, min, max or product makes one number of them; lex compares one after "
+            "another. NORM makes numbers of different units comparable."
+        )
+        return cls._at(source, at, "several criteria need COMBINE", hint)
+
+    @classmethod
+    def weight(cls, source: SourceText, at: At) -> UnfitRanking:
+        """A weight, and no weighted sum."""
+        return cls._at(source, at, "WEIGHT goes with COMBINE wsum")
+
+    @classmethod
+    def several_numbers(cls, source: SourceText, at: At, word: str) -> UnfitRanking:
+        """AT LEAST or QUANTUM of a score that is no single number."""
+        hint = "COMBINE lex compares several numbers one after another. Leave one of them out."
+        return cls._at(source, at, f"{word} is about one number, and the score has several", hint)
+
+    @classmethod
+    def no_rank(cls, source: SourceText, at: At, kind: str) -> UnfitRanking:
+        """A criterion that is no number."""
+        hint = "SECONDS(…) and CASE WHEN … THEN 1 ELSE 0 END make numbers."
+        return cls._at(source, at, f"matches are ranked by numbers, and this is a {kind}", hint)
+
+    @classmethod
+    def a_list(cls, source: SourceText, at: At) -> UnfitRanking:
+        """What says which list a match is in has several values."""
+        return cls._at(source, at, "this is a list, and one value is expected")
+
+    @classmethod
+    def norm(cls, source: SourceText, at: At, criterion: str, end: str) -> UnfitRanking:
+        """An end of NORM is of another kind than the criterion."""
+        hint = "Write the unit: NORM 0 s .. 60 s." if criterion == "duration" else "Leave the unit out."
+        return cls._at(source, at, f"the criterion is a {criterion}, and an end of NORM is a {end}", hint)
+
+    @classmethod
+    def norm_order(cls, source: SourceText, at: At) -> UnfitRanking:
+        """The ends of NORM are in the wrong order."""
+        return cls._at(source, at, "NORM names the smaller number first", "MIN turns the scale round by itself.")
+
+
+class UnfitAmount(PatternError):
+    """A number or a length of time of a ranking."""
+
+    @classmethod
+    def quantum(cls, source: SourceText, at: At) -> UnfitAmount:
+        """QUANTUM 0, or less."""
+        return cls._at(source, at, "QUANTUM is a number above 0")
+
+    @classmethod
+    def number(cls, source: SourceText, at: At) -> UnfitAmount:
+        """No number."""
+        return cls._at(source, at, "a number is expected here")
+
+    @classmethod
+    def whole(cls, source: SourceText, at: At, word: str) -> UnfitAmount:
+        """No whole number from 1 on."""
+        return cls._at(source, at, f"{word} takes a whole number from 1 on")
+
+    @classmethod
+    def unit(cls, source: SourceText, at: At, word: str) -> UnfitAmount:
+        """A length of time without its unit."""
+        return cls._at(source, at, f"{word} takes a duration with its unit", f"{word} 4 h.")
+
+    @classmethod
+    def length(cls, source: SourceText, at: At, word: str, ticks: int) -> UnfitAmount:
+        """A length of time that is nothing, or beyond what can be computed with."""
+        return cls._at(source, at, f"{word} is too {'short' if ticks < 1 else 'long'}")
+
+    @classmethod
+    def windows(cls, source: SourceText, at: At, most: int) -> UnfitAmount:
+        """Windows that follow one another too closely."""
+        return cls._at(source, at, f"a match would be in more than {most} windows", "Make STEP longer.")
+
+    @classmethod
+    def zone(cls, source: SourceText, at: At, name: str) -> UnfitAmount:
+        """A time zone that there is not."""
+        return cls._at(source, at, f"there is no time zone '{name}'", "E.g. PER DAY IN 'America/New_York'.")
+
+
+class UnfitEpisodes(PatternError):
+    """Episodes that nothing ends, or whose key not every match has."""
+
+    @classmethod
+    def unbounded(cls, source: SourceText, at: At) -> UnfitEpisodes:
+        """Nothing says how long a match may last."""
+        what = "an episode ends when no later match can join it, and nothing says how long a match may last"
+        hint = "Write WITHIN 1 h, also beside a window in events, or 'limits: {longest: 12 h}' in the front matter."
+        return cls._at(source, at, what, hint)
+
+    @classmethod
+    def counted(cls, source: SourceText, at: At, name: str, attr: str) -> UnfitEpisodes:
+        """The events that have the key are only counted."""
+        what = f"output: COUNT({name}) leaves the events out that say which {attr} it is"
+        return cls._at(source, at, what, f"Put it into a measure: MEASURES FIRST({name}.{attr}) AS {attr}.")
+
+    @classmethod
+    def severity(cls, source: SourceText, at: At, measure: str, kind: str) -> UnfitEpisodes:
+        """The measure that orders the matches is no number."""
+        what = f"the matches of an episode are put in order by {measure}, and this one is a {kind}"
+        return cls._at(source, at, what, f"{measure} is a number; call the measure something else.")
+
+    @classmethod
+    def a_set(cls, source: SourceText, at: At, name: str, attr: str) -> UnfitEpisodes:
+        """The event that has the key is a set."""
+        hint = f"BY {attr}, if conditions equate it in all events; or a measure, such as FIRST({name}.{attr})."
+        return cls._at(source, at, f"{name} is a set, and its events may differ in {attr}", hint)
+
+    @classmethod
+    def not_in_all(cls, source: SourceText, at: At, name: str, attr: str) -> UnfitEpisodes:
+        """Not every match has the event."""
+        hint = f"Put it into a measure that every match has: MEASURES Coalesce({name}.{attr}, …) AS {attr}."
+        return cls._at(source, at, f"not every match has an event {name}", hint)
+
+    @classmethod
+    def unequal(cls, source: SourceText, at: At, attr: str, names: tuple[str, ...]) -> UnfitEpisodes:
+        """No condition equates the key; ``names``: those of the events of a match."""
+        equal = " AND ".join(f"{one}.{attr} = {other}.{attr}" for one, other in zip(names, names[1:], strict=False))
+        hint = f"Put it into a measure: MEASURES FIRST({names[0]}.{attr}) AS {attr}."
+        if equal:
+            hint = f"Say whose it is, BY {names[0]}.{attr}, or equate it: WHERE {equal}."
+        return cls._at(source, at, f"the events of a match may differ in {attr}", hint)
+
+    @classmethod
+    def kind(cls, source: SourceText, at: At, kind: str) -> UnfitEpisodes:
+        """The key is of a kind that is never the same."""
+        what = f"the matches of an episode have a text, a number or a boolean in common, not a {kind}"
+        return cls._at(source, at, what, "BY the attribute that says whose events they are, such as the source's key.")

@@ -1,0 +1,123 @@
+"""What a declaration of a function, or a test, does not say as it must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from chainlake.cep.language.errors.front_matter import FrontMatterError, KeyPlace
+from chainlake.words import nearest
+
+
+class WrongDeclaration(FrontMatterError):
+    """An entry under ``functions`` that declares no function."""
+
+    @classmethod
+    def no_map(cls, place: KeyPlace) -> FrontMatterError:
+        """There are no entries with names."""
+        hint = "Write one 'name: {call: MODULE:FUNCTION}' per line, indented."
+        return cls._of(place, "functions must be a map of names", hint)
+
+    @classmethod
+    def no_name(cls, place: KeyPlace, name: object) -> FrontMatterError:
+        """A name that no function can have."""
+        hint = "A name has letters A to Z, digits and _, and begins with a letter."
+        return cls._of(place, f"{name} is no name of a function", hint)
+
+    @classmethod
+    def twice(cls, place: KeyPlace, name: str) -> FrontMatterError:
+        """Two entries of one name."""
+        return cls._of(place, f"{name} is declared twice", "Upper and lower case do not count in names of functions.")
+
+    @classmethod
+    def no_entry(cls, place: KeyPlace, name: str) -> FrontMatterError:
+        """An entry that is no map."""
+        return cls._of(place, f"{name} must say what it calls", f"Write '{name}: {{call: MODULE:FUNCTION}}'.")
+
+    @classmethod
+    def no_call(cls, place: KeyPlace, name: str) -> FrontMatterError:
+        """An entry without the key ``call``."""
+        return cls._of(place, f"{name} must say what it calls", "Write 'call: MODULE:FUNCTION'.")
+
+    @classmethod
+    def unknown_key(cls, place: KeyPlace, name: str, key: object, known: Iterable[str]) -> FrontMatterError:
+        """A key that entries do not have."""
+        return cls._of(place, f"the declaration of {name} has no key {key}", nearest(str(key), known))
+
+    @classmethod
+    def impure(cls, place: KeyPlace, name: str) -> FrontMatterError:
+        """It is said to depend on more than its values."""
+        hint = "Its result may depend on its values alone, or a rerun would publish other rows: write pure: true."
+        return cls._of(place, f"{name} must be pure", hint)
+
+    @classmethod
+    def no_function(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:
+        """What it calls is named in another form."""
+        hint = "Write 'call: text:similar' for the function similar of dags/config/functions/text.py."
+        return cls._of(place, f"{name} calls {value}, which names no function of a module", hint)
+
+    @classmethod
+    def no_cost(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:
+        """Its cost is none."""
+        hint = "Write cheap, heavy, or how many milliseconds 1,000 pairs take."
+        return cls._of(place, f"{value} is no cost of {name}", hint)
+
+    @classmethod
+    def no_truth(cls, place: KeyPlace, name: str, key: str, value: object) -> FrontMatterError:
+        """What is true or false of it, under ``key``, is neither."""
+        return cls._of(place, f"{key} of {name} is true or false, not {value}")
+
+    @classmethod
+    def no_result(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:
+        """Its result is of a kind that no function gives."""
+        return cls._of(place, f"{name} cannot give {value}", "Write result: number, or result: bool.")
+
+    @classmethod
+    def no_span(cls, place: KeyPlace, name: str, value: object, usual: float) -> FrontMatterError:
+        """How long it may take is no length of time; ``usual``: seconds if nothing is said."""
+        hint = f"Write 'longest: {usual:.0f} s': the time that a batch of pairs may take."
+        return cls._of(place, f"longest of {name} is a duration above 0, not {value}", hint)
+
+
+class WrongExample(FrontMatterError):
+    """An entry under ``tests`` that is no test."""
+
+    @classmethod
+    def no_list(cls, place: KeyPlace) -> FrontMatterError:
+        """There is no list of tests."""
+        return cls._of(place, "tests must be a list", "Write '- events: FILE.csv' and below it 'matches: [{a: 1}]'.")
+
+    @classmethod
+    def no_map(cls, place: KeyPlace) -> FrontMatterError:
+        """A test is no map."""
+        return cls._of(place, "a test is a map of name, events and matches")
+
+    @classmethod
+    def unknown_key(cls, place: KeyPlace, key: object, known: Iterable[str]) -> FrontMatterError:
+        """A key that tests do not have."""
+        return cls._of(place, f"a test has no key {key}", nearest(str(key), known))
+
+    @classmethod
+    def missing(cls, place: KeyPlace, key: str) -> FrontMatterError:
+        """A key that each test has."""
+        return cls._of(place, f"the test has no {key}")
+
+    @classmethod
+    def no_events(cls, place: KeyPlace) -> FrontMatterError:
+        """The events are no text."""
+        hint = "Write 'events: |' and the rows of a CSV below it, or the name of a file beside the pattern."
+        return cls._of(place, "events must be a text", hint)
+
+    @classmethod
+    def no_matches(cls, place: KeyPlace) -> FrontMatterError:
+        """There is no list of matches."""
+        return cls._of(place, "matches must be a list", "Write [] if nothing must be found.")
+
+    @classmethod
+    def no_match(cls, place: KeyPlace) -> FrontMatterError:
+        """A match is no map."""
+        return cls._of(place, "a match is a map of names to ids", "Write {a: 1, b: 2}.")
+
+    @classmethod
+    def no_id(cls, place: KeyPlace, name: str) -> FrontMatterError:
+        """What a name stands for is no id."""
+        return cls._of(place, f"{name} must be an id, or a list of ids")

@@ -1,0 +1,216 @@
+"""Structures and clauses that do not go together, and what is beyond a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainlake.cep.language.errors.placed import PatternError
+from chainlake.cep.language.source_text import NOWHERE, At, SourceText
+
+
+class NoPositiveEvent(PatternError):
+    """A branch has no event that must be there."""
+
+    @classmethod
+    def of(cls, source: SourceText, at: At) -> NoPositiveEvent:
+        """None at all."""
+        return cls._at(source, at, "a branch needs a positive event")
+
+    @classmethod
+    def forbidden(cls, source: SourceText, at: At) -> NoPositiveEvent:
+        """It begins with NOT."""
+        return cls._at(source, at, "a branch needs a positive event", "NOT belongs inside SEQ or AND.")
+
+    @classmethod
+    def gathered(cls, source: SourceText, at: At) -> NoPositiveEvent:
+        """It is COLLECT or UNTIL."""
+        return cls._at(source, at, "a branch needs a positive event", "COLLECT and UNTIL belong inside SEQ.")
+
+    @classmethod
+    def optional(cls, source: SourceText, at: At) -> NoPositiveEvent:
+        """All its events may be missing."""
+        return cls._at(source, at, "a branch needs a positive event", "One event may not be missing.")
+
+
+class BeyondLimit(PatternError):
+    """There is more of something than a pattern may have."""
+
+    @classmethod
+    def branches(cls, source: SourceText, at: At, count: int, most: int) -> BeyondLimit:
+        """Branches, after OR and ? are taken apart."""
+        what = f"OR and ? make {count} branches of this one, and at most {most} are allowed"
+        return cls._at(source, at, what, "Every ? doubles their number. Write the alternatives that matter.")
+
+    @classmethod
+    def events(cls, source: SourceText, at: At, most: int, name: str) -> BeyondLimit:
+        """Events of a branch; ``name``: the first one too many."""
+        hint = "One repeated event, such as A+ a, stands for any number of events of a type."
+        return cls._at(source, at, f"a branch has at most {most} events, and {name} is one more", hint)
+
+    @classmethod
+    def clauses(cls, source: SourceText, at: At, most: int) -> BeyondLimit:
+        """Clauses that one condition becomes."""
+        hint = "Split the alternatives over branches of OR."
+        return cls._at(source, at, f"this condition becomes more than {most} clauses", hint)
+
+    @classmethod
+    def ticks(cls, source: SourceText, at: At, word: str) -> BeyondLimit:
+        """A length of time; ``word`` says whose, such as "window"."""
+        return cls._at(source, at, f"the {word} is too long")
+
+
+class UnplacedCondition(PatternError):
+    """A condition that nothing can test."""
+
+    @classmethod
+    def branches(cls, source: SourceText, at: At) -> UnplacedCondition:
+        """Its names are in different branches."""
+        what = "this condition needs names of different branches, so no branch can test it"
+        return cls._at(source, at, what, "Give each branch of OR its own WHERE.")
+
+    @classmethod
+    def alternatives(cls, source: SourceText, at: At) -> UnplacedCondition:
+        """Its names are in different alternatives."""
+        what = "this condition needs names of different alternatives, so none can test it"
+        return cls._at(source, at, what, "A condition goes to every alternative that has all its names.")
+
+    @classmethod
+    def several(cls, source: SourceText, at: At, names: Sequence[str], *, negated: bool) -> UnplacedCondition:
+        """It mentions several events that are looked for one by one; ``negated``: all of them by NOT."""
+        what = "negated event" if negated else "such event of NOT, COLLECT or UNTIL"
+        hint = "They are looked for independently of each other."
+        if negated:
+            hint = "The two events are forbidden independently of each other."
+        return cls._at(source, at, f"a condition may mention one {what} only, not {' and '.join(names)}", hint)
+
+
+class Unbounded(PatternError):
+    """Nothing says how far apart events may be."""
+
+    @classmethod
+    def window(cls, source: SourceText, at: At) -> Unbounded:
+        """There is no window, and no neighbours."""
+        hint = "Write WITHIN before PAUSE. Only neighbours, SEQ STRICT (…), are bounded by a pause alone."
+        return cls._at(source, at, "the window is missing", hint)
+
+    @classmethod
+    def open_end(cls, source: SourceText, at: At, name: str) -> Unbounded:
+        """There is no window, and an event is looked for before or after all others."""
+        what = f"without WITHIN, {name} has to stand between two events of the sequence"
+        return cls._at(source, at, what, "The window says how far before or after a match it is looked for.")
+
+
+class NotTogether(PatternError):
+    """Two parts of a pattern that exclude one another."""
+
+    @classmethod
+    def group_in_strict(cls, source: SourceText, at: At, kind: str) -> NotTogether:
+        """A group among neighbours."""
+        hint = "Neighbours follow one another in one order. Write each order as an alternative of OR."
+        return cls._at(source, at, f"{kind} cannot stand inside SEQ STRICT", hint)
+
+    @classmethod
+    def key_of_none(cls, source: SourceText) -> NotTogether:
+        """Neighbours of a key, and events without one."""
+        what = "SEQ STRICT OF KEY needs a key, and the events have none"
+        hint = "A source names its key; in the library, say key= which attribute it is."
+        return cls._at(source, source.place("STRICT"), what, hint)
+
+    @classmethod
+    def gap_and_set(cls, source: SourceText, at: At, count: int) -> NotTogether:
+        """A gap in events, and a repeated event."""
+        what = f"GAP {count} EVENTS cannot be combined with a repeated event"
+        return cls._at(source, at, what, "Say how far apart in time neighbours may be: PAUSE 5 min.")
+
+    @classmethod
+    def longest(cls, source: SourceText, at: At, limit: str) -> NotTogether:
+        """A limit of patterns without a window, and a window."""
+        what = f"{limit} is a limit of patterns without WITHIN, and this one has a window"
+        return cls._at(source, at, what, f"Leave out either WITHIN or {limit}.", key="limits")
+
+    @classmethod
+    def keep_and_aggregate(cls, source: SourceText, at: At, keep: str, function: str, name: str) -> NotTogether:
+        """MAXIMAL or OUTERMOST, and an aggregate over a repeated event."""
+        what = f"{keep} cannot be combined with {function} over the repeated event {name}"
+        hint = f"COLLECT({name}) takes all events that fit; SEQ STRICT takes neighbours."
+        return cls._at(source, at, what, hint)
+
+    @classmethod
+    def selection(cls, source: SourceText, at: At, word: str) -> NotTogether:
+        """A choice among matches, and what such matches may not have."""
+        what = f"{word} cannot be combined with CONTEXT, SELECT, PICK and CONSUME"
+        hint = (
+            "They choose among matches of single events. EPISODES BY key PAUSE 10 min merges matches that "
+            "overlap into one row."
+        )
+        return cls._at(source, at, what, hint)
+
+    @classmethod
+    def selection_and_end(cls, source: SourceText, at: At, name: str) -> NotTogether:
+        """A choice among matches, and an event that is looked for before or after all others."""
+        hint = "Whether an event comes after a match is known too late to choose the match by it."
+        return cls._at(source, at, f"{name} has to stand between two events of a sequence", hint)
+
+    @classmethod
+    def cumulative_and_rank(cls, source: SourceText, at: At) -> NotTogether:
+        """One row of many matches, and a ranking."""
+        hint = "It makes one row of many matches, and a match is what has a score."
+        return cls._at(source, at, "CONTEXT cumulative cannot be combined with RANK BY", hint)
+
+
+class UnfitPick(PatternError):
+    """A PICK that cannot be made."""
+
+    @classmethod
+    def twice(cls, source: SourceText, at: At) -> UnfitPick:
+        """An event is chosen by two clauses."""
+        return cls._at(source, at, "PICK chooses an event twice")
+
+    @classmethod
+    def origin_later(cls, source: SourceText, at: At, origin: str, name: str) -> UnfitPick:
+        """A distance is measured from an event that is chosen later."""
+        what = f"{origin} is picked later than {name}, which is measured from it"
+        return cls._at(source, at, what, "Put the clause of the origin first.")
+
+
+class TakenName(PatternError):
+    """A name that something else has."""
+
+    @classmethod
+    def duplicate(cls, source: SourceText, at: At, name: str) -> TakenName:
+        """Two events of a branch have it."""
+        return cls._at(source, at, f"duplicate name {name} in a branch", "Give each event its own name.")
+
+    @classmethod
+    def all(cls, source: SourceText) -> TakenName:
+        """The pattern is called like the view over all patterns."""
+        hint = "matches.all is the view over all patterns."
+        return cls._at(source, NOWHERE, "a pattern cannot be named all", hint)
+
+    @classmethod
+    def case_only(cls, source: SourceText, at: At, one: str, other: str) -> TakenName:
+        """Two events are told apart by upper and lower case."""
+        what = f"the names {one} and {other} differ only in case"
+        return cls._at(source, at, what, "Columns are case-insensitive; choose another name.")
+
+    @classmethod
+    def changes(cls, source: SourceText, at: At, name: str) -> TakenName:
+        """The change feed of a table has a column of this name."""
+        what = f"the column {name} marks the changes of a match table"
+        return cls._at(source, at, what, "Choose another name for the event.")
+
+    @classmethod
+    def match_column(cls, source: SourceText, at: At, name: str) -> TakenName:
+        """Every match table has a column of this name."""
+        what = f"{name} is a column of every match table"
+        return cls._at(source, at, what, "Choose another name for the event.")
+
+    @classmethod
+    def ranked_column(cls, source: SourceText, at: At, name: str) -> TakenName:
+        """Every table of the best matches has a column of this name."""
+        return cls._at(source, at, f"{name} is a column of every ranked pattern", "Choose another name.")
+
+    @classmethod
+    def measure(cls, source: SourceText, at: At, name: str, whose: str) -> TakenName:
+        """A measure is called like ``whose``: an event, a column, another measure."""
+        return cls._at(source, at, f"{name} is {whose} already", "Choose another name for the measure.")

@@ -1,0 +1,249 @@
+"""What the grammar of patterns does not allow."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from chainlake.cep.language.errors.placed import PatternError
+from chainlake.cep.language.parsing.expected import Found
+from chainlake.cep.language.source_text import At, SourceText
+
+_HINTS = {
+    **dict.fromkeys("`\u2018\u2019\u201c\u201d\u00b4", "Strings take single quotes: 'text'."),
+    **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "Minus is written -."),
+    **dict.fromkeys("\u00a0\u2007\u202f\u3000\u2003\u200b", "Use an ordinary blank here, or nothing."),
+    "\u2264": "Write <=.",
+    "\u2265": "Write >=.",
+    "\u2260": "Write !=.",
+    "\u00d7": "Write *.",
+    "\u00f7": "Write /.",
+    ";": "Nothing ends a query but its window.",
+    "&": "Write AND.",
+    "|": "Write OR.",
+    "!": "Write NOT before a condition, or != for unequal values.",
+    "~": "Write MATCHES 'expression' for regular expressions.",
+    "%": "Write Mod(a, b) for the remainder, and LIKE 'a%' in single quotes.",
+    "^": "Write Power(x, y).",
+    "[": "A set is written {1, 2}.",
+    ":": 'A part of a name after a colon belongs into double quotes: "a:b".',
+    "$": "A parameter is written by its name alone.",
+    "@": "A parameter is written by its name alone.",
+    "\ufeff": "Save the file as UTF-8 without a byte order mark.",
+}
+
+
+class Unreadable(PatternError):
+    """Characters that are no token."""
+
+    @classmethod
+    def open_string(cls, source: SourceText, at: At) -> Unreadable:
+        """A string that does not end in its line."""
+        return cls._at(source, at, "this string has no closing quote", "Strings are written 'like this'.")
+
+    @classmethod
+    def open_name(cls, source: SourceText, at: At) -> Unreadable:
+        """A quoted name that does not end in its line."""
+        return cls._at(source, at, "this name has no closing quote", 'Names may be written "like this".')
+
+    @classmethod
+    def empty_name(cls, source: SourceText, at: At) -> Unreadable:
+        """A quoted name without a character."""
+        return cls._at(source, at, "a quoted name is empty")
+
+    @classmethod
+    def large_number(cls, source: SourceText, at: At) -> Unreadable:
+        """A number that no double holds."""
+        return cls._at(source, at, "this number is too large")
+
+    @classmethod
+    def character(cls, source: SourceText, at: At, character: str) -> Unreadable:
+        """A character that begins no token."""
+        code = f"U+{ord(character):04X}"
+        shown = f"'{character}' ({code})" if character.isprintable() and not character.isascii() else repr(character)
+        what, hint = f"the character {shown} has no meaning here", _HINTS.get(character)
+        if character.isdigit():
+            what, hint = f"the character {shown} is no digit here", "Numbers are written with 0 to 9."
+        elif character.isalnum() or unicodedata.category(character).startswith("M"):
+            what = f"the character {shown} cannot be part of a name"
+            hint = "Names consist of the letters A to Z and a to z, digits and _; put other texts in single quotes."
+        return cls._at(source, at, what, hint)
+
+
+class Misplaced(PatternError):
+    """A part of a query that belongs elsewhere, or nowhere."""
+
+    @classmethod
+    def clause(cls, source: SourceText, found: Found) -> Misplaced:
+        """A clause behind one that follows it."""
+        hint = (
+            "The order is WHERE, WITHIN, PAUSE, MAXIMAL or CONTEXT and the like, CONSUME, PER, MEASURES, EPISODES, "
+            "RANK BY, TOP."
+        )
+        return cls._at(source, found.at, f"{found.text.upper()} does not belong here", hint)
+
+    @classmethod
+    def of_ranking(cls, source: SourceText, found: Found) -> Misplaced:
+        """The same among the clauses of a ranking."""
+        hint = "The order is PER, FOR EACH, DISTINCT ON, NON OVERLAPPING, AT LEAST, QUANTUM."
+        return cls._at(source, found.at, f"{found.text.upper()} does not belong here", hint)
+
+    @classmethod
+    def after_end(cls, source: SourceText, found: Found) -> Misplaced:
+        """Something behind the query."""
+        return cls._at(source, found.at, f"nothing may follow the window, but {found.shown} does")
+
+    @classmethod
+    def where(cls, source: SourceText, at: At) -> Misplaced:
+        """A WHERE of an alternative."""
+        hint = "Put the condition into the WHERE after the structure."
+        return cls._at(source, at, "an alternative inside SEQ or AND has no WHERE of its own", hint)
+
+    @classmethod
+    def window(cls, source: SourceText, at: At) -> Misplaced:
+        """A window of alternatives."""
+        return cls._at(source, at, "OR has no window of its own", "Write WITHIN behind each of its alternatives.")
+
+    @classmethod
+    def strict(cls, source: SourceText, at: At) -> Misplaced:
+        """STRICT of a group inside another one."""
+        return cls._at(source, at, "STRICT belongs to the outermost SEQ of a branch", "Write SEQ(…) here.")
+
+    @classmethod
+    def structure(cls, source: SourceText, at: At, word: str) -> Misplaced:
+        """A group inside NOT, COLLECT or UNTIL (``word``)."""
+        hint = f"Write one {word} for each {'forbidden event' if word == 'NOT' else 'of them'}."
+        return cls._at(source, at, f"{word} takes one event, not a structure", hint)
+
+    @classmethod
+    def quantifier(cls, source: SourceText, found: Found, kind: str, name: str) -> Misplaced:
+        """A quantifier behind the name of an event of type ``kind``."""
+        hint = f"It belongs behind the type: {kind}{found.text} {name}."
+        return cls._at(source, found.at, f"'{found.text}' stands behind the name {name}", hint)
+
+    @classmethod
+    def ranking(cls, source: SourceText, at: At) -> Misplaced:
+        """A ranking behind episodes."""
+        hint = "Episodes merge all matches of a key, and a ranking keeps the best ones: leave one of the two out."
+        return cls._at(source, at, "a pattern with EPISODES ranks nothing", hint)
+
+
+class WrongQuantifier(PatternError):
+    """A number of events that cannot be."""
+
+    @classmethod
+    def branches(cls, source: SourceText, at: At) -> WrongQuantifier:
+        """OR of one branch."""
+        return cls._at(source, at, "OR needs at least two branches")
+
+    @classmethod
+    def alternatives(cls, source: SourceText, at: At) -> WrongQuantifier:
+        """OR of one alternative."""
+        return cls._at(source, at, "OR needs at least two alternatives")
+
+    @classmethod
+    def any_of(cls, source: SourceText, at: At, asked: int, items: int) -> WrongQuantifier:
+        """ANY of more than there are, or of none."""
+        return cls._at(source, at, f"ANY takes 1 to {items} of {items} items, not {asked}")
+
+    @classmethod
+    def size(cls, source: SourceText, at: At, least: int, most: int | None) -> WrongQuantifier:
+        """A size that no set has."""
+        hint = "Write {2,5}: from 1 on, the smaller number first. Use ? for an event that may be missing."
+        return cls._at(source, at, f"{{{least},{'' if most is None else most}}} fits no set", hint)
+
+    @classmethod
+    def optional_set(cls, source: SourceText, at: At, kind: str) -> WrongQuantifier:
+        """``?`` behind the type that COLLECT takes."""
+        return cls._at(source, at, "an empty set is allowed by COLLECT?", f"COLLECT?({kind} …).")
+
+    @classmethod
+    def repeated_set(cls, source: SourceText, at: At, kind: str) -> WrongQuantifier:
+        """``*`` or ``+`` behind the type that COLLECT takes."""
+        return cls._at(source, at, "COLLECT takes all events as it is", f"COLLECT({kind} …) is enough.")
+
+
+class RepeatedAbsence(WrongQuantifier):
+    """A repeated event that must not be there, or before which an absence ends."""
+
+    word: str
+
+    @classmethod
+    def of(cls, source: SourceText, at: At, word: str, kind: str) -> RepeatedAbsence:
+        """For NOT or UNTIL (``word``) and the event's type."""
+        return cls._at(source, at, f"{word} takes no repeated event", f"{word}({kind}) is enough.").holding(word=word)
+
+
+class Duplicate(PatternError):
+    """A second clause of a kind that a query has once, or one that another one has said already."""
+
+    @classmethod
+    def duration(cls, source: SourceText, at: At) -> Duplicate:
+        """Two windows in time."""
+        return cls._at(source, at, "a second duration", "WITHIN 1 h, 25 EVENTS.")
+
+    @classmethod
+    def event_window(cls, source: SourceText, at: At) -> Duplicate:
+        """Two windows in events."""
+        return cls._at(source, at, "a second window in events", "Write the smaller one.")
+
+    @classmethod
+    def comparison(cls, source: SourceText, at: At) -> Duplicate:
+        """Two comparisons in a row."""
+        return cls._at(source, at, "comparisons cannot be chained", "Write a.x < b.x AND b.x < c.x.")
+
+    @classmethod
+    def selection(cls, source: SourceText, at: At) -> Duplicate:
+        """Two ways to choose among matches."""
+        return cls._at(source, at, "CONTEXT, SELECT and PICK exclude one another", "Write one of them.")
+
+    @classmethod
+    def consumption(cls, source: SourceText, at: At, context: str) -> Duplicate:
+        """A context, and what is used up."""
+        hint = "Use SELECT with CONSUME and PER."
+        return cls._at(source, at, f"CONTEXT {context} says already what is used up", hint)
+
+
+class WrongCall(PatternError):
+    """An aggregate, PREV or PICK with arguments that it does not take."""
+
+    @classmethod
+    def distinct(cls, source: SourceText, at: At) -> WrongCall:
+        """DISTINCT in another aggregate than COUNT."""
+        return cls._at(source, at, "DISTINCT goes with COUNT only", "COUNT(DISTINCT b.x).")
+
+    @classmethod
+    def no_attribute(cls, source: SourceText, at: At, function: str, name: str) -> WrongCall:
+        """An aggregate of events, not of their values."""
+        return cls._at(source, at, f"{function} needs an attribute: {function}({name}.x)")
+
+    @classmethod
+    def several_names(cls, source: SourceText, at: At, function: str) -> WrongCall:
+        """An aggregate of values of several events."""
+        what = f"{function} ranges over the events of one name"
+        return cls._at(source, at, what, f"{function}(b.price * b.volume).")
+
+    @classmethod
+    def steps(cls, source: SourceText, at: At) -> WrongCall:
+        """PREV that goes back by no event, or by too many."""
+        return cls._at(source, at, "PREV goes back by 1 to 1000 events")
+
+    @classmethod
+    def distance(cls, source: SourceText, at: At, name: str) -> WrongCall:
+        """PICK with a length and no origin, or the other way round."""
+        hint = f"PICK first {name} within 5 s from c."
+        return cls._at(source, at, "a distance has a length and an origin", hint)
+
+
+class TooComplex(PatternError):
+    """A query that the passes after the grammar, which are recursive, could not go through."""
+
+    @classmethod
+    def nested(cls, source: SourceText, at: At, most: int) -> TooComplex:
+        """Parentheses, groups and calls within one another."""
+        what = f"the query is nested more than {most} levels deep"
+        return cls._at(source, at, what, "Write it with fewer parts.")
+
+    @classmethod
+    def in_a_row(cls, source: SourceText, at: At, most: int) -> TooComplex:
+        """Operators one after another."""
+        return cls._at(source, at, f"more than {most} operators in a row")

@@ -1,0 +1,259 @@
+"""What a pattern may say and its author probably does not mean: each kind of warning as a class of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from chainlake.cep.language.errors.placed import PatternError
+from chainlake.cep.language.source_text import NOWHERE, At, SourceText
+from chainlake.words import closest, listed, nearest
+
+#: Known words that are listed where none is like the one that was written.
+_LISTED = 10
+
+
+class OtherLayout(PatternError):
+    """The text is not laid out as ``lint --fix`` would do it."""
+
+    @classmethod
+    def of(cls, source: SourceText) -> OtherLayout:
+        """For any text."""
+        return cls._at(source, NOWHERE, "the layout is not standard", "lint --fix FILE writes it, comments kept.")
+
+
+class Unsaid(PatternError):
+    """The front matter leaves something out."""
+
+    @classmethod
+    def source(cls, source: SourceText) -> Unsaid:
+        """Which source's events it is for."""
+        what = (
+            "the front matter names no source: a lake needs one (detect, backfill, plan, status), and without it "
+            "attributes and keys are not checked; match and find on files work as it is"
+        )
+        return cls._at(source, NOWHERE, what, "Add a line 'source: NAME' between the two --- lines.")
+
+    @classmethod
+    def description(cls, source: SourceText, at: At) -> Unsaid:
+        """What it is about."""
+        hint = "Add 'description: TEXT': readers of the match table see it."
+        return cls._at(source, at, "the front matter has no description", hint)
+
+    @classmethod
+    def rates(cls, source: SourceText, at: At, names: Sequence[str]) -> Unsaid:
+        """The rates of some names."""
+        what = f"rates leave out {', '.join(names)}, so the order of search is estimated instead"
+        return cls._at(source, at, what, "State a rate for every positive name, or none.", key="rates")
+
+
+class Unused(PatternError):
+    """Something is declared, and nothing refers to it."""
+
+    @classmethod
+    def parameter(cls, source: SourceText, at: At, name: str, key: str) -> Unused:
+        """A parameter or a set, which stands under ``key``."""
+        return cls._at(source, at, f"{name} is never used", key=key)
+
+    @classmethod
+    def function(cls, source: SourceText, at: At, name: str) -> Unused:
+        """A function."""
+        return cls._at(source, at, f"{name} is never called", key="functions")
+
+
+class Unheard(PatternError):
+    """Events that there are not."""
+
+    @classmethod
+    def of_source(cls, source: SourceText, at: At, kind: str, types: Collection[str]) -> Unheard:
+        """The source says its types, and this is none of them."""
+        return cls._at(source, at, f"the source has no events of type {kind}", nearest(kind, types))
+
+    @classmethod
+    def kind(cls, source: SourceText, where: str, kind: str, known: Collection[str]) -> Unheard:
+        """No event at hand has the type; ``where``: which events these are."""
+        return cls._at(source, NOWHERE, f"no event {where} has the type '{kind}'", key_hint(kind, known))
+
+    @classmethod
+    def value(cls, source: SourceText, at: At, where: str, key: str, value: str, known: Collection[str]) -> Unheard:
+        """No event at hand has the key; ``key``: the column it is in."""
+        return cls._at(source, at, f"no event {where} has the {key} '{value}'", key_hint(value, known))
+
+
+class Unconnected(PatternError):
+    """Events that nothing ties to each other."""
+
+    @classmethod
+    def rejecting(cls, source: SourceText, at: At, names: Sequence[str]) -> Unconnected:
+        """Events that must not be there."""
+        return cls._other(source, at, f"{_and(names)} shares", "any of its events rejects")
+
+    @classmethod
+    def collected(cls, source: SourceText, at: At, names: Sequence[str]) -> Unconnected:
+        """Events of a set."""
+        return cls._other(source, at, f"{_and(names)} shares", "all of its events are collected")
+
+    @classmethod
+    def combined(cls, source: SourceText, at: At, names: Sequence[str]) -> Unconnected:
+        """Events of a match."""
+        verb = "shares" if len(names) == 1 else "share"
+        return cls._other(source, at, f"{_and(names)} {verb}", "every combination in the window fits")
+
+    @classmethod
+    def _other(cls, source: SourceText, at: At, who: str, so: str) -> Unconnected:
+        what = f"{who} no condition with the other events, so {so}"
+        return cls._at(source, at, what, "Compare an attribute of both, such as the source's key.")
+
+    @classmethod
+    def called(cls, source: SourceText, at: At, function: str, names: Iterable[str]) -> Unconnected:
+        """Events that only a costly function is called with."""
+        what = (
+            f"{function} is called for every pair of events that lie within the window, since no cheaper "
+            f"condition is on {_and(sorted(names))}"
+        )
+        return cls._at(source, at, what, "Compare an attribute of both beside it, such as the source's key.")
+
+    @classmethod
+    def neighbours(cls, source: SourceText, at: At) -> Unconnected:
+        """Neighbours of all keys."""
+        what = "neighbours are events of all keys, and those of equal time follow one another by their ids"
+        return cls._at(source, at, what, "SEQ STRICT OF KEY (…) looks at each key by itself.")
+
+    @classmethod
+    def sets(cls, source: SourceText, at: At, one: str, other: str) -> Unconnected:
+        """Two sets of one place."""
+        what = f"{one} and {other} are collected in the same place, so they are not ordered and may share events"
+        return cls._at(source, at, what, "Set them apart by conditions, or by an event between them.")
+
+
+class FarReaching(PatternError):
+    """A part that reads more events than its author may think, or more than a lake allows."""
+
+    @classmethod
+    def gap(cls, source: SourceText, at: At, of: tuple[str, str], steps: int) -> FarReaching:
+        """PREV of the attribute of an event, over any gap."""
+        hint = f"Say how far: PREV({'.'.join(of)}, {steps}, 10 min); a pattern of a lake has to."
+        return cls._at(source, at, "PREV looks back over gaps as long as the window", hint)
+
+    @classmethod
+    def events(cls, source: SourceText, at: At, count: int) -> FarReaching:
+        """A window in events alone."""
+        what = "a lake needs a duration beside a window in events; this runs over files and in the library"
+        return cls._at(source, at, what, f"Say how long it may be, too: WITHIN {count} EVENTS, 12 h.")
+
+    @classmethod
+    def events_of_key(cls, source: SourceText, at: At, key: str) -> FarReaching:
+        """A window in events of a key, in a pattern over several keys."""
+        what = (
+            f"a lake counts the events of a key where all events of a match have one {key}; this runs over "
+            "files and in the library"
+        )
+        return cls._at(source, at, what, f"Equate {key} of all events, or leave out OF KEY.")
+
+    @classmethod
+    def stretch(cls, source: SourceText, at: At) -> FarReaching:
+        """Neighbours that a pause alone bounds."""
+        what = "a lake has to know how long a stretch of neighbours may be"
+        return cls._at(source, at, what, "Write 'limits: {longest: 12 h}' in the front matter, or WITHIN.")
+
+    @classmethod
+    def window(cls, source: SourceText, at: At) -> FarReaching:
+        """A window of more than a day."""
+        what = "the window is larger than a day, so each day reads more than one other day"
+        return cls._at(source, at, what, "Partial matches grow with the window to the power of the names.")
+
+
+class Decided(PatternError):
+    """A condition whose result is known before any event is seen."""
+
+    @classmethod
+    def never(cls, source: SourceText, at: At) -> Decided:
+        """It is FALSE."""
+        return cls._at(source, at, "this condition is never true, so nothing matches")
+
+    @classmethod
+    def never_together(cls, source: SourceText, at: At) -> Decided:
+        """It excludes another one."""
+        return cls._at(source, at, "this condition and an earlier one are never true together, so nothing matches")
+
+    @classmethod
+    def no_event(cls, source: SourceText, at: At) -> Decided:
+        """It is about constants."""
+        return cls._at(source, at, "this condition mentions no event", "Write name.attribute.")
+
+    @classmethod
+    def kinds(cls, source: SourceText, at: At, kinds: tuple[str, str], *, equal: bool) -> Decided:
+        """It asks whether values of two kinds are equal, or unequal."""
+        left, right = kinds
+        so = "so this is never true" if equal else "so this is true of all values there are"
+        return cls._at(source, at, f"a {left} and a {right} are never equal, {so}")
+
+    @classmethod
+    def no_item(cls, source: SourceText, at: At, kind: str) -> Decided:
+        """It looks for a value in a set of other kinds."""
+        return cls._at(source, at, f"the set holds no {kind}, which is looked up in it")
+
+    @classmethod
+    def by_order(cls, source: SourceText, at: At, *, true: bool) -> Decided:
+        """The order of the events says it already."""
+        return cls._at(source, at, f"SEQ makes this condition {'always' if true else 'never'} true")
+
+    @classmethod
+    def beyond_window(cls, source: SourceText, at: At) -> Decided:
+        """It asks for more time than the window allows."""
+        return cls._at(source, at, "this time is longer than the window, so the condition is never true")
+
+    @classmethod
+    def within_window(cls, source: SourceText, at: At) -> Decided:
+        """The window says it already."""
+        return cls._at(source, at, "the window is not longer than this time, so the condition is always true")
+
+    @classmethod
+    def no_window(cls, source: SourceText, at: At) -> Decided:
+        """A sequence in no time."""
+        return cls._at(source, at, "a sequence never fits into a window of 0, so nothing matches")
+
+
+class WrittenTwice(PatternError):
+    """A part that another one says already."""
+
+    @classmethod
+    def condition(cls, source: SourceText, at: At) -> WrittenTwice:
+        """A condition."""
+        return cls._at(source, at, "this condition is written twice")
+
+    @classmethod
+    def branch(cls, source: SourceText, at: At) -> WrittenTwice:
+        """A branch."""
+        return cls._at(source, at, "this branch is written twice")
+
+
+class OddText(PatternError):
+    """A text that is probably meant as something else."""
+
+    @classmethod
+    def null(cls, source: SourceText, at: At, value: object) -> OddText:
+        """A missing value."""
+        what = f"'{value}' is a text like any other; a missing value equals nothing"
+        return cls._at(source, at, what, "IS NULL asks for a missing value.")
+
+    @classmethod
+    def number(cls, source: SourceText, at: At, value: str) -> OddText:
+        """A number that is compared by order."""
+        what = f"'{value}' is a text, and texts are put in order letter by letter: '10' before '9'"
+        return cls._at(source, at, what, f"Write {value} for the number.")
+
+    @classmethod
+    def two_kinds(cls, source: SourceText, at: At, attr: str, here: str, elsewhere: str) -> OddText:
+        """A text in one place, and a number in another."""
+        what = f"{attr} is compared with a {here} here and with a {elsewhere} elsewhere, and no value is both"
+        return cls._at(source, at, what)
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(names)
+
+
+def key_hint(word: str, known: Collection[str]) -> str:
+    """What was probably meant, or what there is."""
+    close = closest(word, known)
+    return f"There are {listed(sorted(known), _LISTED)}." if close is None else f"Did you mean '{close}'?"
