@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 from chainlake.definitions.formats.time_formats import contradicted
 from chainlake.definitions.source import Source
 from chainlake.digests import text_digest
+from chainlake.env.own_folders import own_folder
 from chainlake.ingest.landing.container import (
     Damaged,
     NotReadable,
@@ -349,7 +350,7 @@ class _Memory:
     def save(self) -> None:
         if self._new == self._old:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        own_folder(self._path.parent)
         temporary = self._path.with_suffix(f".{os.getpid()}.tmp")
         temporary.write_text(json.dumps(self._new), encoding="utf-8")
         temporary.replace(self._path)
