@@ -100,8 +100,8 @@ class _Done:
 
 def _plan(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> Plan:
     """What is to do; what waits is noted, whatever comes of the rest."""
-    landing = discover(home, source, now)
     files = ops.current(home, "files", source=source.name)
+    landing = discover(home, source, now, known=bool(files))
     read = {row["path"] for row in files}
     waiting = {
         **landing.waiting,

@@ -72,6 +72,15 @@ class SourceForgotten(InfrastructureError):
         )
 
 
+class NoMemory(InfrastructureError):
+    """What the home remembers of a source cannot be read."""
+
+    @classmethod
+    def of(cls, path: Path, error: OSError) -> NoMemory:
+        """For its file, and what the system said."""
+        return cls(f"{path} cannot be read: {error.strerror}", hint="Move it away, and run this again.")
+
+
 def remember(home: Home, source: str, days: Iterable[date], end: date) -> None:
     """Note that a source is in the lake.
 
@@ -82,7 +91,7 @@ def remember(home: Home, source: str, days: Iterable[date], end: date) -> None:
         end: the day after the last that was asked for.
 
     Raises:
-        NotWritable: the home cannot be written.
+        NoMemory, NotWritable: the home cannot be read or written.
     """
     listed, known = [*days, end - timedelta(days=1)], _read(home, source)
     old = known.get(_lake(home))
@@ -147,8 +156,9 @@ def _lake(home: Home) -> str:
 
 def _read(home: Home, source: str) -> dict[str, Remembered]:
     """By lake; a file that is damaged is as good as none, and is written anew at the next ingest."""
+    path = _folder(home) / f"{source}.json"
     try:
-        told = json.loads((_folder(home) / f"{source}.json").read_text())
+        told = json.loads(path.read_text())
         return {
             one["lake"]: Remembered(
                 **{**one, "start": date.fromisoformat(one["start"]), "end": date.fromisoformat(one["end"])}
@@ -157,6 +167,8 @@ def _read(home: Home, source: str) -> dict[str, Remembered]:
         }
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return {}
+    except OSError as error:
+        raise NoMemory.of(path, error) from None
 
 
 def _write(home: Home, source: str, known: dict[str, Remembered]) -> None:
