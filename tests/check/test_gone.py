@@ -158,3 +158,38 @@ def test_nobody_loses_what_is_set_aside(copy: Home) -> None:
     lakes.repaired(copy)
     (path,) = (copy.root / "damaged").rglob("*.parquet")
     assert path.stat().st_size == 300 and path.is_relative_to(copy.root / "damaged" / "raw.lab")
+
+
+@pytest.mark.parametrize("what", ["the lake", "ops"])
+def test_a_lake_that_is_gone_is_no_new_one(
+    whole: Home, copy: Home, named: Home, capsys: pytest.CaptureFixture[str], what: str
+) -> None:
+    """All notes lay in it, so without what the home remembers nothing would be damaged, and ingest would begin anew."""
+    shutil.rmtree(copy.lake if what == "the lake" else f"{copy.lake}/ops")
+    told = "nothing is noted of source lab, which was ingested up to 2025-03-04"
+    assert main(["status"]) == 1
+    assert told in capsys.readouterr().out
+    for _ in range(2):
+        # The first must not leave anything behind that makes the lake look new to the second.
+        assert main(["check"]) == 1
+        assert told in capsys.readouterr().out
+    with pytest.raises(InfrastructureError, match="nothing is noted of source lab"):
+        ingest(copy, "lab", LAST, run_id="r", now=NOW)
+
+    if what == "ops":
+        return
+    result = lakes.repaired(copy)
+    assert result.left == [] and result.commands[0].startswith("python -m jobs ingest lab 2025-03-04 2025-03-05")
+    assert lakes.checked(copy).damage == []
+    assert same_tables(whole, copy) == []
+    assert main(["status"]) == 0
+
+
+def test_a_lake_looked_for_in_the_wrong_place_is_said(
+    copy: Home, named: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CHAINLAKE_LAKE", str(copy.root / "elsewhere"))
+    assert main(["status"]) == 1
+    assert main(["check"]) == 1
+    said = capsys.readouterr().out
+    assert said.count(f"into the lake {copy.lake}: the lake") == 2 and "is empty" in said

@@ -59,3 +59,10 @@ def test_a_file_of_others_beside_the_tables_is_no_damage(home: Home) -> None:
     in_place_of(home, "ops", "notes")
     ops.append(home, "runs", [], "r")
     assert check(home, run_id="r", scope=Scope()).damage == []
+
+
+def test_a_folder_in_the_place_of_a_lock_is_said_by_a_check(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    lock = home.locks / "ops.lock"
+    lock.mkdir(parents=True)
+    assert main(["check"]) == 1
+    assert f"damaged: locks: {lock} cannot be used as a lock: it is a folder" in capsys.readouterr().out

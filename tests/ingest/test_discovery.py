@@ -10,6 +10,7 @@ import io
 import json
 import os
 import random
+import shutil
 import zipfile
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -22,6 +23,7 @@ from chainlake.ingest.landing.discovery import Landing, discover
 from chainlake.ingest.rows.parse import read_file
 from chainlake.ingest.rows.parsed import WAITING, Task
 from chainlake.paths import Home
+from chainlake.storage.local import LocalStorage
 
 NOW = datetime(2025, 6, 1, tzinfo=UTC)
 YAML = """
@@ -89,18 +91,18 @@ class Failing(io.FileIO):
 
 def break_disk(monkeypatch: pytest.MonkeyPatch, name: str, after: int, code: int) -> None:
     """Opening ``name`` fails (``after`` < 0), or reading it does after so many bytes."""
-    real = Path.open
+    real = LocalStorage.opened
 
-    def open_(self, *args, **kwargs):
-        if self.name != name:
-            return real(self, *args, **kwargs)
+    def opened(self, path):
+        if os.path.basename(path) != name:
+            return real(self, path)
         if after < 0:
             raise OSError(code, os.strerror(code))
-        file = Failing(str(self), "rb")
+        file = Failing(path, "rb")
         file.left, file.code = after, code
         return file
 
-    monkeypatch.setattr(Path, "open", open_)
+    monkeypatch.setattr(LocalStorage, "opened", opened)
 
 
 def zipped(**members: str) -> bytes:
@@ -359,3 +361,12 @@ def test_an_error_of_the_file_system_travels_to_another_process():
 
     error = container.NotReadable(OSError(errno.ESTALE, "Stale file handle"))
     assert str(pickle.loads(pickle.dumps(error))) == "Stale file handle"
+
+
+def test_a_landing_folder_that_goes_is_waited_for(place):
+    """A disk that is not mounted; of a source of which nothing has landed yet it is just not made."""
+    shutil.rmtree(place.folder)
+    assert discover(place.home, place.source(), NOW).waiting == {}
+    assert "the folder is missing" in discover(place.home, place.source(), NOW, known=True).waiting["."]
+    place.folder.mkdir()
+    assert discover(place.home, place.source(), NOW, known=True).waiting == {}

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import itertools
+import os
 import zipfile
 from datetime import date
 
+import pyarrow as pa
 import pytest
 
+from chainlake.ingest.landing.container import Damaged, NotReadable, members, open_bytes
 from chainlake.ingest.rows import lines, parse, typed
+from chainlake.ingest.rows.casts import times
 from tests.ingest.test_parse import BARS, Parsed, parsed
 
 pytestmark = pytest.mark.slow
@@ -277,3 +282,57 @@ def test_times_far_from_the_date_of_the_file(tmp_path):
     stamps = ["2024-05-29", "2024-05-30", "2024-06-03", "2024-06-04"]
     text = HEAD + "".join(f"{stamp} 10:00:00,A,1,1,\n" for stamp in stamps)
     assert [r["line"] for r in Parsed(near, nearer, **{"a_20240601.csv": text}).rows] == [3, 4]
+
+
+def archive(members: dict[str, str], comment: bytes = b"") -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        for name, text in members.items():
+            file.writestr(name, text)
+        file.comment = comment
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        archive({"a.csv": "1"}) + archive({"b.csv": "2"}),
+        archive({"a.csv": "1"}) + archive({"b.csv": "2"})[:-25],
+        archive({"a.csv": "1"}, b"PK\x05\x06" + bytes(18) + b"x" * 100),
+    ],
+    ids=["two joined", "the second broken off", "an end of a directory in the comment"],
+)
+def test_members_that_an_archive_does_not_list_are_not_lost_in_silence(tmp_path, packed):
+    path = tmp_path / "x.zip"
+    path.write_bytes(packed)
+    with pytest.raises(Damaged, match="members that its directory does not list"):
+        members(str(path), "*")
+
+
+@pytest.mark.parametrize("more", [b"", bytes(600), b"\n"])
+def test_what_fills_an_archive_up_is_no_damage(tmp_path, more):
+    path = tmp_path / "x.zip"
+    path.write_bytes(archive({"a.csv": "1"}, b"" if more else b"of our vendor") + more)
+    assert members(str(path), "*") == {"a.csv": 1}
+
+
+def test_a_pipe_in_the_place_of_a_file_that_was_listed_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "x.csv")
+    with pytest.raises(NotReadable, match="a pipe, socket or device"), open_bytes(str(tmp_path / "x.csv"), None):
+        raise AssertionError("it was opened")
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("%Y-%m-%dT%H:%M:%S.%f", "2025-01-02T10:00:{}.5"),
+        ("%Y%m%d%H%M%S", "202501021000{}"),
+        ("%d/%m/%Y %I:%M:%S %p", "02/01/2025 11:59:{} PM"),
+        ("%Y-%m-%d %H:%M:%S %z", "2025-01-02 23:59:{} +01:00"),
+        ("iso", "2025-01-02T10:00:{}"),
+    ],
+)
+def test_a_leap_second_does_not_become_the_next_minute(form, text):
+    said = ["59", "60", "61", "00", "01"]
+    found = times(pa.array([text.format(second) for second in said]), form)
+    assert found.bad.tolist() == [False, True, True, False, False]

@@ -8,14 +8,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from chainlake.errors import InfrastructureError
-from chainlake.lake.locks import file_lock, held, holder, jvm_lock
+from chainlake.lake.errors import NoLock
+from chainlake.lake.locks import file_lock, held, holder, jvm_lock, unusable
 from chainlake.paths import PROJECT, Home
 
 if TYPE_CHECKING:
@@ -53,6 +55,19 @@ def test_a_jvm_and_a_process_exclude_each_other(spark: SparkSession, home: Home)
         child.communicate("\n")
     with jvm_lock(spark, home, "source-s", wait_s=0.2):
         assert f"process {os.getpid()} " in holder(home, "source-s")
+
+
+def _link_to_nothing(path: Path) -> None:
+    path.symlink_to(path.parent / "nowhere" / "at-all")
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, _link_to_nothing])
+def test_what_is_no_file_in_a_locks_place_is_named(home: Home, make: Callable[[Path], None]) -> None:
+    home.locks.mkdir(parents=True, exist_ok=True)
+    make(home.locks / "source-s.lock")
+    with pytest.raises(NoLock, match=r"source-s\.lock cannot be used as a lock: it is "):
+        file_lock(home, "source-s", wait_s=0.2).__enter__()
+    assert [error.hint for error in unusable(home)] == ["Move it away, and run this again."]
 
 
 @pytest.mark.parametrize("text", ["", "half", "[]", "null", '"x"', "{}", "\udcff"])

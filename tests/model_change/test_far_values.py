@@ -128,6 +128,39 @@ def test_slopes_of_random_windows_are_exact_after_shifts(happens):
     assert largest < 1e-9
 
 
+def followed(rng, happens, *, m, size, rounds=60):
+    """A stream whose response follows the features through what happens to them at round 25."""
+    k, intercept = int(rng.integers(1, 4)), int(rng.integers(min(m - 1, 2)))
+    x = rng.uniform(0, 10, size=(rounds, k, m)).round(3)
+    happens(x, np.zeros((rounds, k)), 25, size)
+    x[:, :, intercept] = 1.0
+    y = x @ rng.choice([-5.0, 2.0, 3.0, 0.5], size=m) + rng.choice([0, 0.01]) * rng.normal(size=(rounds, k))
+    if happens is of_everything:
+        y[25:] += 3 * size
+    return x, y.round(4), intercept
+
+
+@pytest.mark.parametrize(
+    "happens", (of_all, of_one_node, once, there_and_back, of_everything), ids=lambda f: f.__name__
+)
+def test_slopes_are_exact_while_a_jump_is_in_the_window(happens):
+    """The jump explains nearly all of the response, and what the other features explain must not drown in it."""
+    rng = np.random.default_rng(20 + KINDS.index(happens))
+    largest, looked = 0.0, 0
+    for number in range(9):
+        # Of far more than this, columns that jump together are nearly one.
+        size = [1e3, 1e5, 2e6 if happens is of_everything else 1e9][number % 3] * rng.choice([-1, 1])
+        x, y, intercept = followed(rng, happens, m=3 + number % 2, size=size)
+        config = configured(x.shape[1], x.shape[2], intercept, local=bool(number % 2), phi=[None, 0.5][number % 2])
+        _, found = feed(config, x, y, [25, 60], starts=[int(rng.integers(10, 60))])
+        inside = [t for t in range(24, 36) if found["counted"][t] and np.isfinite(found["beta"][t]).all()]
+        rounds = rng.choice(inside, size=min(7, len(inside)), replace=False).tolist()
+        largest = max(largest, worst(config, x, y, found, rounds))
+        looked += len(rounds)
+    assert looked > 50
+    assert largest < 1e-9
+
+
 @pytest.mark.parametrize("size", [1e3, 1e6, 1e9])
 @pytest.mark.parametrize("weight", [0.5, 1e4])
 @pytest.mark.parametrize("penalised", [False, True])
@@ -176,6 +209,9 @@ def test_shifts_in_any_chunks_give_the_same_bits(constraint, prediction):
     x[5, 0, 0], y[70, 1] = 1e9, -1e7
     of_all(x, y, 40, 2e6)
     of_one_node(x, y, 100, -1e5)
+    # The response follows a jump here, so that most of it is taken from what is summed.
+    of_all(x[130:], y[130:], 0, 1e9)
+    y[130:] += 1e9 * 3
     config = configured(2, 3, 1, local=True, constraint=constraint, prediction=prediction, phi=0.4)
     events, whole = feed(config, x, y, starts=[50, 120])
     for sizes in ([1] * 160, [16, 1, 30, 200], [49, 1, 1, 200], [81, 200]):
@@ -185,6 +221,29 @@ def test_shifts_in_any_chunks_give_the_same_bits(constraint, prediction):
         assert [(e.at, e.kind, e.violators, e.max_value) for e in again] == [
             (e.at, e.kind, e.violators, e.max_value) for e in events
         ]
+
+
+def test_the_share_explained_knows_no_anchors():
+    """The level shifts in the middle of a day, so that sums begin anew about another centre."""
+    rng = np.random.default_rng(10)
+    x = rng.uniform(0, 10, size=200).round(3)
+    y = (1 + 2 * x + rng.normal(size=200) + 1e4 * (np.arange(200) >= 130)).round(4)
+    rows = [
+        {"ts": START + timedelta(minutes=i + 61), "key": "k", "x": float(a), "y": float(b)}
+        for i, (a, b) in enumerate(zip(x, y, strict=True))
+    ]
+    (row,) = monitor(model(), rows).metrics.to_pylist()
+    counted = range(W, 200)  # the first window gives the model that the rounds are measured by
+    fits = [exact_model(*windows(x, y, t)) for t in counted]
+    errors = [y[t] - a - b * x[t] for t, (a, b) in zip(counted, fits, strict=True)]
+    wanted = 1 - np.sum(np.square(errors)) / np.sum(np.square(y[W:] - y[W:].mean()))
+    assert abs(row["r2"] - wanted) < 1e-9
+
+
+def windows(x, y, t):
+    """The rows of the window that ends with round ``t``, of one node with a constant."""
+    at = slice(t - W + 1, t + 1)
+    return np.stack([np.ones(W), x[at]], axis=1)[:, None], y[at][:, None]
 
 
 START = datetime(2025, 1, 6, 23, tzinfo=UTC)
@@ -201,9 +260,13 @@ def published(x, y, **more):
         {"ts": START + timedelta(minutes=i), "key": "k", "x": float(a), "y": float(b)}
         for i, (a, b) in enumerate(zip(x, y, strict=True))
     ]
-    model = {"source": "s", "start": "2025-01-06", "nodes": ["k"], "response": "y", "features": ["x"], "eps": 0.5,
-             "round": {"length": "1 min"}, "window": {"sliding": W}, "detector": "exact", **more}  # fmt: skip
-    return monitor(model, rows).changes.to_pylist()
+    return monitor(model(**more), rows).changes.to_pylist()
+
+
+def model(**more):
+    """The definition of a model of one node."""
+    return {"source": "s", "start": "2025-01-06", "nodes": ["k"], "response": "y", "features": ["x"], "eps": 0.5,
+            "round": {"length": "1 min"}, "window": {"sliding": W}, "detector": "exact", **more}  # fmt: skip
 
 
 def test_a_far_value_in_the_first_window_does_not_hide_a_change():

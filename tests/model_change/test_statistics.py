@@ -74,7 +74,8 @@ def test_total_changes_are_the_sums_of_the_nodes(phi, window, k):
 @pytest.mark.parametrize("intercept", [None, 0, 2])
 @pytest.mark.parametrize("prediction", [False, True])
 @pytest.mark.parametrize("alike", [1.0, 1e-4])
-def test_maps_between_coordinates_agree_with_each_other(intercept, prediction, alike):
+@pytest.mark.parametrize("reduced", [False, True])
+def test_maps_between_coordinates_agree_with_each_other(intercept, prediction, alike, reduced):
     """A model predicts the same in all of them, and the matrices of a basis say what its functions do."""
     rng = np.random.default_rng(4)
     x = rng.normal(size=(30, 2, 3)) + 5
@@ -86,13 +87,15 @@ def test_maps_between_coordinates_agree_with_each_other(intercept, prediction, a
         Basis.from_window((part, y[: len(part)], gap[: len(part)]), moments=moments, intercept=intercept, ridge=None)[0]
         for part in (x[:20], 3 * x if intercept is None else x)
     )
-    a = pooled(moments.dense(first.rows(x[:20]), first.response(y[:20]), gap[:20])[0][None])[0]
+    a = pooled(moments.dense(first.rows(x[:20]), first.response(x[:20], y[:20]), gap[:20])[0][None])[0]
     measure = Measure.from_window(first, a, 40) if prediction else None
-    now = replace(now, measure=measure)
+    slopes = np.array([0.0 if intercept is not None else 3.0, -2.0, 5.0]) if reduced else None
+    now = replace(now, measure=measure, slopes=slopes)
     beta = rng.normal(size=(7, 3))
     kept = beta.copy()
     z, monitored, original = now.rows(x), now.monitored(beta), now.original(beta)
-    predicted = z @ beta.T + now.centre_y
+    # What the model predicts of what is left of the response, and what was taken from it.
+    predicted = z @ beta.T + (y - now.response(x, y))[..., None]
     np.testing.assert_allclose(x @ original.T, predicted, rtol=1e-9, atol=1e-9)
     rows = x.reshape(-1, 3) if measure is None else z.reshape(-1, 3) @ now.row_map.T
     np.testing.assert_allclose(rows @ monitored.T, predicted.reshape(-1, 7), rtol=1e-8, atol=1e-8)

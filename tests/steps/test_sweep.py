@@ -12,8 +12,9 @@ import pytest
 from chainlake.cep.search.compiled import machine
 from chainlake.cli.main import main
 from chainlake.env.own_folders import MARKER as MARK
-from chainlake.env.own_folders import own_folder
+from chainlake.env.own_folders import is_own, own_folder
 from chainlake.env.private import marked_folder
+from chainlake.env.processes.ending import stack_kept
 from chainlake.lake.spark.jars import ARTIFACTS
 from chainlake.local.launcher import Airflow
 from chainlake.operations import sweep as sweeping
@@ -38,7 +39,10 @@ def old(path: Path, days: float, size: int = 10) -> Path:
 def place(home: Home, tmp_path: Path) -> Home:
     """An installation with a cache of its own and a folder of Airflow's logs that we made."""
     marked_folder(home.airflow / "logs")
-    return dataclasses.replace(home, cache=tmp_path / "cache")
+    cache = tmp_path / "cache"
+    for folder in (home.logs, home.root / "cache", cache / "cds", cache / "kernels" / "1-numba0"):
+        own_folder(folder)
+    return dataclasses.replace(home, cache=cache)
 
 
 def test_old_logs_go_and_young_ones_and_foreign_ones_stay(place: Home, tmp_path: Path) -> None:
@@ -123,12 +127,36 @@ def test_kernels_beyond_their_size_go_the_longest_unused_first(place: Home, monk
     assert [path.exists() for path in paths] == [False, True, True]
 
 
-def test_jars_in_a_folder_of_somebody_else_stay(place: Home) -> None:
-    """The folder of a Spark that CHAINLAKE_CACHE names by mistake holds JARs of the same names."""
-    theirs = old(place.cache / "jars" / "delta-spark_2.12-3.2.0.jar", 400)
-    assert own_folder(theirs.parent) == theirs.parent
-    sweep(place)
-    assert theirs.exists()
+def test_without_our_mark_nothing_goes_whatever_it_is_called(home: Home, tmp_path: Path) -> None:
+    """Folders of others that CHAINLAKE_CACHE or CHAINLAKE_HOME name by mistake hold files of the same names."""
+    place = dataclasses.replace(home, cache=tmp_path / "theirs")
+    names = (
+        "jars/delta-spark_2.12-3.2.0.jar",
+        "jars/.fetch-abc",
+        f"cds/{'a' * 16}.jsa",
+        "cds/.make-abc",
+        f"kernels/1-numba0/{KERNEL}.py",
+        f"kernels/1-numba0/__pycache__/{KERNEL}.kernel-1.nbi",
+        "kernels/1-numba0/tmpabc.tmp",
+    )
+    theirs = [old(place.cache / name, 400) for name in names]
+    theirs += [
+        old(place.logs / "error-20240101T000000-12.txt", 400),
+        old(place.root / "cache" / "checksums-stock.123.tmp", 400),
+        old(place.temporary / f"chainlake-{'0' * 16}.zip", 400),
+    ]
+    for path in theirs:
+        assert own_folder(path.parent) == path.parent
+    swept = sweep(place, now=time.time() + 400 * DAY)
+    assert all(path.exists() for path in theirs) and (swept.logs, swept.cached) == (0, 0)
+
+
+def test_what_we_make_carries_our_mark(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CHAINLAKE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(machine, "_loaded", {})
+    machine.load("def kernel(floats, ints, bools, shorts, fc, ic, state):\n    return 8\n")
+    stack_kept(ValueError("x"))
+    assert is_own(machine.folder()) and is_own(Home.from_env().logs)
 
 
 def test_archives_jars_and_unfinished_things(place: Home) -> None:

@@ -34,6 +34,7 @@ from chainlake.lake.faults import around
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.runs import phase
+from chainlake.lake.remembered import remember
 from chainlake.paths import Home
 from chainlake.run.common import discard, staging_folder
 from chainlake.run.ports import Ports, open_ports
@@ -99,8 +100,8 @@ class _Done:
 
 def _plan(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> Plan:
     """What is to do; what waits is noted, whatever comes of the rest."""
-    landing = discover(home, source, now)
     files = ops.current(home, "files", source=source.name)
+    landing = discover(home, source, now, known=bool(files))
     read = {row["path"] for row in files}
     waiting = {
         **landing.waiting,
@@ -147,6 +148,8 @@ def _idle(home: Home, source: Source, days: Days, run_id: str, now: datetime) ->
         ops.append(home, "files", removed_rows(plan.removed), run_id)
         with around("ingest.final"):
             ops.append(home, "event_days", rows, run_id)
+        if plan.current:
+            remember(home, source.name, [row["day"] for row in rows], days.end)
         return _Done(_nothing(), _left(source, days, plan, plan.current.values(), {}))
 
 
@@ -229,6 +232,7 @@ class _Attempt:
                 ops.append(home, "files", [*files, *removed_rows(self.plan.removed)], self.run_id)
             with around("ingest.final"):
                 ops.append(home, "event_days", day_list, self.run_id)
+            remember(home, source.name, [row["day"] for row in day_list], self.days.end)
         taken = Taken(
             files=len(self.plan.taken) - len(lost),
             rows=sum(c.rows_read for c in counts.values()),

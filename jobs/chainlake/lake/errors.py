@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from chainlake.errors import AuditFailed, InfrastructureError, UsageError
 
@@ -40,6 +41,15 @@ class LockBusy(InfrastructureError):
     def held_here(cls, purpose: str) -> LockBusy:
         """For a lock that this process holds elsewhere."""
         return cls(f"the lock '{purpose}' was held by another part of this process all the time")
+
+
+class NoLock(InfrastructureError):
+    """What stands in the place of a lock's file is none that can be locked."""
+
+    @classmethod
+    def of(cls, path: Path, why: str) -> NoLock:
+        """For its place, and what is wrong there."""
+        return cls(f"{path} cannot be used as a lock: {why}", hint="Move it away, and run this again.")
 
 
 class LockLost(InfrastructureError):

@@ -19,6 +19,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from chainlake.env.own_folders import NotWritable
 from chainlake.env.processes.waiting import Notice
-from chainlake.lake.errors import LockBusy, WrongLocks
+from chainlake.lake.errors import LockBusy, NoLock, WrongLocks
 from chainlake.lake.leases.conditional import require_conditional_writes
 from chainlake.lake.leases.lease import StoreLock, Watch
 from chainlake.paths import Home
@@ -95,6 +96,7 @@ def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = W
     with _mutex(path, wait):
         jvm = spark._jvm
         assert jvm is not None
+        _require_usable(path)
         file = jvm.java.io.RandomAccessFile(str(path), "rw")
         channel = file.getChannel()
         try:
@@ -112,7 +114,7 @@ def local_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Ite
     path = _path(home, purpose)
     wait = _Wait(lambda: _holder(path), purpose, wait_s)
     with _mutex(path, wait):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        handle = _opened(path)
         try:
             while not _try(handle):
                 wait.pause(_POLL_SECONDS)
@@ -205,11 +207,50 @@ def _held_elsewhere(home: Home, purpose: str) -> bool:
 def _held_by_file(path: Path) -> bool:
     if not path.exists():
         return False
-    handle = os.open(path, os.O_RDWR)
+    handle = _opened(path)
     try:
         return not _try(handle)
     finally:
         os.close(handle)
+
+
+def _opened(path: Path) -> int:
+    """A lock's file, open.
+
+    Raises:
+        NoLock: there is something else in its place, or it is another user's.
+    """
+    _require_usable(path)
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NONBLOCK, 0o644)
+    except OSError as error:
+        raise NoLock.of(path, str(error.strerror)) from None
+
+
+def _require_usable(path: Path) -> None:
+    if (why := _in_the_way(path)) is not None:
+        raise NoLock.of(path, why)
+
+
+def _in_the_way(path: Path) -> str | None:
+    """Why a lock cannot be taken; ``None`` if it can, or is not there yet."""
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        return "it is a link to nothing" if path.is_symlink() else None
+    except OSError as error:
+        return str(error.strerror)
+    if not stat.S_ISREG(mode):
+        return "it is a folder" if stat.S_ISDIR(mode) else "it is no file"
+    return None if os.access(path, os.R_OK | os.W_OK) else "it belongs to somebody else"
+
+
+def unusable(home: Home) -> list[NoLock]:
+    """Locks of this machine that cannot be taken by anybody: what stands in their place is no file of ours."""
+    if not home.locks.is_dir():
+        return []
+    found = [(path, _in_the_way(path)) for path in sorted(home.locks.glob("*.lock"))]
+    return [NoLock.of(path, why) for path, why in found if why is not None]
 
 
 def _remote(home: Home) -> bool:

@@ -4,8 +4,8 @@ Window sums are kept relative to anchors: at the first round of every UTC day (a
 anew from the raw window, in coordinates made of this window alone; from there on the per-round changes are added one
 after the other. So no chunking, and no day's length, shows in a result, and rounding never piles up over more than a
 day. Where most of what the sums once held is no part of the spread that decides - a far value has left, the level has
-moved, two columns have become nearly one - their rounding would show: such a round is an anchor too. An infinite
-window keeps the coordinates of its beginning: nothing leaves it, so its spread only grows.
+moved, two columns have become nearly one, a jump explains nearly all - their rounding would show: such a round is an
+anchor too. An infinite window keeps the coordinates of its beginning: nothing leaves it, so its spread only grows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from chainlake.model_change.detectors import exact, local
 from chainlake.model_change.detectors.constraints import EVALUATORS, Evaluator
 from chainlake.model_change.rounds.membership import Switch
 from chainlake.model_change.statistics.basis import Basis, Measure
+from chainlake.model_change.statistics.fit import fit
 from chainlake.model_change.statistics.records import Event, Settings, State, Trace
+from chainlake.model_change.statistics.residuals import clear, drowned, spread_of
 from chainlake.model_change.statistics.statistics import (
     Array,
     Factors,
@@ -121,9 +123,30 @@ class Kernel:
     def _summed(self, rows: tuple[Array, Array, Array], phi: float | None) -> tuple[Basis, tuple[Array, Array]]:
         """The coordinates of a window's rows x, y and their gaps, and its sums in them."""
         s = self.settings
-        basis, (a, c) = Basis.from_window(rows, moments=Moments(phi), intercept=s.intercept, ridge=s.ridge_matrix)
+        moments = Moments(phi)
+        basis, (a, c) = Basis.from_window(rows, moments=moments, intercept=s.intercept, ridge=s.ridge_matrix)
+        if not s.infinite and (slopes := self._drowning(basis, rows, (a, c), moments)) is not None:
+            finer = replace(basis, slopes=slopes)
+            c_finer = moments.dense(basis.rows(rows[0]), finer.response(rows[0], rows[1]), rows[2])[1]
+            if np.isfinite(c_finer).all():
+                basis, c = finer, c_finer
         sums = (a, c) if s.by_node else (pooled(a[None]), pooled(c[None]))
         return replace(basis, measure=self.state.measure), sums
+
+    def _drowning(
+        self, basis: Basis, rows: tuple[Array, Array, Array], sums: tuple[Array, Array], moments: Moments
+    ) -> Array | None:
+        """The window's own slopes, if some of them drown in the response that the others explain; otherwise None."""
+        a, c = (pooled(v[None]) for v in sums)
+        total = self._with_ridge(a, basis)
+        found = factors(total, basis.shape)
+        slopes = basis.inner_slopes(self._models(found, total, c, basis))
+        squares = moments.squares(basis.centred(rows[1]), rows[2])
+        held = np.append(np.diag(total[0]), squares)[:, None]
+        if not drowned(found, slopes, held, basis.mix, basis.intercept is not None)[0]:
+            return None
+        slopes[:, : int(basis.intercept is not None)] = 0.0
+        return slopes[0]
 
     def _with_ridge(self, total: Array, basis: Basis) -> Array:
         penalty = basis.ridge(self.settings.ridge_matrix)
@@ -175,8 +198,8 @@ class Kernel:
 
         def rows(past_x: Array, past_y: Array, past_gap: Array, mine: Array) -> tuple[Array, Array, Array]:
             assert st.basis is not None
-            z = st.basis.rows(np.concatenate([past_x, x[:, mine]]))
-            return z, st.basis.response(np.concatenate([past_y, y[:, mine]])), np.concatenate([past_gap, gap])
+            all_x, all_y = np.concatenate([past_x, x[:, mine]]), np.concatenate([past_y, y[:, mine]])
+            return st.basis.rows(all_x), st.basis.response(all_x, all_y), np.concatenate([past_gap, gap])
 
         place = change.kept[stays]
         step_a, step_c = moments.changes(*rows(st.x[:, place], st.y[:, place], st.gap, stays), None, 1)
@@ -196,7 +219,7 @@ class Kernel:
             st.basis, sums = self._summed(rows, st.phi)
         basis = st.basis
         assert basis is not None
-        z, u = basis.rows(rows[0]), basis.response(rows[1])
+        z, u = basis.rows(rows[0]), basis.response(rows[0], rows[1])
         st.base_a, st.base_c = sums
         total = self._with_ridge(pooled(st.base_a[None]), basis)
         beta = self._models(factors(total, basis.shape), total, pooled(st.base_c[None]), basis)
@@ -222,7 +245,7 @@ class Kernel:
             st.exact_beta, st.exact_model, trace.error_exact[0] = trace.beta[0].copy(), event.beta_after, 0.0
         st.exact_lost = s.exact and not found
         self._reference_set(0)
-        _fit(z[-1:], u[-1:], beta, trace, slice(0, 1))
+        fit((z[-1:], u[-1:], basis.centred(rows[1][-1:])), beta, basis, trace, slice(0, 1))
 
     def _begin_sums(self, total: Array, u: Array, gap: Array) -> None:
         """Nothing has changed since the anchor that the base sums, pooled (m, m), belong to; u: its responses."""
@@ -248,7 +271,7 @@ class Kernel:
             assert st.basis is not None
             end = min([n, at + max(_WINDOWS * s.window, _ROWS), *(i for i in days if i > at)])
             lo = at - back
-            inside = st.basis.rows(rows[0][lo:end]), st.basis.response(rows[1][lo:end]), rows[2][lo:end]
+            inside = st.basis.inside(*(v[lo:end] for v in rows))
             spent = False
             while at < end and not spent:
                 stop = min(at + size, end)
@@ -267,7 +290,7 @@ class Kernel:
         x, y, gap = (v[at + 1 - s.window : at + 1] for v in rows)
         st.basis, (st.base_a, st.base_c) = self._summed((x, y, gap), st.phi)
         total = self._with_ridge(pooled(st.base_a[None]), st.basis)
-        self._begin_sums(total[0], st.basis.response(y), gap)
+        self._begin_sums(total[0], st.basis.response(x, y), gap)
         return True
 
     def _warm_up(self, x: Array, y: Array, gap: Array, first: int, trace: Trace) -> int:
@@ -297,7 +320,7 @@ class Kernel:
                 beta = self._models(factors(total, basis.shape), total, c, basis)[0]
                 if not np.all(np.isfinite(beta)):
                     return False
-                phi = fit_phi(basis.rows(x), basis.response(y), gap, beta)
+                phi = fit_phi(basis.rows(x), basis.response(x, y), gap, beta)
         if phi:
             basis, sums = self._summed(rows, phi)
         basis = replace(basis, measure=measure)
@@ -310,7 +333,7 @@ class Kernel:
             st.eps = s.eps * float(norm(monitored[None])[0]) if s.eps_is_share else s.eps
         st.basis, st.measure, st.phi, st.ready = basis, measure, phi, True
         st.base_a, st.base_c = sums
-        self._begin_sums(total[0], basis.response(y), gap)
+        self._begin_sums(total[0], basis.response(x, y), gap)
         if s.exact:
             st.exact_beta, st.exact_model, st.exact_lost = monitored, model, False
         if s.local:
@@ -323,7 +346,7 @@ class Kernel:
         """Take rounds ``at`` to the end of the rows, or up to one that must be an anchor.
 
         Args:
-            rows: internal rows z and u and their gaps; they begin far enough back for the window.
+            rows: as ``Basis.inside`` gives them; they begin far enough back for the window.
             at, place: the first of the rounds among the rows and in the trace.
             trace: gets what the rounds gave.
             summed: whether the sums are those of round ``at`` already.
@@ -334,7 +357,7 @@ class Kernel:
         s, st = self.settings, self.state
         assert st.basis is not None and st.run_a is not None and st.run_c is not None
         assert st.squares is not None and st.peak is not None
-        z, u, gap = rows
+        z, u, gap, y = rows
         n = len(z) - at
         window = None if s.infinite else s.window
         lo = at - (window or (1 if st.phi else 0))
@@ -350,36 +373,28 @@ class Kernel:
         pooled_a, pooled_c = pooled(a), pooled(c)
         total = self._with_ridge(pooled_a, st.basis)
         found = factors(total, st.basis.shape)
+        peak = st.peak
         if not s.infinite:
             whole = squares + st.squares[0]
-            spread = whole
-            if s.intercept is not None:
-                with np.errstate(all="ignore"):
-                    spread = whole - pooled_c[:, 0] ** 2 / pooled_a[:, 0, 0]
+            spread = whole if s.intercept is None else spread_of(whole, pooled_a, pooled_c)
             held = np.concatenate([np.diagonal(total, axis1=1, axis2=2).T, whole[None]])
             left = np.concatenate([found.own, spread[None]])
-            n, st.peak = lasting(found, held, left, st.peak, summed)
-            if n < len(c):
-                a, c, total, pooled_c = a[:n], c[:n], total[:n], pooled_c[:n]
-                found = found.first(n)
-            if not n:
-                return 0
+            n, peak = lasting(found, held, left, st.peak, summed)
+            found = found.first(n)
+        beta = self._models(found, total[:n], pooled_c[:n], st.basis)
+        if not s.infinite:
+            slopes, known = st.basis.inner_slopes(beta), n
+            n = clear(found, slopes, held[:, :n], st.peak, st.basis.mix, s.intercept is not None, summed)
+            peak = peak if n == known else np.append(held[:, :n], st.peak[:, None], axis=1).max(axis=1)
+        if not n:
+            return 0
+        a, c, total, beta, st.peak = a[:n], c[:n], total[:n], beta[:n], peak
         st.run_a, st.run_c, st.squares[1] = d_a[n - 1].copy(), d_c[n - 1].copy(), squares[n - 1]
-        beta = self._models(found, total, pooled_c, st.basis)
         trace.beta[place : place + n] = st.basis.monitored(beta)
         if s.exact:
             exact.detect(st, beta, place, trace, alone=not s.local)
         if s.local:
             local.detect(self, a, c, total, beta, place, trace)
-        _fit(z[at : at + n], u[at : at + n], beta, trace, slice(place, place + n))
+        rounds = slice(at, at + n)
+        fit((z[rounds], u[rounds], y[rounds]), beta, st.basis, trace, slice(place, place + n))
         return n
-
-
-def _fit(z: Array, u: Array, beta: Array, trace: Trace, rows: slice) -> None:
-    """How the models fit the rounds they end with: z (n, k, m), u (n, k), beta (n, m)."""
-    with np.errstate(over="ignore", invalid="ignore"):  # a barely determined model can predict anything
-        predicted = z[:, :, 0] * beta[:, 0, None]
-        for i in range(1, z.shape[2]):
-            predicted += z[:, :, i] * beta[:, i, None]
-        squares = ((u - predicted) ** 2, u, u**2)
-    trace.sse[rows], trace.sum_y[rows], trace.sum_yy[rows] = (pooled(v[:, :, None])[:, 0] for v in squares)

@@ -17,16 +17,17 @@ from chainlake.errors import InfrastructureError
 from chainlake.ingest.check import SourceTables, check_source
 from chainlake.lake.delta.damaged import in_the_way
 from chainlake.lake.errors import UnknownTable
-from chainlake.lake.locks import file_lock
+from chainlake.lake.locks import file_lock, unusable
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.runs import phase
+from chainlake.lake.remembered import forgotten
 from chainlake.lake.sql.scan import list_tables
 from chainlake.lake.upkeep import noted
 from chainlake.lake.upkeep.check_ops import check_ops, unlogged
 from chainlake.lake.upkeep.check_published import check_matches, check_models
 from chainlake.lake.upkeep.check_table import look_at
-from chainlake.lake.upkeep.findings import Finding, OpsLog
+from chainlake.lake.upkeep.findings import Finding, OpsLog, UnnotedFiles
 from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
@@ -102,8 +103,9 @@ def check(home: Home, *, run_id: str, scope: Scope) -> Checked:
         UsageError: a table that neither exists nor was ever written to.
         InfrastructureError: after all others, if tables with damage were being written to all the time.
     """
-    if look_at(home, "ops", "runs", strangers=False).findings:
-        # A run that cannot be logged must not hide what it found.
+    runs = look_at(home, "ops", "runs", strangers=False)
+    if runs.findings or unusable(home) or (runs.contents is None and forgotten(home)):
+        # A run that cannot be logged must not hide what it found, nor make a lake that is gone look like a new one.
         found = look(home, scope)
     else:
         with phase(home, run_id, source=scope.source or "", step=STEP, phase=STEP, days=scope.within) as report:
@@ -117,17 +119,28 @@ def check(home: Home, *, run_id: str, scope: Scope) -> Checked:
 
 def look(home: Home, scope: Scope) -> Checked:
     """:func:`check` without a log row, and without raising what stopped some tables."""
-    found = Checked()
+    found = Checked(findings=[Finding("locks", lock.summary) for lock in unusable(home)])
     _run(home, _ops_unit(home), found)
     if any(one.damage and one.table.startswith("ops.") for one in found.findings) and not _readable(home):
         what = "no rows were compared, since what was noted of them cannot be read"
         found.findings.append(Finding("ops", what, damage=False))
         scope = replace(scope, quick=True)
+    else:
+        found.findings += _forgotten(home, scope)
     for unit in _units(home, scope):
         _run(home, unit, found)
     if scope.tables is not None:
         found.findings = [one for one in found.findings if one.table in scope.tables]
     return found
+
+
+def _forgotten(home: Home, scope: Scope) -> list[Finding]:
+    """Sources that the home remembers, and of which the lake knows nothing."""
+    lost = [one for one in forgotten(home) if scope.source in (None, one.source)]
+    return [
+        Finding("ops.files", one.lost(home), mends=(UnnotedFiles(one.source, Days(one.start, one.end)),))
+        for one in lost
+    ]
 
 
 def _run(home: Home, unit: _Unit, into: Checked) -> None:

@@ -7,11 +7,12 @@ files whose rows are wrong are marked; then the commits of others are signed as 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
 from chainlake.catalog.installed import Installed
+from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
 from chainlake.ingest.landing.completeness import changing_rows
@@ -22,6 +23,7 @@ from chainlake.lake.delta.reader import open_table
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.runs import one_line
+from chainlake.lake.remembered import take_for_new
 from chainlake.lake.upkeep.findings import (
     STRUCTURE,
     EventDay,
@@ -145,8 +147,9 @@ class _Marks:
                 days[one.source].add(one.day)
         for source, listed in sorted(days.items()):
             self._event_days(source, sorted(listed))
-        unnoted = {one.source for one in mends if isinstance(one, UnnotedFiles)}
-        self._ingest_again(sorted((marked | days.keys() | unnoted) - refused))
+        unnoted = {one.source: one.days for one in mends if isinstance(one, UnnotedFiles)}
+        self._ingest_again(sorted((marked | days.keys() | unnoted.keys()) - refused), unnoted)
+        self._computed_again({source: span for source, span in unnoted.items() if span is not None})
         self._unnoted([one for one in mends if isinstance(one, UnnotedDay)])
         self._published([one for one in mends if isinstance(one, PublishedDay)])
         for one in mends:
@@ -188,14 +191,28 @@ class _Marks:
             ops.append(self._home, "event_days", changing_rows(source, days), self._run_id)
         self._done(f"source {source}: {counted(len(days), 'day')} to be resolved again, from {days[0]}")
 
-    def _ingest_again(self, sources: Iterable[str]) -> None:
+    def _ingest_again(self, sources: Iterable[str], unnoted: Mapping[str, Days | None]) -> None:
         for source in sources:
+            if (span := unnoted.get(source)) is not None:
+                self._result.commands.append(
+                    f"python -m jobs ingest {source} {span.end - timedelta(days=1)} {span.end}"
+                )
+                continue
             # An interval that was ingested before, so that no day counts as passed which is not.
             runs = ops.current(self._home, "runs", source=source, step="ingest")
             ends = [row["day_to"] for row in runs if row["phase"] == "ingest" and row["day_to"] is not None]
             listed = [row["day"] for row in ops.current(self._home, "event_days", source=source)]
             end = max(ends, default=max(listed, default=date(1970, 1, 1)) + timedelta(days=1))
             self._result.commands.append(f"chainlake ingest {source} {end - timedelta(days=1)} {end}")
+
+    def _computed_again(self, sources: Mapping[str, Days]) -> None:
+        """Sources whose days are all to be computed as new ones."""
+        for source in sources:
+            take_for_new(self._home, source)
+            self._done(f"source {source}: all that lies in landing is to be read as new")
+        if sources:
+            start, end = min(span.start for span in sources.values()), max(span.end for span in sources.values())
+            self._result.commands.append(f"python -m jobs backfill {start} {end}")
 
     def _unnoted(self, mends: Sequence[UnnotedDay]) -> None:
         """Days that are computed as new ones: nothing has to be marked for that."""

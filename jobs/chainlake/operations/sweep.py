@@ -1,7 +1,6 @@
 """What grows beside the tables and is swept with them: logs, and what later runs may use again and can make anew.
 
-Only what is ours by its mark or its name: logs in a folder that carries our mark, other files by names that nobody
-else gives. Links are not followed.
+Only in folders that carry our mark, and there only files by the names that we give. Links are not followed.
 """
 
 from __future__ import annotations
@@ -69,8 +68,8 @@ def sweep(home: Home, now: float | None = None) -> Swept:
     logs, cached, freed = 0, 0, 0
     airflow = home.airflow / "logs"
     marked = is_own(airflow)
-    old_errors = _named(home.logs, _ERROR, lambda path: _age_days(path, now) > LOGS_KEPT_DAYS)
-    old_code = _named(home.temporary, _CODE, lambda path: _age_days(path, now) > LOGS_KEPT_DAYS)
+    old_errors = _own(home.logs, _ERROR, lambda path: _age_days(path, now) > LOGS_KEPT_DAYS)
+    old_code = _own(home.temporary, _CODE, lambda path: _age_days(path, now) > LOGS_KEPT_DAYS)
     for path in (*old_errors, *old_code, *(_old_files(airflow, now) if marked else ())):
         freed += _remove(path)
         logs += 1
@@ -106,9 +105,9 @@ def _used(path: Path) -> float:
         return math.inf
 
 
-def _named(folder: Path, name: re.Pattern[str], wanted: Callable[[Path], bool]) -> list[Path]:
-    """Entries of ``folder`` with such a name that are wanted, the oldest first."""
-    if not folder.is_dir():
+def _own(folder: Path, name: re.Pattern[str], wanted: Callable[[Path], bool]) -> list[Path]:
+    """Entries of ``folder`` with such a name that are wanted, the oldest first; of a folder of others none."""
+    if not is_own(folder):
         return []
     found = [path for path in folder.iterdir() if name.fullmatch(path.name) and wanted(path)]
     return sorted(found, key=_time)
@@ -152,7 +151,8 @@ def _cut(path: Path) -> int:
 def _kernels(folder: Path, now: float) -> Iterator[Sequence[Path]]:
     """The files of each kernel that was not used for long, or is beyond the size that all may have."""
     found: dict[tuple[Path, str], list[Path]] = {}
-    for path in (*folder.glob("*/*"), *folder.glob("*/__pycache__/*")):
+    versions = [place for place in folder.glob("*") if is_own(place)]
+    for path in (one for place in versions for one in (*place.glob("*"), *place.glob("__pycache__/*"))):
         if name := _KERNEL.fullmatch(path.name):
             version = path.parent.parent if path.parent.name == "__pycache__" else path.parent
             found.setdefault((version, name[1]), []).append(path)
@@ -167,17 +167,16 @@ def _kernels(folder: Path, now: float) -> Iterator[Sequence[Path]]:
 def _others(home: Home, now: float) -> Iterator[Sequence[Path]]:
     """Class archives and JARs of other versions, and what was never finished."""
     cache = home.cache
-    archives = _named(cache / "cds", _ARCHIVE, lambda path: True)
+    archives = _own(cache / "cds", _ARCHIVE, lambda path: True)
     for number, path in enumerate(reversed(archives)):
         if number >= ARCHIVES or _age_days(path, now) > CACHE_KEPT_DAYS:
             yield [path]
     # Others call Delta's JARs the same, and CHAINLAKE_CACHE may name a folder with JARs of theirs.
-    jars = _named(cache / "jars", _JAR, lambda path: path.name not in ARTIFACTS) if is_own(cache / "jars") else []
-    for path in jars:
+    for path in _own(cache / "jars", _JAR, lambda path: path.name not in ARTIFACTS):
         if _age_days(path, now) > CACHE_KEPT_DAYS:
             yield [path]
     for folder in (cache / "cds", cache / "jars", *(cache / "kernels").glob("*"), home.root / "cache"):
-        for path in _named(folder, _UNFINISHED, lambda path: _age_days(path, now) > _UNFINISHED_DAYS):
+        for path in _own(folder, _UNFINISHED, lambda path: _age_days(path, now) > _UNFINISHED_DAYS):
             yield [path]
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import shutil
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,7 +86,12 @@ class LocalStorage:
 
     def opened(self, path: str) -> io.RawIOBase:
         """See ``Storage.opened``."""
-        return Path(path).open("rb", buffering=0)
+        # What was listed as a file can be a pipe by now, at which an ordinary open would wait for a writer.
+        file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.close()
+            raise OSError(errno.EINVAL, "it is a pipe, socket or device now", path)
+        return file
 
     def read(self, path: str) -> bytes | None:
         """See ``Storage.read``."""

@@ -9,7 +9,7 @@ import traceback
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from chainlake.env.private import private_folder
+from chainlake.env.private import marked_folder
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
 
@@ -24,7 +24,7 @@ def unexpected(error: BaseException) -> int:
 def stack_kept(error: BaseException) -> str:
     """Keep the stack of an error in a file, and say where it is, or why it could not be kept."""
     try:
-        folder = private_folder(Home.from_env().logs)
+        folder = marked_folder(Home.from_env().logs)
         path = folder / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
         path.write_text("".join(traceback.format_exception(error)))
     except (OSError, InfrastructureError) as unwritable:

@@ -262,12 +262,29 @@ class _Steady(io.RawIOBase):
 
 def _archive(raw: io.BufferedReader) -> zipfile.ZipFile:
     """A zip archive; names that are said to be UTF-8 and are not are read as the code page of old archives."""
+    first = raw.peek(4)[:4]
     try:
-        return zipfile.ZipFile(raw)
+        archive = zipfile.ZipFile(raw)
     except UnicodeDecodeError:
         file = cast(_Steady, raw.raw)
         file.cleared = _misnamed(raw)
-        return zipfile.ZipFile(io.BufferedReader(file, _BUFFER))
+        raw = io.BufferedReader(file, _BUFFER)
+        archive = zipfile.ZipFile(raw)
+    begin = min(
+        (item.header_offset for item in archive.infolist()), default=0 if first == _ZIP_EMPTY else archive.start_dir
+    )
+    if begin or _ZIP in _after(raw):
+        raise zipfile.BadZipFile(
+            "it holds members that its directory does not list, such as two archives joined to one"
+        )
+    return archive
+
+
+def _after(raw: io.BufferedReader) -> bytes:
+    """What comes after the end of an archive's directory: a comment, or what was added to the file."""
+    raw.seek(max(0, raw.seek(0, os.SEEK_END) - _LONGEST_TAIL))
+    tail = raw.read()
+    return tail[tail.rindex(_ZIP_EMPTY) + 22 :]
 
 
 def _misnamed(raw: io.BufferedReader) -> list[int]:

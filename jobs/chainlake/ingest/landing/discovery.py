@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo
 from chainlake.definitions.formats.time_formats import contradicted
 from chainlake.definitions.source import Source
 from chainlake.digests import text_digest
+from chainlake.env.own_folders import own_folder
 from chainlake.ingest.landing.container import (
     Damaged,
     NotReadable,
@@ -163,18 +164,23 @@ def date_begins(file_date: date, zone: str) -> datetime:
     return datetime(file_date.year, file_date.month, file_date.day, tzinfo=ZoneInfo(zone)).astimezone(UTC)
 
 
-def discover(home: Home, source: Source, now: datetime) -> Landing:
+def discover(home: Home, source: Source, now: datetime, *, known: bool = False) -> Landing:
     """All settled files of the landing folder of ``source``; a missing folder holds none.
 
     Whatever one file does, the others are found: what cannot be looked into for now is among ``waiting``.
 
     Args:
         now: the present, against which ``settle`` is measured.
+        known: whether files of the source were read before: a folder that is missing then, such as that of a disk that
+            is not mounted, is waited for.
     """
     memory = _Memory(home.root / "cache" / f"checksums-{source.name}.json")
     walked = walk(home.landed(source.name), follow_links=source.follow_links)
     files: dict[str, Landed] = {}
     waiting = dict(walked.waiting)
+    folder = home.landed(source.name)
+    if known and storage_of(folder).on_disk and not os.path.lexists(folder):
+        waiting["."] = "the folder is missing, though files in it were read; make it again if that is right"
     settling: set[str] = set()
     for entry in walked.entries:
         try:
@@ -349,7 +355,7 @@ class _Memory:
     def save(self) -> None:
         if self._new == self._old:
             return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        own_folder(self._path.parent)
         temporary = self._path.with_suffix(f".{os.getpid()}.tmp")
         temporary.write_text(json.dumps(self._new), encoding="utf-8")
         temporary.replace(self._path)

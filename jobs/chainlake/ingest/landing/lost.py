@@ -11,6 +11,7 @@ from chainlake.errors import InfrastructureError
 from chainlake.ingest.landing.completeness import changing_rows
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
+from chainlake.lake.remembered import require_known
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import EventDayRow
 
@@ -35,6 +36,7 @@ def trusted_days(home: Home, source: Source) -> list[EventDayRow]:
 
     Raises:
         RawGone: there is no raw table, and files have rows there that are not to be read again.
+        SourceForgotten: nothing is noted of a source that was ingested into this lake.
     """
     if not tables.exists(home, "raw", source.name):
         files = ops.current(home, "files", source=source.name)
@@ -42,6 +44,8 @@ def trusted_days(home: Home, source: Source) -> list[EventDayRow]:
         if lost:
             raise RawGone.of(source.name, len(lost))
     rows = ops.current(home, "event_days", source=source.name)
+    if not rows and not ops.current(home, "files", source=source.name):
+        require_known(home, source.name)
     if tables.exists(home, "events", source.name) or not any(row["rows"] for row in rows):
         return rows
     return [{**row, "status": "changing", "checksum": None} for row in rows]

@@ -249,7 +249,9 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
         bad |= ~has_offset & ~missing
     beyond &= ~bad
     contradicting = _contradicting(local, parsed, pandas_format) & ~bad
-    bad |= _read_otherwise(local, parsed, pandas_format) & ~contradicting
+    bad |= (
+        _read_otherwise(local, parsed, pandas_format) | _leap_seconds(local, parsed, pandas_format)
+    ) & ~contradicting
     micros = parsed.to_numpy().astype("datetime64[us]").astype(np.int64)
     if date_from_path(form):
         bad = bad | (~missing & (day_us is None))
@@ -273,6 +275,19 @@ def _read_otherwise(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray
     wrong = [not tells_numbers(text, form, one.to_pydatetime(warn=False)) for text, one in pairs]
     short[at] = np.array([*wrong, False])[index]
     return short
+
+
+def _leap_seconds(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:
+    """Where a text says second 60 or 61, which is read as one of the next minute, and so perhaps of the next day."""
+    found = np.zeros(len(texts), bool)
+    if "%S" not in form:
+        return found
+    said = _bools(pc.match_substring_regex(texts, "6[01]"), False) & (parsed.dt.second <= 1).to_numpy()
+    at = np.flatnonzero(said)
+    some = pd.Series(texts.take(pa.array(at)).to_pandas())
+    for second in ("60", "61"):
+        found[at] |= pd.to_datetime(some, format=form.replace("%S", second), errors="coerce").notna().to_numpy()
+    return found
 
 
 def _contradicting(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:

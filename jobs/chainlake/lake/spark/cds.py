@@ -17,6 +17,7 @@ import tempfile
 from pathlib import Path
 
 from chainlake.env.java import java_home
+from chainlake.env.own_folders import NotWritable, own_folder
 from chainlake.errors import InfrastructureError
 from chainlake.lake.spark.jars import delta_jars
 from chainlake.lake.spark.lost import NotStarted
@@ -60,7 +61,7 @@ def make_archive(home: Home) -> Path:
     target = archive_path(home, delta_jars(home))
     if target.is_file():
         return target
-    target.parent.mkdir(parents=True, exist_ok=True)
+    own_folder(target.parent, NotWritable.cache)
     with tempfile.TemporaryDirectory(prefix=".make-", dir=target.parent) as work:
         dump = Path(work, "archive.jsa")
         environment = {**os.environ, _DUMP: str(dump), "CHAINLAKE_HOME": work, "PYTHONPATH": str(CODE)}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 
+from chainlake.days import Days
+
 
 @dataclass(frozen=True)
 class PublishedDay:
@@ -84,9 +86,13 @@ class UnnotedDay:
 
 @dataclass(frozen=True)
 class UnnotedFiles:
-    """A source of whose files nothing is noted any more: all that lie in landing are read as new ones."""
+    """A source of whose files nothing is noted any more: all that lie in landing are read as new ones.
+
+    ``days``: those that were ingested, where nothing is noted of these either.
+    """
 
     source: str
+    days: Days | None = None
 
 
 Mend = (

@@ -160,7 +160,7 @@ class GroupMonitor:
 
     def _metrics(self, day: date, traces: list[tuple[Chunk, Trace]], before: Array | None) -> MetricRow:
         config, m = self.config, len(self.config.feature_names)
-        names = ("beta", "error_local", "error_exact", "reports", "synced", "sse", "sum_y", "sum_yy")
+        names = ("beta", "error_local", "error_exact", "reports", "synced", "sse", "sum_y", "sum_yy", "centre_y")
         trace = {name: np.concatenate([getattr(t, name) for _, t in traces]) for name in names}
         k = np.concatenate([np.full(len(chunk.ts), len(chunk.nodes)) for chunk, _ in traces])
         counted = np.concatenate([t.counted & chunk.counts for chunk, t in traces])
@@ -206,6 +206,10 @@ def _r2(trace: dict[str, Array], k: Array, counted: Array) -> float | None:
     rows = np.isfinite(trace["sse"]) & counted
     if not rows.any():
         return None
-    sse, y, yy = (float(np.add.accumulate(trace[name][rows])[-1]) for name in ("sse", "sum_y", "sum_yy"))
+    # Sums begin anew about another centre at times.
+    off = trace["centre_y"][rows] - trace["centre_y"][rows][0]
+    y_off = trace["sum_y"][rows] + k[rows] * off
+    yy_off = trace["sum_yy"][rows] + off * (trace["sum_y"][rows] + y_off)
+    sse, y, yy = (float(np.add.accumulate(one)[-1]) for one in (trace["sse"][rows], y_off, yy_off))
     spread = yy - y**2 / int(k[rows].sum())
     return _finite(1 - sse / spread) if spread > 0 else None

@@ -70,7 +70,11 @@ class Reference:
         if self.into is None:
             return a, c
         move = self.now.seen_from(self.basis)
-        moved = np.matmul(c + a[..., 0] * (self.basis.centre_y - self.now.centre_y), move.T)
+        if self.basis.slopes is None and self.now.slopes is None:
+            moved = c + a[..., 0] * (self.basis.centre_y - self.now.centre_y)
+        else:
+            moved = c + np.matmul(a, self.basis.constant - move.T @ self.now.constant)
+        moved = np.matmul(moved, move.T)
         return np.matmul(np.matmul(move, a), move.T), moved
 
     def movement(self, d_a: Array) -> Array:

@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from chainlake.model_change.statistics.residuals import residuals
 from chainlake.model_change.statistics.statistics import Array, Moments, Shape, apply, pooled
 
 #: If the others explain all of a column but less than this share, only the unexplained rest of it is summed.
@@ -60,6 +61,8 @@ class Basis:
         mix: (m, m) unit lower triangular R in internal order; None for the identity.
         intercept: index of the constant column, or None.
         measure: the coordinates that distances are measured in; None for the features' own.
+        slopes: (m,) coefficients of x - centre, in internal order, of a model whose values are subtracted from y, too;
+            None where y needs none.
     """
 
     centre: Array
@@ -67,6 +70,7 @@ class Basis:
     mix: Array | None
     intercept: int | None
     measure: Measure | None = None
+    slopes: Array | None = None
 
     @classmethod
     def from_window(
@@ -85,10 +89,10 @@ class Basis:
             centre[intercept] = 0.0
             basis = cls(centre, float(_mean(y.reshape(-1, 1))[0]), None, intercept)
             if moments.phi:
-                a, c = (pooled(v[None])[0] for v in moments.dense(basis.rows(x), basis.response(y), gap))
+                a, c = (pooled(v[None])[0] for v in moments.dense(basis.rows(x), basis.response(x, y), gap))
                 centre[basis.order] += np.concatenate([[0.0], a[1:, 0] / a[0, 0]])
                 basis = cls(centre, basis.centre_y + float(c[0] / a[0, 0]), None, intercept)
-        sums = moments.dense(basis.rows(x), basis.response(y), gap)
+        sums = moments.dense(basis.rows(x), basis.response(x, y), gap)
         # Coordinates found from rounded sums are rounded themselves: a second look removes what the first one left.
         for _ in range(2):
             a, penalty = pooled(sums[0][None])[0], basis.ridge(ridge)
@@ -96,7 +100,7 @@ class Basis:
             if mix is None:
                 break
             basis = cls(basis.centre, basis.centre_y, mix if basis.mix is None else mix @ basis.mix, intercept)
-            sums = moments.dense(basis.rows(x), basis.response(y), gap)
+            sums = moments.dense(basis.rows(x), basis.response(x, y), gap)
         return basis, sums
 
     @property
@@ -122,11 +126,11 @@ class Basis:
 
     @property
     def constant(self) -> Array:
-        """What an internal model lacks of the model of the uncentred response."""
-        unit = np.zeros(self.m)
+        """What an internal model lacks of the model of the response as it is."""
+        found = np.zeros(self.m) if self.slopes is None else self.unmix.T @ self.slopes
         if self.intercept is not None:
-            unit[0] = self.centre_y
-        return unit
+            found[0] += self.centre_y
+        return found
 
     @property
     def shape(self) -> Shape:
@@ -138,10 +142,7 @@ class Basis:
         """Whether both have the same coordinates."""
         if self is other:
             return True
-        if self.mix is None or other.mix is None:
-            alike = self.mix is other.mix
-        else:
-            alike = np.array_equal(self.mix, other.mix)
+        alike = _alike(self.mix, other.mix) and _alike(self.slopes, other.slopes)
         return alike and self.centre_y == other.centre_y and np.array_equal(self.centre, other.centre)
 
     def rows(self, x: Array) -> Array:
@@ -155,13 +156,32 @@ class Basis:
                     z[..., j] += self.mix[j, i] * z[..., i]
         return z
 
-    def response(self, y: Array) -> Array:
+    def centred(self, y: Array) -> Array:
         """y less its centre."""
         return y - self.centre_y
 
+    def response(self, x: Array, y: Array) -> Array:
+        """What is summed of raw rows' y: what its centre, and the model of ``slopes``, leave of it."""
+        if self.slopes is None:
+            return self.centred(y)
+        with np.errstate(over="ignore", invalid="ignore"):  # what is no number then is looked for in the sums
+            return residuals(x[..., self.order], y, self.inner_centre, self.centre_y, self.slopes)
+
+    def inside(self, x: Array, y: Array, gap: Array) -> tuple[Array, Array, Array, Array]:
+        """Raw rows and their gaps as z, what is summed of y, gaps, and y about its centre."""
+        u = self.response(x, y)
+        return self.rows(x), u, gap, u if self.slopes is None else self.centred(y)
+
+    def inner_slopes(self, beta: Array) -> Array:
+        """Coefficients of the features about their centre, internal order, of (n, m) internal models."""
+        found = beta.copy() if self.mix is None else apply(self.mix.T, beta)
+        if self.slopes is not None:
+            found += self.slopes
+        return found
+
     def _measured(self, beta: Array, centre: Array | float) -> Array:
         """Coefficients of x - ``centre``, internal order, of (n, m) internal models."""
-        found = beta.copy() if self.mix is None else apply(self.mix.T, beta)
+        found = self.inner_slopes(beta)
         if self.intercept is not None:
             found[:, 0] += self.centre_y + apply((centre - self.inner_centre)[None], found)[:, 0]
         return found
@@ -225,6 +245,10 @@ class Basis:
             inside = self.mix @ inside
         result: Array = inside @ p[np.ix_(self.order, self.order)] @ inside.T
         return result
+
+
+def _alike(one: Array | None, other: Array | None) -> bool:
+    return one is other if one is None or other is None else bool(np.array_equal(one, other))
 
 
 def _order(m: int, intercept: int | None) -> Array:

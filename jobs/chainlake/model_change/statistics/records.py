@@ -113,8 +113,8 @@ class Trace:
     ``counted`` is False up to the first window; ``error_local`` and ``error_exact`` are errors after resolution (NaN
     where undefined); ``reports`` counts violating nodes, ``synced`` marks synchronisations and attempts; ``near_tie``
     marks rounds in which a node's value lies within 1e-9 of eps, so that another machine's last bit could decide
-    otherwise; ``beta`` holds the exact monitored models; ``sse``, ``sum_y``, ``sum_yy`` (over nodes)
-    describe the exact models' fit to their own round.
+    otherwise; ``beta`` holds the exact monitored models; ``sse``, ``sum_y``, ``sum_yy`` (over nodes,
+    of responses less ``centre_y``) describe the exact models' fit to their own round.
     """
 
     counted: Array
@@ -127,6 +127,7 @@ class Trace:
     sse: Array
     sum_y: Array
     sum_yy: Array
+    centre_y: Array
     values: Array | None
     events: list[Event] = field(default_factory=list)
 
@@ -141,6 +142,7 @@ class Trace:
             np.zeros(n, np.int64),
             np.zeros(n, bool),
             np.zeros(n, bool),
+            nan.copy(),
             nan.copy(),
             nan.copy(),
             nan.copy(),

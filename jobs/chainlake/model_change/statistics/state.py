@@ -19,7 +19,7 @@ import numpy as np
 from chainlake.model_change.statistics.basis import Basis, Measure
 from chainlake.model_change.statistics.records import State
 
-VERSION = 4
+VERSION = 5
 _FORMS: dict[str, Any] = {"kernel": State, "basis": Basis, "measure": Measure}
 
 

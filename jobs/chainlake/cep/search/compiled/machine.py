@@ -28,7 +28,8 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.search.freed import keep_freed_memory
-from chainlake.env.private import private_folder
+from chainlake.env.own_folders import NotWritable
+from chainlake.env.private import marked_folder
 from chainlake.paths import Home
 
 #: Raised by hand when kernels of equal source must not be shared with older ones.
@@ -75,7 +76,7 @@ def load(source: str) -> Kernel:
             keep_freed_memory()
         try:
             _loaded[name] = _cached(name, source)
-        except (OSError, RuntimeError) as error:
+        except (OSError, RuntimeError, NotWritable) as error:
             # Numba raises RuntimeError where it finds no place for its cache, and so it would for another cause again.
             _warn_once(folder(), error)
             space: dict[str, Any] = {}
@@ -197,7 +198,7 @@ def _name(source: str) -> str:
 def _written(name: str, source: str) -> Path:
     path = folder() / f"{name}.py"
     if not path.exists() or path.read_bytes() != source.encode():
-        private_folder(path.parent)
+        marked_folder(path.parent)
         handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".tmp")
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(source)

@@ -15,6 +15,7 @@ from chainlake.catalog.models import LoadedModel
 from chainlake.cli.errors import OptionsClash
 from chainlake.days import Days
 from chainlake.lake.records.staleness import Judged
+from chainlake.lake.remembered import forgotten
 from chainlake.monitoring.states import KeptStates
 from chainlake.operations.status import judge_all, left_files, united
 from chainlake.paths import Home
@@ -68,19 +69,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the status; exit code 0 whatever it is."""
+    """Print the status; exit code 0 whatever it is, but 1 if sources that were ingested are not in the lake."""
     if (args.start is None) != (args.end is None):
         raise OptionsClash.one_day_only()
     home = Home.from_env()
     days = Days.parse(args.start, args.end) if args.start else None
+    lost = [one.lost(home) for one in forgotten(home)]
     judged, models, notes = judge_all(home, days, args.definition)
     states = tuple(args.state or STATES)
-    notes += left_files(home) + _unheard(home, judged, models) + notes_of(home)
+    notes += lost + left_files(home) + _unheard(home, judged, models) + notes_of(home)
     if args.json:
         _print_json(judged, states, notes)
     else:
         _print(judged, states, notes)
-    return 0
+    return 1 if lost else 0
 
 
 def _unheard(home: Home, judged: Sequence[Judged], models: Sequence[LoadedModel]) -> list[str]:
