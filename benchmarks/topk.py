@@ -24,6 +24,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ import pyarrow.compute as pc
 
 from benchmarks.kernel_peers import JOIN, bucketed, spark, spent_by
 from benchmarks.kernel_streams import QUERY, WINDOW_MS, stream
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
+from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
 
 DAY = 86_400_000_000
 #: Its streams have many matches.
@@ -95,7 +96,7 @@ def _table(ts: np.ndarray, kinds: np.ndarray, **columns: np.ndarray) -> pa.Table
     })  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
     """What is asked.
 
@@ -146,11 +147,15 @@ QUESTIONS: dict[str, dict[str, Question]] = {
 }  # fmt: skip
 
 
+@cache
+def compiled(question: Question, ranking: str) -> Pattern:
+    """Its pattern, which remembers what was chosen once."""
+    return compile_pattern(f"{'' if question.query.startswith('---') else LIMITS}{question.query} {ranking}")
+
+
 def engine(question: Question, events: pa.Table, strategy: str) -> tuple[list[Any], Any]:
     """The best rows, and how they were found."""
-    statistics = Statistics()
-    text = f"{'' if question.query.startswith('---') else LIMITS}{question.query} {question.ranking}"
-    pattern = compile_pattern(text)
+    pattern, statistics = compiled(question, question.ranking), Statistics()
     names = [name.name for name in pattern.names]
     options = SearchOptions(strategy=strategy)
     batches = find(pattern, events, backend="compiled", statistics=statistics, options=options)
@@ -162,8 +167,7 @@ def sorted_list(question: Question, events: pa.Table) -> tuple[list[Any], Any]:
     """All matches of the engine, then one sort."""
     assert question.score is not None, "asked of those that have one"
     price, (first, last) = events["price"].to_numpy(), question.score
-    text = f"{'' if question.query.startswith('---') else LIMITS}{question.query}"
-    pattern = compile_pattern(text)
+    pattern = compiled(question, "")
     names = [name.name for name in pattern.names]
     found = list(find(pattern, events, backend="compiled"))
     rows = {name: np.concatenate([batch.single[name] for batch in found]) for name in names}
@@ -217,22 +221,28 @@ def in_spark(question: Question, events: pa.Table, how: str) -> tuple[list[Any],
     return rows, least
 
 
-def one(what: str, name: str, how: str) -> None:
-    """Print what one of them takes."""
-    question, (side, _, join) = QUESTIONS[what][name], how.partition(": ")
-    events, least, said = question.events(), float("inf"), None
+def one(what: str, name: str, *hows: str) -> None:
+    """Print what one of them takes; of several, which take turns, what each does."""
+    question = QUESTIONS[what][name]
+    events, least, made = question.events(), dict.fromkeys(hows, float("inf")), {}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if join:
-        rows, least = (duckdb if side == "DuckDB" else in_spark)(question, events, join)
-    for _ in range(0 if join else question.runs + (how != "sorted")):  # the first one of the engine loads its kernel
-        began = time.process_time()
-        rows, said = sorted_list(question, events) if how == "sorted" else engine(question, events, how)
-        least = min(least, time.process_time() - began)
+    for turn in range(question.runs + 1):  # the first one loads the kernel
+        for how in hows:
+            side, _, join = how.partition(": ")
+            if join:
+                if not turn:
+                    made[how], least[how] = (duckdb if side == "DuckDB" else in_spark)(question, events, join)
+                continue
+            began = time.process_time()
+            made[how] = sorted_list(question, events) if how == "sorted" else engine(question, events, how)
+            least[how] = min(least[how], time.process_time() - began)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:8]
-    print(json.dumps({"what": what, "of": name, "how": how, "rows": len(rows), "cpu_s": round(least, 4),
-                      "grown_MiB": (peak - before) // 1024, "peak_MiB": peak // 1024, "digest": digest,
-                      "found": said if how == "sorted" or said is None else asdict(said)}))  # fmt: skip
+    for how in hows:
+        rows, said = made[how] if ": " not in how else (made[how], None)
+        digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:8]
+        print(json.dumps({"what": what, "of": name, "how": how, "rows": len(rows), "cpu_s": round(least[how], 4),
+                          "grown_MiB": (peak - before) // 1024, "peak_MiB": peak // 1024, "digest": digest,
+                          "found": said if how == "sorted" or said is None else asdict(said)}))  # fmt: skip
 
 
 def partial_matches() -> None:
@@ -257,7 +267,7 @@ def main() -> None:
     """Run each in a process of its own."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.topk", description=__doc__)
     parser.add_argument("--what", nargs="+", choices=("comparable", *QUESTIONS), default=["comparable", *QUESTIONS])
-    parser.add_argument("--one", nargs=3, metavar=("WHAT", "OF", "HOW"), help="one of them, in this process")
+    parser.add_argument("--one", nargs="+", metavar="WORD", help="what, of what, and how, in this process")
     args = parser.parse_args()
     if args.one:
         one(*args.one)
@@ -269,8 +279,10 @@ def main() -> None:
         for name, question in QUESTIONS[what].items():
             joins = [f"{side}: {join}" for side, every in question.sql.items() for join in every]
             more = [*(["sorted"] if question.score else []), *joins]
-            for how in (*question.strategies, *more):
-                command = [sys.executable, "-m", "benchmarks.topk", "--one", what, name, how]
+            # A difference of some percent only shows in turns.
+            turns = [question.strategies] if what == "constant" else [(how,) for how in question.strategies]
+            for hows in (*turns, *((how,) for how in more)):
+                command = [sys.executable, "-m", "benchmarks.topk", "--one", what, name, *hows]
                 print(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip(), flush=True)
 
 
