@@ -10,7 +10,8 @@
 * ``billion``: a million events of one day with a billion matches within a window, by bounds
 
 Seconds of processor time, the least of some runs, and the largest growth of memory, each in a process of its own. SQL
-joins the events as they are, and by bins of one window, as a user would help it; Spark only so, on cached tables.
+joins the events as they are, and by bins of one window, as a user would help it, on tables in memory; a query that is
+not done in two minutes has no rows.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import json
 import resource
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -31,7 +33,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.kernel_peers import JOIN, bucketed, spark, spent_by
+from benchmarks.kernel_peers import JOIN, PATIENCE_S, bucketed, spark, spent_by
 from benchmarks.kernel_streams import QUERY, WINDOW_MS, stream
 from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
 
@@ -50,11 +52,11 @@ TEN = """
 SELECT a, b, c FROM (SELECT j.*, row_number() OVER (ORDER BY e.price - s.price DESC, j.a, j.b, j.c) AS place
 FROM ({}) j JOIN A s ON s.n = j.a JOIN C e ON e.n = j.c) WHERE place <= 10 ORDER BY place
 """
-BINS = {
-    engine: {f"by bins, {order}": TEN.format(bucketed(order, rows)) for order in ("c b a", "any")}
+JOINS = {
+    engine: {"as it is": TEN.format(JOIN),
+             **{f"by bins, {order}": TEN.format(bucketed(order, rows)) for order in ("c b a", "any")}}
     for engine, rows in (("DuckDB", "unnest([{}])"), ("Spark", "explode(array({}))"))
-}
-JOINS = {**BINS, "DuckDB": {"as it is": TEN.format(JOIN), **BINS["DuckDB"]}}
+}  # fmt: skip
 CHAIN = "PATTERN SEQ(A a, B b, C c, D d) WHERE b.y > a.y AND c.y > b.y AND d.y > c.y WITHIN 60 s"
 LISTED = (
     "PATTERN D d WITHIN 60 s",
@@ -193,30 +195,47 @@ def sides(events: pa.Table) -> dict[str, pa.Table]:
     return found
 
 
-def duckdb(question: Question, events: pa.Table, how: str) -> tuple[list[Any], float]:
-    """What a query of DuckDB on one thread gives, and its seconds."""
+def duckdb(question: Question, events: pa.Table, how: str) -> tuple[list[Any] | None, float]:
+    """What a query of DuckDB on one thread gives, None if it was not done in time, and its seconds."""
     import duckdb as sql
 
     connection = sql.connect(config={"threads": 1})
     for name, table in sides(events).items():
         connection.register(f"arrow_{name}", table)
         connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow_{name}")
-    began = time.process_time()
-    rows = [list(row) for row in connection.execute(question.sql["DuckDB"][how]).fetchall()]
+    began, timer = time.process_time(), threading.Timer(PATIENCE_S, connection.interrupt)
+    timer.start()
+    try:
+        rows = [list(row) for row in connection.execute(question.sql["DuckDB"][how]).fetchall()]
+    except sql.InterruptException:
+        rows = None
+    timer.cancel()
     return rows, time.process_time() - began
 
 
-def in_spark(question: Question, events: pa.Table, how: str) -> tuple[list[Any], float]:
-    """What a query of Spark on one core gives, and the seconds of its driver and its JVM: the least of five runs."""
+def in_spark(question: Question, events: pa.Table, how: str) -> tuple[list[Any] | None, float]:
+    """What a query of Spark on one core gives, None if it was not done in time, and the seconds of driver and JVM.
+
+    The least of five runs counts, since the first ones are slow.
+    """
+    from py4j.protocol import Py4JJavaError
+
     with spark() as session:
         for name, table in sides(events).items():
             frame = session.createDataFrame(table).cache()
             frame.createOrReplaceTempView(name)
             frame.count()
-        spent, least, rows = spent_by(session), float("inf"), []
+        spent, least, rows = spent_by(session), float("inf"), list[Any]()
         for _ in range(5):
-            began = spent()
-            rows = [list(row) for row in session.sql(question.sql["Spark"][how]).collect()]
+            began, timer = spent(), threading.Timer(PATIENCE_S, session.sparkContext.cancelAllJobs)
+            timer.start()
+            try:
+                rows = [list(row) for row in session.sql(question.sql["Spark"][how]).collect()]
+            except Py4JJavaError:
+                if timer.is_alive():
+                    raise
+                return None, spent() - began
+            timer.cancel()
             least = min(least, spent() - began)
     return rows, least
 
@@ -240,7 +259,7 @@ def one(what: str, name: str, *hows: str) -> None:
     for how in hows:
         rows, said = made[how] if ": " not in how else (made[how], None)
         digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:8]
-        print(json.dumps({"what": what, "of": name, "how": how, "rows": len(rows), "cpu_s": round(least[how], 4),
+        print(json.dumps({"what": what, "of": name, "how": how, "rows": len(rows or ()), "cpu_s": round(least[how], 4),
                           "grown_MiB": (peak - before) // 1024, "peak_MiB": peak // 1024, "digest": digest,
                           "found": said if how == "sorted" or said is None else asdict(said)}))  # fmt: skip
 

@@ -239,14 +239,24 @@ def check_tail(source: SourceText, query: ast.Query, branches: tuple[Branch, ...
         _check_keep(source, query, branches)
 
 
-def check_longest(source: SourceText, front: FrontMatter, *, bounded: bool) -> None:
-    """Raise DefinitionError for a limit of stretches in a pattern that a window bounds."""
-    if bounded and LONGEST in front.limits:
+def check_longest(source: SourceText, front: FrontMatter, branches: tuple[Branch, ...], *, bounded: bool) -> None:
+    """Raise DefinitionError for a limit of stretches in a pattern that a window bounds, or that has no stretches."""
+    if LONGEST not in front.limits:
+        return
+    at = front.places.get("limits", (1, 1))
+    if bounded:
         raise source.error(
             f"{LONGEST} is a limit of patterns without WITHIN, and this one has a window",
-            front.places.get("limits", (1, 1)),
+            at,
             key="limits",
             hint=f"Leave out either WITHIN or {LONGEST}.",
+        )
+    if any(branch.stream is None for branch in branches):
+        raise source.error(
+            f"{LONGEST} is a limit of stretches of neighbours, and this pattern does not look for neighbours alone",
+            at,
+            key="limits",
+            hint=f"Write WITHIN in the place of {LONGEST}; SEQ STRICT looks for neighbours.",
         )
 
 
