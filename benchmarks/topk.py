@@ -1,4 +1,4 @@
-"""The best matches by the engine's strategies, by all matches and one sort, and by DuckDB's row_number over a join.
+"""The best matches by the engine's strategies, by all matches and one sort, and by row_number over a join in SQL.
 
 ``python -m benchmarks.topk --what days comparable constant streams dense pass billion``:
 
@@ -9,7 +9,9 @@
 * ``pass``: a million events with a million and with a billion matches, by one pass
 * ``billion``: a million events of one day with a billion matches within a window, by bounds
 
-Seconds of processor time, the least of some runs, and the largest growth of memory, each in a process of its own.
+Seconds of processor time, the least of some runs, and the largest growth of memory, each in a process of its own. SQL
+joins the events as they are, and by bins of one window, as a user would help it, on tables in memory; a query that is
+not done in two minutes has no rows.
 """
 
 from __future__ import annotations
@@ -20,17 +22,20 @@ import json
 import resource
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from benchmarks.kernel_peers import JOIN
-from benchmarks.kernel_streams import QUERY, stream
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
+from benchmarks.kernel_peers import JOIN, PATIENCE_S, bucketed, spark, spent_by
+from benchmarks.kernel_streams import QUERY, WINDOW_MS, stream
+from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
 
 DAY = 86_400_000_000
 #: Its streams have many matches.
@@ -42,12 +47,16 @@ WHERE a.key = b.key AND b.ts > a.ts AND b.ts <= a.ts + 600000000 AND b.price > a
 QUALIFY row_number() OVER (PARTITION BY b.ts // 86400000000 ORDER BY b.price - a.price DESC, a.n, b.n) <= 10
 ORDER BY b.ts // 86400000000, b.price - a.price DESC, a.n, b.n
 """
-#: The join of the kernel's comparison, its best ten.
-JOIN_SQL = f"""
-SELECT a, b, c FROM (SELECT j.*, e.price - s.price AS growth FROM ({JOIN}) j
-JOIN A s ON s.n = j.a JOIN C e ON e.n = j.c)
-QUALIFY row_number() OVER (ORDER BY growth DESC, a, b, c) <= 10 ORDER BY growth DESC, a, b, c
+#: Of a join of the kernel's comparison, its best ten.
+TEN = """
+SELECT a, b, c FROM (SELECT j.*, row_number() OVER (ORDER BY e.price - s.price DESC, j.a, j.b, j.c) AS place
+FROM ({}) j JOIN A s ON s.n = j.a JOIN C e ON e.n = j.c) WHERE place <= 10 ORDER BY place
 """
+JOINS = {
+    engine: {"as it is": TEN.format(JOIN),
+             **{f"by bins, {order}": TEN.format(bucketed(order, rows)) for order in ("c b a", "any")}}
+    for engine, rows in (("DuckDB", "unnest([{}])"), ("Spark", "explode(array({}))"))
+}  # fmt: skip
 CHAIN = "PATTERN SEQ(A a, B b, C c, D d) WHERE b.y > a.y AND c.y > b.y AND d.y > c.y WITHIN 60 s"
 LISTED = (
     "PATTERN D d WITHIN 60 s",
@@ -89,7 +98,7 @@ def _table(ts: np.ndarray, kinds: np.ndarray, **columns: np.ndarray) -> pa.Table
     })  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
     """What is asked.
 
@@ -98,7 +107,7 @@ class Question:
         query: without the ranking.
         ranking: the ranking.
         strategies: of the engine.
-        sql: the same in SQL; empty if it is not asked.
+        sql: the same in SQL, by engine and by how it is joined.
         score: of a match, for one sort of all matches; None if these are not asked.
         runs: of which the least counts.
     """
@@ -107,14 +116,14 @@ class Question:
     query: str
     ranking: str
     strategies: Sequence[str] = ("A", "auto")
-    sql: str = ""
+    sql: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     score: tuple[str, str] | None = None
     runs: int = 3
 
 
-def _stream(share: float, rate: float = 5.0) -> Callable[[], pa.Table]:
+def _stream(share: float, rate: float = 5.0, n: int = 200_000) -> Callable[[], pa.Table]:
     def events() -> pa.Table:
-        table = stream(200_000, share, rate).table()
+        table = stream(n, share, rate).table()
         return table.append_column("n", pa.array(np.arange(len(table))))
 
     return events
@@ -123,10 +132,13 @@ def _stream(share: float, rate: float = 5.0) -> Callable[[], pa.Table]:
 BEST = "RANK BY MAX(c.price - a.price) TOP 10 PER ALL"
 QUESTIONS: dict[str, dict[str, Question]] = {
     "days": {f"{n:,} bars": Question(lambda n=n: bars(n), RISES, "RANK BY MAX(b.price - a.price) TOP 10 PER DAY",
-                                     sql=RISES_SQL, score=("a", "b")) for n in (120_000, 600_000)},
-    "constant": {"dense": Question(_stream(0.10, 50.0), QUERY, "RANK BY MAX(a.price * 0 + c.price * 0) TOP 10 PER ALL",
-                                   strategies=("A", "C"))},
-    "streams": {f"{share:.0%} C": Question(_stream(share), QUERY, BEST, sql=JOIN_SQL, score=("a", "c"))
+                                     sql={"DuckDB": {"as it is": RISES_SQL}}, score=("a", "b"))
+             for n in (120_000, 600_000)},
+    "constant": {name: Question(_stream(0.10, rate, n), QUERY, f"RANK BY {score} TOP 10 PER ALL", ("A", "C"), runs=runs)
+                 for of, n, rate, runs in (("20,000", 20_000, 5.0, 30), ("dense", 200_000, 50.0, 3))
+                 for name, score in ((of, "MAX(a.price * 0 + c.price * 0)"),
+                                     (f"{of}, but for a few", "MAX(Least(c.price, 95))"))},
+    "streams": {f"{share:.0%} C": Question(_stream(share), QUERY, BEST, sql=JOINS, score=("a", "c"))
                 for share in (0.01, 0.10, 0.33)},
     "dense": {"dense": Question(_stream(0.10, 50.0), QUERY, BEST, score=("a", "c"))},
     "pass": {f"{half:,} A": Question(lambda half=half: million(half, seconds=86_000), "PATTERN SEQ(A a, B b)",
@@ -137,11 +149,15 @@ QUESTIONS: dict[str, dict[str, Question]] = {
 }  # fmt: skip
 
 
+@cache
+def compiled(question: Question, ranking: str) -> Pattern:
+    """Its pattern, which remembers what was chosen once."""
+    return compile_pattern(f"{'' if question.query.startswith('---') else LIMITS}{question.query} {ranking}")
+
+
 def engine(question: Question, events: pa.Table, strategy: str) -> tuple[list[Any], Any]:
     """The best rows, and how they were found."""
-    statistics = Statistics()
-    text = f"{'' if question.query.startswith('---') else LIMITS}{question.query} {question.ranking}"
-    pattern = compile_pattern(text)
+    pattern, statistics = compiled(question, question.ranking), Statistics()
     names = [name.name for name in pattern.names]
     options = SearchOptions(strategy=strategy)
     batches = find(pattern, events, backend="compiled", statistics=statistics, options=options)
@@ -153,8 +169,7 @@ def sorted_list(question: Question, events: pa.Table) -> tuple[list[Any], Any]:
     """All matches of the engine, then one sort."""
     assert question.score is not None, "asked of those that have one"
     price, (first, last) = events["price"].to_numpy(), question.score
-    text = f"{'' if question.query.startswith('---') else LIMITS}{question.query}"
-    pattern = compile_pattern(text)
+    pattern = compiled(question, "")
     names = [name.name for name in pattern.names]
     found = list(find(pattern, events, backend="compiled"))
     rows = {name: np.concatenate([batch.single[name] for batch in found]) for name in names}
@@ -167,37 +182,86 @@ def sorted_list(question: Question, events: pa.Table) -> tuple[list[Any], Any]:
     return [[int(rows[name][i]) for name in names] for i in best], len(order)
 
 
-def duckdb(question: Question, events: pa.Table) -> tuple[list[Any], Any]:
-    """SQL."""
+def sides(events: pa.Table) -> dict[str, pa.Table]:
+    """The events as SQL reads them, and those of each type with times in ms and bins of one window."""
+    us = events["ts"].cast(pa.int64()).to_numpy()
+    columns = events.drop_columns(["ts", "type"])
+    found = {"events": columns.append_column("ts", pa.array(us))}
+    for kind in "ABC":
+        mine = pc.equal(events["type"].cast(pa.string()), kind)
+        ms = us[mine.to_numpy()] // 1000
+        of = columns.filter(mine).append_column("ts", pa.array(ms))
+        found[kind] = of.append_column("bin", pa.array(ms // WINDOW_MS))
+    return found
+
+
+def duckdb(question: Question, events: pa.Table, how: str) -> tuple[list[Any] | None, float]:
+    """What a query of DuckDB on one thread gives, None if it was not done in time, and its seconds."""
     import duckdb as sql
 
     connection = sql.connect(config={"threads": 1})
-    at, unit = events.column_names.index("ts"), 1000 if "JOIN" in question.sql else 1
-    ts = pa.array(events["ts"].cast(pa.int64()).to_numpy() // unit)
-    connection.register("events", events.set_column(at, "ts", ts))
-    for kind in "ABC":
-        connection.execute(f"CREATE TABLE {kind} AS SELECT * FROM events WHERE type = '{kind}'")
-    return [list(row) for row in connection.execute(question.sql).fetchall()], None
+    for name, table in sides(events).items():
+        connection.register(f"arrow_{name}", table)
+        connection.execute(f"CREATE TABLE {name} AS SELECT * FROM arrow_{name}")
+    began, timer = time.process_time(), threading.Timer(PATIENCE_S, connection.interrupt)
+    timer.start()
+    try:
+        rows = [list(row) for row in connection.execute(question.sql["DuckDB"][how]).fetchall()]
+    except sql.InterruptException:
+        rows = None
+    timer.cancel()
+    return rows, time.process_time() - began
 
 
-def one(what: str, name: str, how: str) -> None:
-    """Print what one of them takes."""
+def in_spark(question: Question, events: pa.Table, how: str) -> tuple[list[Any] | None, float]:
+    """What a query of Spark on one core gives, None if it was not done in time, and the seconds of driver and JVM.
+
+    The least of five runs counts, since the first ones are slow.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    with spark() as session:
+        for name, table in sides(events).items():
+            frame = session.createDataFrame(table).cache()
+            frame.createOrReplaceTempView(name)
+            frame.count()
+        spent, least, rows = spent_by(session), float("inf"), list[Any]()
+        for _ in range(5):
+            began, timer = spent(), threading.Timer(PATIENCE_S, session.sparkContext.cancelAllJobs)
+            timer.start()
+            try:
+                rows = [list(row) for row in session.sql(question.sql["Spark"][how]).collect()]
+            except Py4JJavaError:
+                if timer.is_alive():
+                    raise
+                return None, spent() - began
+            timer.cancel()
+            least = min(least, spent() - began)
+    return rows, least
+
+
+def one(what: str, name: str, *hows: str) -> None:
+    """Print what one of them takes; of several, which take turns, what each does."""
     question = QUESTIONS[what][name]
-    events, least, began = question.events(), float("inf"), time.process_time()
+    events, least, made = question.events(), dict.fromkeys(hows, float("inf")), {}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(question.runs + (how not in ("DuckDB", "sorted"))):  # the first one of the engine loads its kernel
-        began = time.process_time()
-        if how == "DuckDB":
-            rows, said = duckdb(question, events)
-            least = time.process_time() - began
-            break
-        rows, said = sorted_list(question, events) if how == "sorted" else engine(question, events, how)
-        least = min(least, time.process_time() - began)
+    for turn in range(question.runs + 1):  # the first one loads the kernel
+        for how in hows:
+            side, _, join = how.partition(": ")
+            if join:
+                if not turn:
+                    made[how], least[how] = (duckdb if side == "DuckDB" else in_spark)(question, events, join)
+                continue
+            began = time.process_time()
+            made[how] = sorted_list(question, events) if how == "sorted" else engine(question, events, how)
+            least[how] = min(least[how], time.process_time() - began)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:8]
-    print(json.dumps({"what": what, "of": name, "how": how, "rows": len(rows), "cpu_s": round(least, 3),
-                      "grown_MiB": (peak - before) // 1024, "peak_MiB": peak // 1024, "digest": digest,
-                      "found": said if how == "sorted" or said is None else asdict(said)}))  # fmt: skip
+    for how in hows:
+        rows, said = made[how] if ": " not in how else (made[how], None)
+        digest = hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:8]
+        print(json.dumps({"what": what, "of": name, "how": how, "rows": len(rows or ()), "cpu_s": round(least[how], 4),
+                          "grown_MiB": (peak - before) // 1024, "peak_MiB": peak // 1024, "digest": digest,
+                          "found": said if how == "sorted" or said is None else asdict(said)}))  # fmt: skip
 
 
 def partial_matches() -> None:
@@ -222,7 +286,7 @@ def main() -> None:
     """Run each in a process of its own."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.topk", description=__doc__)
     parser.add_argument("--what", nargs="+", choices=("comparable", *QUESTIONS), default=["comparable", *QUESTIONS])
-    parser.add_argument("--one", nargs=3, metavar=("WHAT", "OF", "HOW"), help="one of them, in this process")
+    parser.add_argument("--one", nargs="+", metavar="WORD", help="what, of what, and how, in this process")
     args = parser.parse_args()
     if args.one:
         one(*args.one)
@@ -232,9 +296,12 @@ def main() -> None:
             partial_matches()
             continue
         for name, question in QUESTIONS[what].items():
-            more = [*(["sorted"] if question.score else []), *(["DuckDB"] if question.sql else [])]
-            for how in (*question.strategies, *more):
-                command = [sys.executable, "-m", "benchmarks.topk", "--one", what, name, how]
+            joins = [f"{side}: {join}" for side, every in question.sql.items() for join in every]
+            more = [*(["sorted"] if question.score else []), *joins]
+            # A difference of some percent only shows in turns.
+            turns = [question.strategies] if what == "constant" else [(how,) for how in question.strategies]
+            for hows in (*turns, *((how,) for how in more)):
+                command = [sys.executable, "-m", "benchmarks.topk", "--one", what, name, *hows]
                 print(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip(), flush=True)
 
 

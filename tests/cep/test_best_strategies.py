@@ -167,13 +167,14 @@ def test_large_whole_numbers_are_not_bounded() -> None:
 # ---- what they save
 
 
-def _comparable(constant: bool = False) -> pa.Table:
+def _comparable(zeros: float | None = None) -> pa.Table:
+    """Scores at random, or of 1 but for a share of zeros."""
     draw, n = np.random.default_rng(1), 12_000
     return pa.table({
         "event_id": [f"{i:05}" for i in range(n)],
         "type": draw.choice(list("ABCD"), n, p=[0.45, 0.35, 0.15, 0.05]),
         "ts": pa.array(np.arange(n) * 1_000_000, pa.timestamp("us", tz="UTC")),
-        "x": np.zeros(n) if constant else draw.random(n),
+        "x": draw.random(n) if zeros is None else (np.arange(n) >= zeros * n).astype(float),
         "y": draw.random(n),
     })  # fmt: skip
 
@@ -197,18 +198,30 @@ def test_few_partial_matches_are_made(period: str, share: float) -> None:
     assert statistics.best.partial <= share * listed
 
 
-def test_bounds_that_cut_nothing_are_switched_off() -> None:
-    pattern = compile_pattern(f"PATTERN SEQ(A a, B b, C c, D d) {CHAIN} RANK BY MAX(a.x + d.x) TOP 10 PER ALL")
-    rows = {}
+@pytest.mark.parametrize(
+    ("zeros", "score", "rest", "off", "tried"),
+    [
+        (0.01, "MAX(a.x + d.x)", "", True, True),
+        (0, "MAX(a.x + d.x)", "", True, False),
+        (1, "MAX(a.x - d.x), MIN(b.x * 2) COMBINE wsum", "", True, False),
+        (0, "MAX(a.x + d.x), MAX(b.y) COMBINE lex", "", True, False),
+        (0, "MAX(a.x), MAX(b.y) COMBINE sum", "", False, True),
+        (0, "MAX(a.x + d.x)", "AT LEAST 3", False, True),
+    ],
+)
+def test_bounds_that_cut_nothing_are_switched_off(zeros: float, score: str, rest: str, off: bool, tried: bool) -> None:
+    pattern = compile_pattern(f"PATTERN SEQ(A a, B b, C c, D d) {CHAIN} RANK BY {score} TOP 10 PER ALL {rest}")
+    rows, found = {}, {}
     for strategy in "AC":
         statistics = Statistics()
         options = SearchOptions(strategy=strategy)
-        batches = list(
-            find(pattern, _comparable(constant=True), backend="numpy", statistics=statistics, options=options)
-        )
+        batches = list(find(pattern, _comparable(zeros), backend="numpy", statistics=statistics, options=options))
         rows[strategy] = [{name: at.tolist() for name, at in one.single.items()} for one in batches]
-    assert statistics.best is not None and statistics.best.switched_off
-    assert rows["A"] == rows["C"]
+        found[strategy] = statistics.best
+    assert (found["C"].switched_off, found["C"].tried > 0) == (off, tried)
+    assert rows["A"] == rows["C"] and bool(rows["A"]) == (not rest)
+    # Without a bound no partial match is left out.
+    assert tried or found["C"].complete == found["A"].complete
 
 
 def test_a_pass_costs_the_same_however_many_matches_there_are() -> None:

@@ -214,6 +214,15 @@ def test_calendar_periods_are_those_of_the_clock_of_the_zone(kind: str, zone: st
         assert first_day(lo - 1) < first_day(at)
 
 
+def test_a_clock_that_goes_back_over_midnight_begins_no_day_twice() -> None:
+    # At 00:01 it goes back to 23:01 of the day before.
+    midnight = int(datetime.fromisoformat("2010-11-07T02:30Z").timestamp())
+    at = midnight + np.array([-1, 0, 59, 60, 3599, 3660])
+    _, starts, ends = periods(Period("day", zone="America/St_Johns", second=1), at, at)
+    assert starts.tolist() == [midnight - 86_400] + 5 * [midnight]
+    assert ends.tolist() == [midnight] + 5 * [midnight + 25 * 3600]
+
+
 def test_days_of_a_zone_as_times() -> None:
     events = [
         {"id": str(i), "type": "A", "ts": datetime.fromisoformat(at), "attrs": {"x": i}}

@@ -79,6 +79,20 @@ def test_a_models_file_is_spoken_of_as_a_model(
     assert "PATTERN" not in said and "attributes" not in said
 
 
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        ("RANK BY MAX(b.close) TOP 2 PER ALL", "has no WITHIN"),
+        ("WITHIN 1 h RANK BY MAX(b.close) TOP 2 PER ALL NON OVERLAPPING", "keeps every ranked match of a period"),
+    ],
+)
+def test_what_a_lake_refuses(rest: str, told: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = project / "patterns" / "ever.sase"
+    file.write_text(f"---\nsource: stock\n---\nPATTERN SEQ(Bar a, Bar b) WHERE a.ticker = b.ticker {rest}\n")
+    code, said = lint(capsys, file)
+    assert code == 3 and f"ever {told}" in said
+
+
 def test_a_file_of_no_kind(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = project / "notes.txt"
     file.write_text("nothing")

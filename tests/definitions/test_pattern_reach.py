@@ -39,6 +39,7 @@ def load(tmp_path: Path, query: str, more: str = "") -> tuple[list, list]:
             "PREV(b.close) does not say how long ago",
             "PREV(b.close, 3, 10 min)",
         ),
+        ("SEQ(Bar a, Bar b) RANK BY MAX(b.close) TOP 2 PER DAY", "one has no WITHIN", "Add WITHIN 12 h"),
     ],
 )
 def test_what_would_read_without_a_stated_bound_is_refused_by_name(

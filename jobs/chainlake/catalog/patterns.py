@@ -28,7 +28,7 @@ from chainlake.definitions.files import (
     source_line,
     source_named,
 )
-from chainlake.definitions.source import Source, Sources, source_for
+from chainlake.definitions.source import Source, Sources, load_sources, source_for
 from chainlake.errors import DefinitionError
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.columns import same_columns
@@ -88,7 +88,23 @@ def load_patterns(
     return compiled, broken
 
 
-def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPattern:
+def check_pattern(home: Home, file: Path, text: str) -> None:
+    """Check that a lake can take a pattern, if it names a source.
+
+    Args:
+        home: where the configuration lies.
+        file: the pattern's.
+        text: its content.
+
+    Raises:
+        DefinitionError: the first thing that is wrong.
+    """
+    if named_source(text) is not None:
+        _chain_of(_checked(home, file, text, load_sources(home))[0])
+
+
+def _checked(home: Home, file: Path, text: str, sources: Sources) -> tuple[Pattern, Source]:
+    """A pattern that a lake can take, and its source (DefinitionError)."""
     check_name(file, "pattern")
     if file.stem == "all":
         raise UnfitPattern.reserved(file)
@@ -109,6 +125,11 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
     _check_counted(pattern, source)
     _check_ranked(pattern)
     _check_reach(pattern)
+    return pattern, source
+
+
+def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPattern:
+    pattern, source = _checked(home, file, text, sources)
     start, memory = _chain_of(pattern)
     table = current_table(home, pattern, source)
     definition = Definition(
@@ -177,6 +198,11 @@ def _chain_of(pattern: Pattern) -> tuple[date | None, int | None]:
 def _check_reach(pattern: Pattern) -> None:
     """Refuse a pattern that would read without a bound, or by a bound that nobody stated (DefinitionError)."""
     text, extras = pattern.text, pattern.extras
+    if pattern.window_us >= UNBOUNDED and any(branch.stream is None for branch in pattern.branches):
+        raise text.error(
+            f"{pattern.name} has no WITHIN, so nothing says how far back a day of a lake has to read",
+            hint="Add WITHIN 12 h. `chainlake match` and the library rank without it.",
+        )
     if pattern.window_us >= UNBOUNDED and pattern.longest is None:
         raise UnboundedPattern.stretch(text, pattern.name)
     values = (*extras.conditions, *extras.measured)

@@ -294,7 +294,7 @@ def compile_pattern(
     plain = with_event_windows(source, normal_form(source, resolved), resolved.counted)
     written = with_own_windows(plain, resolver)
     check_tail(source, resolved, written)
-    check_longest(source, front, bounded=resolved.within is not None)
+    check_longest(source, front, written, bounded=resolved.within is not None)
     checker = Checker(source, kinds, strict_units)
     for literal in (x for b in written for c in b.every_clause for x in c.literals):
         checker.condition(literal)

@@ -235,10 +235,15 @@ def check_tail(source: SourceText, query: ast.Query, branches: tuple[Branch, ...
         _check_keep(source, query, branches)
 
 
-def check_longest(source: SourceText, front: FrontMatter, *, bounded: bool) -> None:
-    """Raise DefinitionError for a limit of stretches in a pattern that a window bounds."""
-    if bounded and LONGEST in front.limits:
-        raise NotTogether.longest(source, front.places.get("limits", (1, 1)), LONGEST)
+def check_longest(source: SourceText, front: FrontMatter, branches: tuple[Branch, ...], *, bounded: bool) -> None:
+    """Raise DefinitionError for a limit of stretches in a pattern that a window bounds, or that has no stretches."""
+    if LONGEST not in front.limits:
+        return
+    at = front.places.get("limits", (1, 1))
+    if bounded:
+        raise NotTogether.longest(source, at, LONGEST)
+    if any(branch.stream is None for branch in branches):
+        raise NotTogether.longest_of_none(source, at, LONGEST)
 
 
 def _check_unbounded(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]) -> None:

@@ -49,27 +49,25 @@ def periods(period: Period, first: np.ndarray, last: np.ndarray) -> tuple[np.nda
     if period.kind == "bucket":
         starts = period.offset + (at - period.offset) // period.size * period.size
         return every, starts, starts + period.size
-    begins, number = _local(period, at)
+    # Where a clock goes back over midnight, what is the day before once more belongs to the day that has begun.
+    begins = _local(period, at)
+    begins = sorted({*begins, *(_next(period.kind, day) for day in begins)})
     bounds = np.array([(_begin(period, day), _begin(period, _next(period.kind, day))) for day in begins], np.int64)
     bounds = bounds.reshape(-1, 2)
+    number = np.searchsorted(bounds[:, 0], at, "right") - 1
     return every, bounds[number, 0], bounds[number, 1]
 
 
-def _local(period: Period, at: np.ndarray) -> tuple[list[date], np.ndarray]:
-    """The first days of the periods of some times by the clock of the zone, and the number of each time's period."""
+def _local(period: Period, at: np.ndarray) -> list[date]:
+    """The first days of the periods of some times by the clock of the zone."""
     times = int64_array(at * (1_000_000 // period.second)).cast(pa.timestamp("us", tz=period.zone))
     if len(at) and not (_tick(datetime.min) < int(at.min()) // period.second <= int(at.max()) // period.second < _LAST):
         raise UnfitTimes.no_calendar(period.kind)
     days = numpy_of(pc.local_timestamp(times).cast(pa.int64())) // (86_400 * 1_000_000)
     if period.kind == "week":
         days = _MONDAY + (days - _MONDAY) // 7 * 7
-    found, number = np.unique(days, return_inverse=True)
-    begins = [(_EPOCH + timedelta(days=int(day))).date() for day in found]
-    if period.kind != "month":
-        return begins, number
-    months = sorted({day.replace(day=1) for day in begins})
-    place = {day: i for i, day in enumerate(months)}
-    return months, np.array([place[day.replace(day=1)] for day in begins], np.int64)[number]
+    begins = [(_EPOCH + timedelta(days=int(day))).date() for day in np.unique(days)]
+    return begins if period.kind != "month" else sorted({day.replace(day=1) for day in begins})
 
 
 def _tick(at: datetime) -> int:

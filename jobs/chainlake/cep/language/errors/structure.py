@@ -129,6 +129,14 @@ class NotTogether(PatternError):
         return cls._at(source, at, what, f"Leave out either WITHIN or {limit}.", key="limits")
 
     @classmethod
+    def longest_of_none(cls, source: SourceText, at: At, limit: str) -> NotTogether:
+        """A limit of stretches of neighbours, and a pattern that has none."""
+        what = f"{limit} is a limit of stretches of neighbours, and this pattern does not look for neighbours alone"
+        return cls._at(
+            source, at, what, f"Write WITHIN in the place of {limit}; SEQ STRICT looks for neighbours.", key="limits"
+        )
+
+    @classmethod
     def keep_and_aggregate(cls, source: SourceText, at: At, keep: str, function: str, name: str) -> NotTogether:
         """MAXIMAL or OUTERMOST, and an aggregate over a repeated event."""
         what = f"{keep} cannot be combined with {function} over the repeated event {name}"

@@ -165,6 +165,22 @@ class Arrays:
         return np.sqrt(np.maximum(value, 0.0))
 
 
+class Whole(Arrays):
+    """Computes bounds of all matches together: nothing is bound, and every name can take all its candidates.
+
+    Args:
+        columns: what is looked at.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        super().__init__(columns, {}, {})
+
+    def leaf(self, name: str, node: ast.Node, upper: bool) -> Any:
+        """As ``Algebra`` says."""
+        values = self._columns.values(name, node)
+        return np.fmax.reduce(values, initial=-np.inf) if upper else np.fmin.reduce(values, initial=np.inf)
+
+
 def _widened(found: Any, upper: bool) -> Any:
     return np.where(np.isnan(found), np.inf if upper else -np.inf, found)
 

@@ -9,6 +9,8 @@ import numpy as np
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.lists import Values
+from chainlake.cep.search.bounding.arrays import Whole
+from chainlake.cep.search.bounding.score import Bound
 from chainlake.cep.search.bounding.strategy import bounds_of, per_values
 from chainlake.cep.search.bounding.watch import Watch, Watched
 from chainlake.cep.search.found.measured import as_arrow
@@ -23,7 +25,7 @@ def watched(pattern: Pattern, scans: Sequence[Scan], watch: Watch) -> tuple[Watc
         watch: the thresholds, which begin here.
 
     Returns:
-        the branches, or why there are no bounds of these events.
+        the branches, or why there are no bounds of these events. Where these cannot cut anything, the watch is off.
     """
     every = [bounds_of(pattern, number, watch.daily) for number in range(len(scans))]
     seen = Values()
@@ -37,9 +39,24 @@ def watched(pattern: Pattern, scans: Sequence[Scan], watch: Watch) -> tuple[Watc
         if why is not None:
             return why
         lacking |= columns.lacking(criteria)
-    why = watch.begin(scans[0].data, seen.texts)
     watch.counts.lacking = tuple(sorted(lacking))
+    if _level(found, scans):
+        watch.on, watch.counts.switched_off = False, True
+        return found
+    why = watch.begin(scans[0].data, seen.texts)
     return found if why is None else why
+
+
+def _level(found: Sequence[Watched], scans: Sequence[Scan]) -> bool:
+    """Whether no match can be better than another, so that no bound can cut one."""
+    low, high = np.inf, -np.inf
+    for one, scan in zip(found, scans, strict=True):
+        bound, bounds = Bound(Whole(one.columns(scan))), one.bounds
+        with np.errstate(all="ignore"):
+            ends = [float(bound.score(bounds.score, bounds.nodes, upper)) for upper in (False, True)]
+        low, high = min(low, ends[0]), max(high, ends[1])
+    least = found[0].watch.rule.least
+    return high <= low and (least is None or low >= least)
 
 
 def _per(pattern: Pattern, number: int, scan: Scan, seen: Values) -> dict[str, np.ndarray]:

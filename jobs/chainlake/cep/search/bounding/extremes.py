@@ -8,6 +8,8 @@ import numpy as np
 ROOM = 1 << 25
 #: For each length of a stretch the level of the table that has two stretches covering it.
 LEVELS = np.array([0, *(n.bit_length() - 1 for n in range(1, 1 << 16))], np.int32)
+#: Times between those whose neighbours are counted.
+_APART = 32
 
 
 class Extremes:
@@ -27,15 +29,14 @@ class Extremes:
             self.shift += 1
         if self.shift and len(row):
             row = better.reduceat(row, np.arange(0, len(row), 1 << self.shift))
-        rows = [row]
-        for level in range(1, self._levels(longest)):
-            step = 1 << level - 1
-            row = row.copy()
-            if step < len(row):
-                row[:-step] = better(rows[-1][:-step], rows[-1][step:])
-            rows.append(row)
+        table = np.empty((self._levels(longest), len(row)))
+        table[0] = row
+        for level in range(1, len(table)):
+            whole = max(len(row) - (1 << level - 1), 0)
+            better(table[level - 1, :whole], table[level - 1, len(row) - whole :], out=table[level, :whole])
+            table[level, whole:] = table[level - 1, whole:]
         self.width = max(len(row), 1)
-        self.table = np.concatenate(rows) if len(row) else np.full(1, -np.inf if upper else np.inf)
+        self.table = table.ravel() if len(row) else np.full(1, -np.inf if upper else np.inf)
         self._better = better
 
     def _levels(self, longest: int) -> int:
@@ -51,9 +52,12 @@ class Extremes:
 
 
 def most_within(ts: np.ndarray, ticks: int) -> int:
-    """The most of some ascending times that lie within so many ticks of each other."""
+    """At least as many as lie within so many ticks of each other, of some ascending times."""
     if not len(ts):
         return 1
     if ticks >= int(ts[-1]) - int(ts[0]):
         return len(ts)
-    return int((np.searchsorted(ts, ts + ticks, "right") - np.arange(len(ts))).max())
+    # All that begin between two neighbours of these end before the second one and the ticks.
+    begins = np.arange(0, len(ts), _APART)
+    lasts = ts[np.minimum(begins + _APART, len(ts)) - 1]
+    return int((np.searchsorted(ts, lasts + ticks, "right") - begins).max())

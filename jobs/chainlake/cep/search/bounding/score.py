@@ -105,26 +105,27 @@ class Bound(Generic[T]):
 
     to: Algebra[T]
 
-    def score(self, score: Score, nodes: Sequence[ast.Node]) -> T:
+    def score(self, score: Score, nodes: Sequence[ast.Node], upper: bool = True) -> T:
         """The upper bound of a score; under ``lex`` of its first number, which decides first.
 
         Args:
             score: how criteria are combined.
             nodes: their values.
+            upper: whether it is the upper bound, and not the lower one.
         """
-        pairs = list(zip(score.criteria, nodes, strict=True))
+        to, pairs = self.to, list(zip(score.criteria, nodes, strict=True))
         if score.combine in ("lex", ""):
-            return self._utility(*pairs[0], upper=True)
+            return self._utility(*pairs[0], upper=upper)
         if score.combine == "wsum":
             parts = [
-                self.to.apply("*", self.to.number(one.weight), self._utility(one, node, upper=one.weight >= 0), True)
+                to.apply("*", to.number(one.weight), self._utility(one, node, upper=upper == (one.weight >= 0)), upper)
                 for one, node in pairs
             ]
         else:
-            parts = [self._utility(one, node, upper=True) for one, node in pairs]
+            parts = [self._utility(one, node, upper=upper) for one, node in pairs]
         op = {"min": "least", "max": "greatest", "product": "*"}.get(score.combine, "+")
-        found = reduce(lambda x, y: self.to.apply(op, x, y, True), parts)
-        return self.to.apply("/", found, self.to.number(float(len(parts))), True) if score.combine == "avg" else found
+        found = reduce(lambda x, y: to.apply(op, x, y, upper), parts)
+        return to.apply("/", found, to.number(float(len(parts))), upper) if score.combine == "avg" else found
 
     def _utility(self, criterion: Criterion, node: ast.Node, *, upper: bool) -> T:
         to = self.to

@@ -25,7 +25,7 @@ class Way:
     Args:
         search: what is counted.
         batches: under ``B``, the matches.
-        watch, run: under ``C``, the thresholds, and the search that is compared with them.
+        watch, run: under ``C``, the thresholds, and the search that is compared with them, if they can cut anything.
     """
 
     search: BestSearch
@@ -79,6 +79,8 @@ def way(pattern: Pattern, events: pa.Table, able: Strategies, asked: Asked, begi
             watch = Watch(pattern.extras.ranking.rule, pattern.window_us, search, daily)
             branches = watched(pattern, run.scans, watch)
             if not isinstance(branches, str):
+                if not watch.on:
+                    return Way(search, run=run)
                 run.watched = branches
                 return Way(search, watch=watch, run=run)
             why_not["C"] = branches

@@ -154,6 +154,7 @@ class _Look:
     def pattern(self, file: Path) -> _Found:
         """All errors of a pattern, its warnings, and of its tests if it has no errors."""
         from chainlake.catalog.functions import codes_of
+        from chainlake.catalog.patterns import check_pattern
         from chainlake.cep.lint.report import lint
         from chainlake.definitions.files import check_name, read_definition
 
@@ -171,6 +172,11 @@ class _Look:
             except DefinitionError as error:
                 if str(error) not in map(str, found.errors):
                     found.errors.insert(0, error)
+        if not found.errors:
+            try:
+                check_pattern(self.home, file, text)
+            except DefinitionError as error:
+                found.errors.append(error)
         if self.args.test and not found.errors:
             self.tests(text, file, found)
         return found
