@@ -163,7 +163,7 @@ def test_names_in_double_quotes_are_types_and_attributes_and_nothing_else() -> N
         ("PATTERN (A B+ C) WITHIN 1 h", "SEQ STRICT OF KEY (T a, T+ b)"),
         ("PATTERN SEQ(A a, B b) DEFINE b AS b.x > a.x WITHIN 1 h", "Conditions stand after WHERE"),
         ("PATTERN SEQ(A a, B b) WITHIN 1 h AFTER MATCH SKIP PAST LAST ROW", "MAXIMAL or OUTERMOST"),
-        ("PATTERN every a=A -> b=B where timer:within(1 h)", "The type stands first"),
+        ("PATTERN every a=A -> b=B WITHIN 1 h", "The type stands first"),
         ("sequence by user with maxspan=1m [A] [B]", "SEQ(A a, B b) WHERE a.user = b.user"),
         ("PATTERN STRICT SEQ(A a, B b) WITHIN 1 h", "SEQ STRICT (A a, B b)"),
         ("PATTERN SEQ STRICT OF user (A a, B b) WITHIN 1 h", "--key COLUMN"),
