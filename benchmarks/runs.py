@@ -1,14 +1,16 @@
 """Runs of neighbours against other engines on one core: sessions, longest rises, V shapes, double bottoms, a funnel.
 
-Usage: ``python -m benchmarks.runs [--rows N] [--task NAME …] [--engine NAME …] [--python FILE]``: N events on one day,
-10,000 of each key. Each engine runs in a process of its own on the same events, which lie in memory in the order of
-time; what is told are the CPU seconds and the peak memory, without making the events, and after it has done the same on
-few of them. The others give a row for each match, of its key, first and last time and number of events; the search
-gives every event of each match besides. ClickHouse counts the matches of each key, where it can, and is compared with
-the counts of the search.
+Usage: ``python -m benchmarks.runs [--rows N] [--task NAME …] [--engine NAME …] [--python FILE] [--trino FOLDER]``: N
+events on one day, 10,000 of each key. Each engine runs in a process of its own on the same events, which lie in memory
+in the order of time; what is told are the CPU seconds and the peak memory, without making the events, and after it has
+done the same on few of them. The others give a row for each match, of its key, first and last time and number of
+events; the search gives every event of each match besides. ClickHouse counts the matches of each key, where it can, and
+is compared with the counts of the search.
 
-``duckdb`` and ``spark`` take window functions, ``clickhouse`` (the package chdb) sequenceCount. ``--python`` is one
-that has the packages of benchmarks/requirements.txt, for clickhouse. Exits with 1 if answers differ.
+``duckdb`` and ``spark`` take window functions, ``trino`` MATCH_RECOGNIZE, ``clickhouse`` (the package chdb)
+sequenceCount. ``--python`` is one that has the packages of benchmarks/requirements.txt, for clickhouse; ``--trino`` a
+folder with the jars of io.trino:trino-main and trino-memory, version 435, and what they need (Java 17 has to be there).
+Exits with 1 if answers differ.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -30,7 +33,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.processes import high_water_mb
-from benchmarks.runs_sql import COUNTED, PAUSE_S, WINDOWS
+from benchmarks.runs_sql import COUNTED, PAUSE_S, RECOGNIZED, WINDOWS
 
 DAY_US = 86_400_000_000
 TYPES = ["View", "Cart", "Buy", "Help"]
@@ -134,7 +137,62 @@ def spark(task: str, table: pa.Table) -> Asked:
     )
 
 
-ENGINES = {one.__name__: one for one in (search, duckdb, clickhouse, spark)}
+def trino(jars: Path, task: str, table: pa.Table) -> Asked:
+    """By MATCH_RECOGNIZE; the rows go to a table in memory."""
+    jvm, folder, number = _trino(jars), Path(tempfile.mkdtemp()), len(table)
+    for name, column in _plain(table).to_pydict().items():
+        numbers = [TYPES.index(one) for one in column] if name == "type" else column
+        np.array(numbers, "<f8" if name == "x" else "<i8").tofile(folder / name)
+    jvm.asked(f"load {folder} events_{number}")
+    (folder / "query.sql").write_text(RECOGNIZED[task].replace("{events}", f"events_{number}"))
+
+    def answer(found: str) -> np.ndarray:
+        jvm.asked(f"answer {found} {folder / 'answer'}")
+        return np.fromfile(folder / "answer", ">i8").astype(np.int64).reshape(-1, 4).T
+
+    def run() -> str:
+        jvm.asked(f"run {folder / 'query.sql'} answer_{number}")
+        return f"answer_{number}"
+
+    return Asked(run, answer)
+
+
+class Jvm:
+    """A Java process that answers lines."""
+
+    def __init__(self, jars: Path) -> None:
+        place = tempfile.mkdtemp()
+        source = Path(__file__).parent / "TrinoRuns.java"
+        subprocess.run(["javac", "-d", place, "-cp", f"{jars}/*", str(source)], check=True)
+        options = ["-Xmx5g", "-XX:+UseSerialGC", "-cp", f"{place}:{jars}/*", "TrinoRuns"]
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(
+            ["java", *options], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+        )
+        self.expect("ready")
+
+    def asked(self, line: str) -> None:
+        """Send a line and wait until it is done."""
+        assert self.process.stdin is not None
+        print(line, file=self.process.stdin, flush=True)
+        self.expect("done")
+
+    def expect(self, word: str) -> None:
+        """Wait for a word on a line of its own."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.strip() == word:
+                return
+        raise RuntimeError("Trino ended")
+
+
+@cache
+def _trino(jars: Path) -> Jvm:
+    """One process, so that the few events before warm it."""
+    return Jvm(jars)
+
+
+ENGINES: dict[str, Callable[..., Asked]] = {one.__name__: one for one in (search, duckdb, clickhouse, spark, trino)}
 
 
 def _plain(table: pa.Table) -> pa.Table:
@@ -170,11 +228,12 @@ def _spent() -> float:
     return sum(times.user + times.system for times in (one.cpu_times() for one in every))
 
 
-def side(engine: str, task: str, rows: int) -> dict[str, Any]:
+def side(engine: str, task: str, rows: int, jars: Path) -> dict[str, Any]:
     """One engine at one task, in this process."""
-    small = ENGINES[engine](task, events(1_000, 10))
+    make = partial(trino, jars) if engine == "trino" else ENGINES[engine]
+    small = make(task, events(1_000, 10))
     small.answer(small.run())
-    asked = ENGINES[engine](task, events(rows, max(rows // 10_000, 1)))
+    asked = make(task, events(rows, max(rows // 10_000, 1)))
     before = _spent()
     found = asked.run()
     spent = _spent() - before
@@ -197,10 +256,11 @@ def main() -> int:
     parser.add_argument("--task", nargs="*", choices=sorted(PATTERNS), default=list(PATTERNS))
     parser.add_argument("--engine", nargs="*", choices=sorted(ENGINES), default=["search", "duckdb"])
     parser.add_argument("--python", default=sys.executable, help="runs clickhouse")
+    parser.add_argument("--trino", type=Path, default=Path(), help="a folder with the jars of Trino")
     parser.add_argument("--side", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.side:
-        print(json.dumps(side(asked.engine[0], asked.task[0], asked.rows)))
+        print(json.dumps(side(asked.engine[0], asked.task[0], asked.rows, asked.trino)))
         return 0
     differ = False
     for task in asked.task:
@@ -210,6 +270,7 @@ def main() -> int:
                 continue
             command = [asked.python if name == "clickhouse" else sys.executable, "-m", "benchmarks.runs", "--side"]
             command += ["--engine", name, "--task", task, "--rows", str(asked.rows)]
+            command += ["--trino", str(asked.trino)]
             ran = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
             found[name] = json.loads(ran.stdout.splitlines()[-1])
             ratio = found[name]["cpu_s"] / max(found.get("search", found[name])["cpu_s"], 0.01)

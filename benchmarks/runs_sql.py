@@ -62,3 +62,31 @@ COUNTED = {
         ts::UInt64, type = 'View', type = 'Cart', type = 'Buy')
     FROM events GROUP BY k""",
 }
+
+
+def _recognized(define: str, pattern: str, skip: str, table: str = "{events}") -> str:
+    return f"""
+    SELECT k, first_ts, last_ts, n FROM {table} MATCH_RECOGNIZE (
+        PARTITION BY k ORDER BY ts
+        MEASURES FIRST(ts) AS first_ts, LAST(ts) AS last_ts, COUNT(*) AS n
+        ONE ROW PER MATCH AFTER MATCH SKIP {skip}
+        PATTERN ({pattern}) DEFINE {define})"""
+
+
+def _steps(**ways: str) -> str:
+    return ", ".join(f"{name} AS x {way} PREV(x) AND ts - PREV(ts) <= {_PAUSE}" for name, way in ways.items())
+
+
+#: By MATCH_RECOGNIZE: Trino. ``{events}`` is the table. Peaks belong to two shapes, so the next search begins there.
+RECOGNIZED = {
+    "sessions": _recognized(f"b AS ts - PREV(ts) <= {_PAUSE}", "a b*", "PAST LAST ROW"),
+    "rises": _recognized(_steps(b=">"), "a b+", "PAST LAST ROW"),
+    "valleys": _recognized(_steps(b="<", c=">"), "a b+ c+", "TO LAST c"),
+    "bottoms": _recognized(_steps(b="<", c=">", d="<", e=">"), "a b+ c+ d+ e+", "TO LAST c"),
+    "funnel": _recognized(
+        "a AS type = 'View', b AS type = 'Cart', c AS type = 'Buy'",
+        "a b c",
+        "PAST LAST ROW",
+        "(SELECT * FROM {events} WHERE type IN ('View', 'Cart', 'Buy'))",
+    ),
+}

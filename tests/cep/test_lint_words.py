@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pyarrow as pa
 import pytest
 
@@ -30,7 +32,7 @@ def found(query: str) -> list[str]:
         ("PATTERN SEQ(Open a, Heat b*) WITHIN 1 s",
          "5:27 '*' stands behind the name b | It belongs behind the type: Heat* b."),
         ("PATTERN SEQ(Open a, Heat b{2}) WITHIN 1 s",
-         "5:27 '{' stands behind the name b | It belongs behind the type: Heat{ b."),
+         "5:27 '{' stands behind the name b | The number belongs behind the type: B{2,3} b."),
         ("PATTERN SEQ(Open a, Heat b) WHERE a.x > 1 && b.x > 2 WITHIN 1 s",
          "5:43 the character '&' has no meaning here | Write AND."),
         ("PATTERN SEQ(Open a, Heat b) WHERE a.x > 1 || b.x > 2 WITHIN 1 s",
@@ -153,3 +155,62 @@ def test_names_in_double_quotes_are_types_and_attributes_and_nothing_else() -> N
     for wrong in ('PATTERN A "a" WITHIN 5 s', 'PATTERN "A" WITHIN 5 s', 'PATTERN A a WHERE "a".x = 1 WITHIN 5 s'):
         with pytest.raises(DefinitionError):
             compile_pattern(wrong)
+
+
+@pytest.mark.parametrize(
+    ("query", "hint"),
+    [
+        ("PATTERN (A B+ C) WITHIN 1 h", "SEQ STRICT OF KEY (T a, T+ b)"),
+        ("PATTERN SEQ(A a, B b) DEFINE b AS b.x > a.x WITHIN 1 h", "Conditions stand after WHERE"),
+        ("PATTERN SEQ(A a, B b) WITHIN 1 h AFTER MATCH SKIP PAST LAST ROW", "MAXIMAL or OUTERMOST"),
+        ("PATTERN every a=A -> b=B WITHIN 1 h", "The type stands first"),
+        ("sequence by user with maxspan=1m [A] [B]", "SEQ(A a, B b) WHERE a.user = b.user"),
+        ("PATTERN STRICT SEQ(A a, B b) WITHIN 1 h", "SEQ STRICT (A a, B b)"),
+        ("PATTERN SEQ STRICT OF user (A a, B b) WITHIN 1 h", "--key COLUMN"),
+        ("PATTERN SEQ(A a, B b{2,3}) WITHIN 1 h", "B{2,3} b"),
+        ("PATTERN SEQ(A a, B+? b) WITHIN 1 h", "MAXIMAL keeps the longest"),
+        ("PATTERN SEQ(A a, !B b, D d) WITHIN 1 h", "NOT(B b)"),
+        ("PATTERN SEQ(A a | B b) WITHIN 1 h", "OR(A a, B b)"),
+        ("PATTERN SEQ(A a, B b) WHERE a.größe > 1 WITHIN 1 h", 'a."größe"'),
+        ("PATTERN SEQ(A a, B b) WITHIN 1 hour 30 min", "90 min"),
+        ("PATTERN SEQ(A a, B b) WHERE a.x || b.x = 'x' WITHIN 1 h", "Texts are not joined"),
+        ("PATTERN SEQ(A a, B b) WHERE a.name = 'it's' WITHIN 1 h", "'it''s'"),
+        ("PATTERN SEQ(A a, B b) WHERE a.name ILIKE 'x%' WITHIN 1 h", "Lower(a.x) LIKE"),
+        ("PATTERN SEQ(A a, B b) WHERE a.name MATCHES b.name WITHIN 1 h", "a text in single quotes, or a parameter"),
+        ("PATTERN SEQ(A a, B b) WHERE BETWEEN(a.x, 1, 2) WITHIN 1 h", "a.x BETWEEN 1 AND 2"),
+        ("PATTERN SEQ(A a, B b) WHERE ISNULL(a.x) WITHIN 1 h", "a.x IS NULL"),
+        ("PATTERN SEQ(A a, B b) WHERE CASE a.x WHEN 1 THEN 2 END = 2 WITHIN 1 h", "CASE WHEN a.x = 1 THEN"),
+        ("PATTERN SEQ(A a, B b) WHERE IF(a.x > 1, 2, 3) = 2 WITHIN 1 h", "CASE WHEN a.x > 1 THEN 2 ELSE 3 END"),
+        ("PATTERN SEQ(A a, B b) WITHIN 1 h MEASURES a.x > 3 AS big", "CASE WHEN a.x > 3 THEN TRUE"),
+        ("PATTERN SEQ(A a, B b) WHERE a.ts > '2024-01-01' WITHIN 1 h", "Date(a.ts, 'UTC')"),
+        ("PATTERN SEQ(A a, B b) WHERE SECONDS(b.ts - a.ts) > 3 s WITHIN 1 h", "leave the unit out"),
+        ("PATTERN SEQ(A a, B b) WHERE SECONDS(b.ts) > 3 WITHIN 1 h", "SECONDS(b.ts - a.ts)"),
+        ("PATTERN SEQ(A a, B b) WHERE HOUR(a.ts) = 3 WITHIN 1 h", "'Europe/Berlin'"),
+        ("PATTERN SEQ(A a, B+ b) WHERE COUNT(*) > 1 WITHIN 1 h", "COUNT(b)"),
+        ("PATTERN SEQ(A a, B b) WHERE PREV(x) > 1 WITHIN 1 h", "PREV(b.x, 1, 10 min)"),
+        ("PATTERN SEQ(A a, B b) WHERE LAG(a.x) > 1 WITHIN 1 h", "PREV(b.x, 1, 10 min)"),
+        ("PATTERN SEQ(A a, B b) WHERE NVL(a.x, 0) > 1 WITHIN 1 h", "Coalesce(x, y)"),
+        ("PATTERN SEQ(A a, B+ b) WHERE STDEV(b.x) > 1 WITHIN 1 h", "STDDEV(b.x)"),
+        (f"{HEAD}PATTERN SEQ(A a, B b)\nWHERE a.x > 1\n  AND LEAD(b.x) > 1\nWITHIN 1 h", "a name of its own"),
+    ],
+)  # fmt: skip
+def test_what_is_written_here_instead(query: str, hint: str) -> None:
+    """Of the library and of lint alike: the hint names the word of this language at the place of the other one's."""
+    (found,) = (error for error in lint(query).errors[:1])
+    assert hint in (found.hint or "")
+    with pytest.raises(DefinitionError) as raised:
+        compile_pattern(query)
+    assert (raised.value.what, raised.value.line, raised.value.hint) == (found.what, found.line, found.hint)
+
+
+def test_a_long_text_is_looked_through_as_fast_as_a_short_one() -> None:
+    query = f"PATTERN SEQ(A a, B b) WHERE a.s = '{'PREV(x ' * 20_000}' AND {'x' * 50_000} ILIKE 'a' WITHIN 1 h"
+    began = time.process_time()
+    assert lint(query).errors[0].line == 1
+    assert time.process_time() - began < 2
+
+
+def test_a_hint_is_not_for_errors_elsewhere_in_a_query() -> None:
+    query = "PATTERN SEQ(A a, B b) WHERE a.s = 'PATTERN (x' AND c.x > 1 AND a.t LIKE 'NVL(%' WITHIN 1 h"
+    (found,) = lint(query).errors
+    assert (found.what, found.hint) == ("there is no event named c here", "Known here: a, b.")

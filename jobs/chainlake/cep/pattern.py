@@ -36,6 +36,7 @@ from chainlake.cep.language.errors.names import UnfitParameter
 from chainlake.cep.language.front_matter import FrontMatter, param_problem, read_front_matter
 from chainlake.cep.language.lists import Lists
 from chainlake.cep.language.normal_form import Branch, normal_form
+from chainlake.cep.language.parsing.habits import advising
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
@@ -243,6 +244,7 @@ class Pattern:
         return partition.partition_key(self.branches, self.key)
 
 
+@advising
 def compile_pattern(
     text: str,
     *,

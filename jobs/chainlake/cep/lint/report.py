@@ -21,6 +21,7 @@ from chainlake.cep.language.front_matter import FrontMatter, read_front_matter
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.lists import Lists
 from chainlake.cep.language.normal_form import Branch, normal_form
+from chainlake.cep.language.parsing.habits import advised
 from chainlake.cep.language.parsing.lexer import pieces
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import IN_A_MATCH, Resolver
@@ -123,7 +124,7 @@ class _Lint:
         error = as_in(self.source, error)
         known = [(e.what, e.line, e.column) for e in self.errors]
         if (error.what, error.line, error.column) not in known and len(known) < MOST:
-            self.errors.append(error)
+            self.errors.append(advised(error, self.source.text))
 
     def tried(self, work: Callable[..., Any], *args: Any) -> Any:
         """What ``work`` returns, or None if it finds an error, which is kept."""

@@ -1,0 +1,138 @@
+"""What people write who come from SQL, regular expressions or another pattern language, and what is written here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from copy import copy
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
+
+from chainlake.errors import DefinitionError
+
+#: What stands in the text, and what to write instead. None of it is right here, but for calls of declared functions.
+_WRITTEN = {
+    r"^\s*sequence\b.*": "EQL's [A] [B] is SEQ(A a, B b) WHERE a.user = b.user WITHIN 1 min.",
+    r"\bPATTERN\s*\(": "Neighbours are SEQ STRICT OF KEY (T a, T+ b), others SEQ(T a, T b); types stand before names.",
+    r"\bDEFINE\b": "Conditions stand after WHERE, joined by AND: WHERE b.x > PREV(b.x).",
+    r"\bAFTER\s+MATCH\b|\bSKIP\s+(?:PAST|TO)\b|\b(?:ONE\s+ROW|ALL\s+ROWS)\s+PER\b":
+        "Every match is reported, each once; MAXIMAL or OUTERMOST after the window keep the largest ones.",
+    r"\bPARTITION\s+BY\b|\bGROUP\s+BY\b|\bORDER\s+BY\b":
+        "Equate the key (a.user = b.user), or write SEQ STRICT OF KEY.",
+    r"(?:\bPATTERN\s+(?:every\s+)?|\bSEQ\s*\(\s*)\w+\s*=|\bPATTERN\s+every\b|->":
+        "A sequence is written SEQ(A a, B b). The type stands first.",
+    r"\bSTRICT\s+SEQ\b|\bAND\s+STRICT\b":
+        "Neighbours are written SEQ STRICT (A a, B b), or SEQ STRICT OF KEY (A a, B b).",
+    r"\bSTRICT\s+OF\s+(?!KEY\b)\w+": "KEY stands for the key of the source; of files, --key COLUMN says which it is.",
+    r"\b\w+\s+\w+\{[\d\s,]*\}": "The number belongs behind the type: B{2,3} b.",
+    r"\w(?:[+*?]|\{[\d\s,]*\})[?+]": "Every length is a match, so none is greedy or not; MAXIMAL keeps the longest.",
+    r"[(,]\s*!\s*\w|\bNOT\s+\w+\s+\w+\s*[,)]": "A forbidden event is written NOT(B b).",
+    r"[(,]\s*\w+\s+\w+\s*\|(?!\|)": "Alternatives are written OR(A a, B b).",
+    r"[(,]\s*'[^'\n]*'\s+\w+": 'A type that is no plain word takes double quotes: SEQ("B b" x).',
+    r"(?a:\w*)[^\W\d_\x00-\x7f]\w*":
+        'Types and attributes with other letters take double quotes, a."größe", and texts single ones.',
+    r"\bWITHIN\s+'[^'\n]*'|\bINTERVAL\b[^,)\n]*": "A duration is a number and a unit: WITHIN 90 min.",
+    r"\bWITHIN\s+[\d.]+\s*\w+\s+\d+": "A duration has one number and one unit: 90 min.",
+    r"\|\|": "Write OR. Texts are not joined: compare each of them.",
+    r"(?<=\w)'(?=[^'\n]*(?:\n|\Z))": "A quote inside a string is written twice: 'it''s'.",
+    r"[\w.]+\s+(?:NOT\s+)?(?:ILIKE|RLIKE|REGEXP|REGEX|SIMILAR|GLOB|CONTAINS|STARTSWITH|ENDSWITH)\b":
+        "Write Lower(a.x) LIKE 'ba%', or a.x MATCHES '(?i)^ba' for a regular expression.",
+    r"\b(?:LIKE|MATCHES)\s+\w+\.\w+": "What is looked for is a text in single quotes, or a parameter.",
+    r"\bLIKE\s+'[^'\n]*'\s+ESCAPE\b": "A backslash stands before % and _ that are meant as such: LIKE 'a\\%b'.",
+    r"\bBETWEEN\s*\(|\bBETWEEN\s+[^\s,]+\s*,": "a.x BETWEEN 1 AND 2, both ends included.",
+    r"\b(?:IS_?NULL|NOT_?NULL)\b|[\w.]+\s+NOT\s+NULL\b": "a.x IS NULL, or a.x IS NOT NULL.",
+    r"\bCASE\s+(?!WHEN\b)\w": "CASE WHEN a.x = 1 THEN 'one' ELSE 'other' END.",
+    r"\bI?IF\s*\([^()]*": "CASE WHEN a.x > 1 THEN 2 ELSE 3 END.",
+    r"\bEXTRACT\s*\([^()]*": "Hour(a.ts, 'UTC'), Minute, Weekday and Date.",
+    r"\bTHEN\s+[\w.]+\s*[<>=!]":
+        "THEN gives a value, such as TRUE: CASE WHEN a.x > 1 AND a.y > 2 THEN TRUE ELSE FALSE END.",
+    r"[<>=!]=?\s*[^\s,<>=]+\s+AS\s": "A measure is a value: CASE WHEN a.x > 3 THEN TRUE ELSE FALSE END AS big.",
+    r"\.ts\s*(?:[<>!]?=|[<>]|<>|BETWEEN)\s*'[^'\n]*'": "Compare a date: Date(a.ts, 'UTC') >= '2024-05-31'.",
+    r"\bSECONDS\s*\([^()]*\)\s*(?:[<>!]?=|[<>])\s*[\d.]+\s*(?:ms|s|sec|min|m|h|d)\w*\b":
+        "SECONDS gives a number: leave the unit out, or compare b.ts - a.ts <= 3 s.",
+    r"\bSECONDS\s*\(\s*\w+\.\w+\s*\)": "It takes a difference of two times: SECONDS(b.ts - a.ts).",
+    r"\b(?:HOUR|MINUTE|WEEKDAY|DATE)\s*\([^(),]*\)": "By which clock? Hour(a.ts, 'Europe/Berlin'), or 'UTC'.",
+    r"\bCOUNT\s*\(\s*(?:\*|\w+\.\*|\))": "COUNT(b) is the number of events of the name b.",
+    r"\bPREV\s*\((?:\s*\w+\s*[),]|\s*[\w.]+\s*[-+*/])":
+        "PREV(b.x, 1, 10 min): an attribute of an event; compute outside: PREV(b.x) + 1.",
+    r"\b(?:FIRST|LAST)\s*\(\s*[\w.]+\s*,": "FIRST and LAST take no number: give that event a name of its own.",
+}  # fmt: skip
+
+#: Functions of other languages, and what to write instead.
+_CALLED = {
+    "nvl ifnull zeroifnull": "Coalesce(x, y).",
+    "lag prior": "PREV(b.x, 1, 10 min) is the value of the event before.",
+    "next lead": "Give the next event a name of its own: SEQ STRICT (T a, T next).",
+    "concat": "Texts are not joined: compare each of them.",
+    "substr substring left right startswith endswith contains": "s LIKE 'ab%', or s MATCHES '^ab'.",
+    "char_length": "Length(s).",
+    "ucase lcase toupper tolower": "Upper(s), or Lower(s).",
+    "stdev stddev_samp stddev_pop": "STDDEV(b.x), that of a sample.",
+    "variance var_samp": "Power(STDDEV(b.x), 2).",
+    "dc dcount uniq approx_count_distinct": "COUNT(DISTINCT b.x).",
+    "quantile percentile_cont percentile_approx": "PERCENTILE(b.x, 0.9).",
+    "datediff date_diff timestampdiff timediff": "b.ts - a.ts <= 5 min, or SECONDS(b.ts - a.ts) as a number.",
+    "date_part datepart": "Hour(a.ts, 'UTC'), Minute, Weekday and Date.",
+    "dayofweek day_of_week": "Weekday(a.ts, 'UTC'): Monday is 1.",
+    "day month year date_format strftime to_char": "Date(a.ts, 'UTC') is a text: LIKE '2024-05-%'.",
+    "now current_timestamp": "A pattern knows no present: say how far apart events are.",
+    "pow": "Power(x, y).",
+    "ln": "Log(x).",
+    "ceiling trunc truncate": "Ceil(x), Floor(x), or Round(x).",
+}
+
+_HABITS = [(re.compile(text, re.IGNORECASE | re.DOTALL), hint) for text, hint in _WRITTEN.items()]
+_CALLS = {name: hint for names, hint in _CALLED.items() for name in names.split()}
+#: Characters before and after an error that are looked at, so that a long text takes no longer.
+_AROUND = 200
+_NAME = re.compile(r"\w+")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def advising(compile_text: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
+    """A compiler of patterns whose errors are :func:`advised`."""
+
+    @wraps(compile_text)
+    def compiled(text: str, *args: P.args, **options: P.kwargs) -> T:
+        try:
+            return compile_text(text, *args, **options)
+        except DefinitionError as error:
+            raise advised(error, text) from None
+
+    return compiled
+
+
+def advised(error: DefinitionError, text: str) -> DefinitionError:
+    """An error of a pattern; where it stands in what other languages write, it says what is written here.
+
+    Args:
+        error: with its line and column in the text.
+        text: of the pattern, front matter included.
+
+    Returns:
+        the error itself, or one with another hint.
+    """
+    hint = _hint(error, text)
+    if hint is None:
+        return error
+    changed = copy(error)
+    changed.hint = hint
+    return changed
+
+
+def _hint(error: DefinitionError, text: str) -> str | None:
+    if error.line is None or error.column is None:
+        return None
+    lines = text.split("\n")
+    place = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
+    name = _NAME.match(text, place)
+    if name is not None and error.what == f"there is no function {name[0].lower()}":
+        return _CALLS.get(name[0].lower(), error.hint)
+    begin = max(0, place - _AROUND)
+    near = text[begin : place + _AROUND]
+    for habit, hint in _HABITS:
+        if any(found.start() <= place - begin < found.end() for found in habit.finditer(near)):
+            return hint
+    return None
