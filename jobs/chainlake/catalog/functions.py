@@ -24,7 +24,8 @@ from chainlake.words import nearest
 
 #: Functions that were made in this process, by the digest of their code and their name.
 _MADE: dict[tuple[str, str, str], Callable[..., Any]] = {}
-_MAKING = threading.Lock()
+#: One per function, since the file of one may never come to its end.
+_MAKING: dict[tuple[str, str, str], threading.Lock] = {}
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class FileFunction:
 
     def __call__(self, *columns: Any) -> Any:
         key = self.digest, self.modules[-1].name, self.function
-        with _MAKING:
+        with _MAKING.setdefault(key, threading.Lock()):
             made = _MADE.get(key)
             if made is None:
                 made = _MADE[key] = self._made(key[0])
@@ -134,9 +135,10 @@ def _gathered(folder: Path, name: str, modules: dict[str, Module], on_the_way: t
     module = _read(folder, name)
     try:
         tree = ast.parse(module.text, module.path)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # the last two of what is nested too deep
         line = getattr(error, "lineno", None)
-        raise _Unfit(f"{module.path} is no Python{f' (line {line})' if line else ''}: {error}") from None
+        said = str(error) or "it is nested too deep"
+        raise _Unfit(f"{module.path} is no Python{f' (line {line})' if line else ''}: {said}") from None
     for other in _imported(tree, module):
         if other not in modules:
             _gathered(folder, other, modules, (*on_the_way, name))
@@ -152,7 +154,7 @@ def _read(folder: Path, name: str) -> Module:
     if not path.resolve().is_relative_to(folder.resolve()):
         raise _Unfit(f"{path} is a link to {path.resolve()}, outside of the folder", "Copy the file into the folder.")
     try:
-        return Module(name, str(path), path.read_bytes().decode("utf-8"))
+        return Module(name, str(path), path.read_bytes().decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise _Unfit(f"{path} cannot be read: {error}") from None
 

@@ -17,7 +17,7 @@ from chainlake.words import nearest
 #: ``MODULE:FUNCTION``; one file, one name in it, neither private.
 CALL = re.compile(r"(?:chainlake_functions\.)?([A-Za-z]\w*):([A-Za-z]\w*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
-_KEYS = ("call", "cost", "symmetric", "pure", "result", "longest")
+_KEYS = ("call", "cost", "symmetric", "pure", "result", "longest", "vectorised")
 
 
 def read_functions(source: SourceText, document: Document, value: Any) -> dict[str, Declared]:
@@ -67,7 +67,8 @@ class _Reader:
             hint = "Its result may depend on its values alone, or a rerun would publish other rows: write pure: true."
             raise self.error(f"{name} must be pure", hint, "pure")
         readers: dict[str, Callable[[str, Any], Any]] = {
-            "call": self.call, "symmetric": self.truth, "result": self.result, "longest": self.longest,
+            "call": self.call, "symmetric": self._symmetric, "result": self.result, "longest": self.longest,
+            "vectorised": self._vectorised,
         }  # fmt: skip
         if "call" not in entry:
             raise self.error(f"{name} must say what it calls", "Write 'call: MODULE:FUNCTION'.")
@@ -90,9 +91,15 @@ class _Reader:
         # Milliseconds of a thousand pairs are microseconds of one.
         return float(value)
 
-    def truth(self, name: str, value: Any) -> bool:
+    def _symmetric(self, name: str, value: Any) -> bool:
+        return self._truth(name, "symmetric", value)
+
+    def _vectorised(self, name: str, value: Any) -> bool:
+        return self._truth(name, "vectorised", value)
+
+    def _truth(self, name: str, key: str, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise self.error(f"symmetric of {name} is true or false, not {value}", key="symmetric")
+            raise self.error(f"{key} of {name} is true or false, not {value}", key=key)
         return value
 
     def result(self, name: str, value: Any) -> str:
