@@ -72,7 +72,7 @@ class Code:
     """The code of a declared function, which whoever compiles a pattern looks up: the engine imports nothing.
 
     Args:
-        call: takes NumPy arrays of one length and gives one (or values, if it is declared so); other processes get it pickled.
+        call: takes NumPy arrays of one length and gives one, or values, if it is declared so; others get it pickled.
         digest: changes whenever the code does.
         takes: how many values it takes at least and at most.
     """
