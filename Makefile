@@ -9,7 +9,7 @@ PY := .venv/bin/python
 ARGS ?=
 
 .PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof kill-random \
-  damage-proof spark-proof store-proof own-airflow-proof cluster-proof docker-proof docker-run docker-stop \
+  damage-proof spark-proof store-proof own-airflow-proof cluster-proof heavy-proof docker-proof docker-run docker-stop \
   report-proof
 
 help: ## show this list
@@ -75,6 +75,9 @@ own-airflow-proof: .venv/.installed ## a shipped day in an Airflow of its own: o
 
 cluster-proof: .venv/.installed ## a Spark master and two workers: same tables; workers that see no folder are refused
 	@$(PY) -m tests.proof.cluster_proof $(ARGS)
+
+heavy-proof: .venv/.installed ## a hot key and a function of pairs on two Spark workers, one of which is killed
+	@$(PY) -m tests.proof.hot_keys $(ARGS)
 
 docker-proof: .venv/.installed ## the image, and the shipped days in containers, with dockerd and podman (as root)
 	@$(PY) -m tests.proof.containers

@@ -21,7 +21,7 @@ _BLOCKS = re.compile(
     r"```events ?(\S*)\n(.*?)^```\n```pattern\n(.*?)^```\n```matches\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 EXAMPLES = [(part.split("\n")[0], *blocks) for part in PAGE.split("\n### ")[1:] for blocks in _BLOCKS.findall(part)]
-_NUMBERS = frozenset({"price", "code", "amount"})
+_NUMBERS = frozenset({"price", "code", "amount", "lat", "lon"})
 
 
 def events_of(text: str) -> list[dict[str, Any]]:

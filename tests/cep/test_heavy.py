@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -269,6 +271,24 @@ def _slow(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return one
 
 
+def _endless(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    while True:
+        pass
+
+
+def _interrupted(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    raise KeyboardInterrupt
+
+
+class _Unsaid(BaseException):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def _unsaid(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    raise _Unsaid
+
+
 def _masked(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     return np.ma.masked_array(one, mask=other == 0)
 
@@ -285,7 +305,13 @@ def _masked(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         (lambda a, b: a > b, "gave values of type bool, and numbers are expected"),
         (lambda a, b: np.array(["x", "y"]), "gave values of type <U1, and numbers are expected"),
         (lambda a: a, "raised TypeError"),
-        (_slow, "2 pairs, such as f(1.0, 4.0); a batch may take 0.05 s"),
+        (_slow, " s for 2 pairs, such as f(1.0, 4.0); a batch may take 0.05 s"),
+        (_endless, "f was not done after "),
+        (lambda a, b: np.ma.masked_array([1, 2], mask=b == 0), "f(1.0, 0.0) gave no value (NaN or null)"),
+        (lambda a, b: [[1], [1, 2]], "f(1.0, 4.0) raised ValueError"),
+        (lambda a, b: np.array([[1.0], {}], object), "gave values of type object"),
+        (_interrupted, "f(1.0, 4.0) raised KeyboardInterrupt"),
+        (_unsaid, "f(1.0, 4.0) raised _Unsaid: (its text raises RuntimeError)"),
     ],
 )
 def test_what_a_function_gives_is_looked_at(function: Callable[..., Any], said: str) -> None:
@@ -293,6 +319,58 @@ def test_what_a_function_gives_is_looked_at(function: Callable[..., Any], said: 
         list(match(PAIR, EVENTS, functions={"f": function}))
     assert said in str(error.value)
     assert (error.value.line, error.value.column) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    "gave, said",
+    [
+        ("no", "f(1.0, 4.0) gave values of type str, and numbers are expected"),
+        (True, "f(1.0, 4.0) gave values of type bool, and numbers are expected"),
+        (None, "f(1.0, 4.0) gave no value (NaN or null)"),
+        (math.nan, "f(1.0, 4.0) gave no value (NaN or null)"),
+        ([1.0], "f(1.0, 4.0) gave values of type list, and numbers are expected"),
+    ],
+)
+def test_a_function_of_one_pair_at_a_time(gave: object, said: str) -> None:
+    text = PAIR.replace("longest: 50 ms", "vectorised: false")
+    pairs = []
+
+    def less(a: float, b: float) -> float:
+        pairs.append((a, b))
+        return a - b
+
+    assert list(match(text, EVENTS, functions={"f": less})) == [{"a": 1, "b": 3}]
+    assert sorted(pairs) == [(1.0, 0.0), (1.0, 4.0)] and all(type(one) is float for one in pairs[0])
+    with pytest.raises(FunctionFailed) as error:
+        list(match(text, EVENTS, functions={"f": lambda a, b: gave if b else 1.0}))
+    assert said in str(error.value)
+
+
+def test_what_a_function_does_to_its_columns_changes_no_event() -> None:
+    def spoils(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        found = one - other + 5
+        one[:], other[:] = 0, 0
+        return found
+
+    text = PAIR.replace("> 0", "> 0 AND a.x = 1 AND f(b.x, a.x) > 4")
+    assert list(match(text, EVENTS, functions={"f": spoils})) == [{"a": 1, "b": 2}]
+
+
+def test_calls_are_made_in_one_thread_and_go_on_after_one_that_was_given_up() -> None:
+    threads = set()
+
+    def noted(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        threads.add(threading.current_thread())
+        return one
+
+    for _ in range(2):
+        assert len(list(match(PAIR, EVENTS, functions={"f": noted}))) == 2
+    (first,) = threads
+    with pytest.raises(FunctionFailed, match="not done"):
+        list(match(PAIR, EVENTS, functions={"f": _endless}))
+    first.join(10)
+    assert not first.is_alive(), "a loop that was given up goes on"
+    assert len(list(match(PAIR, EVENTS, functions={"f": noted}))) == 2 and len(threads) == 2
 
 
 def test_missing_values_never_reach_a_function() -> None:
@@ -324,6 +402,7 @@ def test_a_pattern_without_its_code_compiles_and_does_not_run() -> None:
         ("functions: {f: {call: 'm:f', cost: -1}}", "-1 is no cost of f", (2, 30)),
         ("functions: {f: {call: 'm:f', pure: false}}", "f must be pure", (2, 30)),
         ("functions: {f: {call: 'm:f', symmetric: maybe}}", "symmetric of f is true or false, not maybe", (2, 30)),
+        ("functions: {f: {call: 'm:f', vectorised: 1}}", "vectorised of f is true or false, not 1", (2, 30)),
         ("functions: {f: {call: 'm:f', result: text}}", "f cannot give text", (2, 30)),
         ("functions: {f: {call: 'm:f', longest: 5}}", "longest of f is a duration above 0, not 5", (2, 30)),
         ("functions: {Lower: {call: 'm:f'}}", "Lower is a function of the language", (2, 13)),
@@ -355,5 +434,7 @@ def test_the_code_of_a_function_is_part_of_what_a_pattern_is() -> None:
     assert digest(" s", "1") == digest(" s", "1") != digest(" s", "2")
     assert digest(" s", "1") == digest(" s", "1", PAIR.replace("longest: 50 ms", "longest: 51 ms, cost: 3"))
     assert digest(" s", "1") != digest(" s", "1", PAIR.replace("longest", "symmetric: true, longest"))
+    assert digest(" s", "1") == digest(" s", "1", PAIR.replace("longest", "vectorised: true, longest"))
+    assert digest(" s", "1") != digest(" s", "1", PAIR.replace("longest", "vectorised: false, longest"))
     unused = PAIR.replace("f(a.x, b.x) > 0", "a.x > b.x")
     assert digest(" s", "1", unused) == digest(" s", "2", unused)

@@ -24,7 +24,7 @@ from chainlake.cep.estimate.selectivity import density
 from chainlake.cep.language.declared.function import Code
 from chainlake.cep.library import as_dicts
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.days import Days
+from chainlake.days import Days, day_of_us
 from chainlake.detect.division.counts import Counting
 from chainlake.detect.division.curve import Estimate, count_cells, work_curve
 from chainlake.detect.division.cut import Wanted, cut, pieces_of, slice_of
@@ -140,7 +140,7 @@ def test_a_condition_on_one_event_is_not_called_while_work_is_divided(text: str,
 def test_work_is_divided_without_a_call_and_each_pair_is_asked_for_once(tmp_path: Path) -> None:
     table = stories(2_000)
     divided = prepared(table, compiled(table, forbidden, "2000"))
-    assert 4 <= len(divided.shares) <= 10
+    assert 4 <= len(divided.shares) <= 14
     alike = Alike()
     pattern = compiled(table, alike, "2000")
     found, rows = staged(table, pattern, divided.shares, divided.patterns[0].plan.orders, tmp_path)
@@ -159,26 +159,50 @@ def test_cheap_work_is_one_task() -> None:
     assert len(prepared(table, compiled(table, forbidden, "300000")).shares) >= 4
 
 
-def test_no_task_holds_much_of_a_hot_key(tmp_path: Path) -> None:
-    """One symbol has 40 % of 1,000,000 rows of five days."""
-    rng, n = np.random.default_rng(4), 1_000_000
+HOUR = 3_600_000_000
+
+
+def even(rng: np.random.Generator, n: int, lo: int, hi: int) -> np.ndarray:
+    return rng.integers(lo, hi, n)
+
+
+def burst(rng: np.random.Generator, n: int, lo: int, hi: int) -> np.ndarray:
+    """Half of the events lie in a tenth of the time, where nearly all of the work is."""
+    return np.concatenate([rng.integers(lo, hi, n // 2), rng.integers(lo, lo + (hi - lo) // 10, n // 2)])
+
+
+def market(rng: np.random.Generator, n: int, lo: int, hi: int) -> np.ndarray:
+    """Events lie in seven hours of each day."""
+    return lo + rng.integers(0, 5, n) * 24 * HOUR + 14 * HOUR + rng.integers(0, 7 * HOUR, n)
+
+
+@pytest.mark.parametrize(
+    "n, times, hot_days",
+    [(1_000_000, even, 5), (200_000, burst, 5), (200_000, market, 5), (200_000, even, 1)],
+    ids=["even", "burst", "market", "the key on one day"],
+)
+def test_no_task_holds_much_of_a_hot_key(n: int, times: Callable[..., np.ndarray], hot_days: int) -> None:
+    """One symbol has 40 % of the events of five days."""
+    rng = np.random.default_rng(4)
     days = Days(DAY, DAY + timedelta(days=5))
     lo, hi = days.micros()
-    ts = np.sort(rng.integers(lo, hi, n))
-    hot = ts[rng.random(n) < 0.4]
+    hot = np.sort(times(rng, 2 * n // 5, lo, lo + (hi - lo) * hot_days // 5))
+    ts = np.sort(np.concatenate([hot, times(rng, 3 * n // 5, lo, hi)]))
     columns = {name: pa.string() for name in ("symbol", "source", "words")} | {"type": pa.string()}
     pattern = compile_pattern(
         TWO.replace("COST", "5500"),
         columns={**columns, "ts": pa.timestamp("us", tz="UTC")}, params={"alike": Code(forbidden)},
     )  # fmt: skip
     branch = pattern.branches[0]
-    times = {name: ts for name in branch.positive}
+    of_name = {name: ts for name in branch.positive}
     # One symbol in two has one event in five with another source.
-    model = Model(branch, dict.fromkeys(times, float(n)), density(times, pattern.window_us), {frozenset("ab"): 0.02})
+    model = Model(
+        branch, dict.fromkeys(of_name, float(n)), density(of_name, pattern.window_us), {frozenset("ab"): 0.02}
+    )
     estimate = Estimate(pattern, [model], [("a", "b")])
 
     def count(cells: Sequence[tuple[int, int]], parts: int) -> np.ndarray:
-        return count_cells(list(times.values()), cells, parts)
+        return count_cells(list(of_name.values()), cells, parts)
 
     span = pattern.read_range(lo, hi)
     total = work_curve(estimate, [(lo, hi)], span, count, 1).total
@@ -190,6 +214,16 @@ def test_no_task_holds_much_of_a_hot_key(tmp_path: Path) -> None:
     rows = [int(np.diff(np.searchsorted(hot, one.read))[0]) for one in slices]
     assert len(slices) >= 8 and sum(rows) >= len(hot)
     assert max(rows) <= 0.15 * len(hot), [round(one / len(hot), 3) for one in rows]
+
+
+def test_days_are_counted_in_groups_of_as_many_events() -> None:
+    """A few events more or less on a day move none to the next group."""
+    rng = np.random.default_rng(3)
+    days = list(Days(DAY, DAY + timedelta(days=16)))
+    files = EventFiles(pa.schema([]), {}, dict(zip(days, rng.integers(62_000, 63_000, 16).tolist(), strict=True)))
+    groups = Counting(Four(), files, "symbol")._groups(days, 2)
+    rows = [sum(files.rows[day] for day in Days(day_of_us(lo), day_of_us(hi))) for lo, hi in groups]
+    assert len(groups) == 8 and max(rows) < 0.13 * sum(files.rows.values())
 
 
 MORE = "AND alike(b.words, c.words) >= 0.7 AND alike(a.words, c.words) >= 0.5 AND b.symbol = c.symbol WITHIN"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,20 @@ def test_explain_says_how_calls_are_searched() -> None:
     assert "  backend   numpy: near is called between the steps, with many pairs at a time" in lines
     assert any("where a.k = b.k AND near(a.x, b.x) <= 3" in line for line in lines)
     assert not any(line.startswith("  calls") for line in explain(*_plain(table)))
+
+
+def test_explain_says_for_about_how_many_pairs() -> None:
+    events = many(200)
+    pattern = compiled("PATTERN AND(A a, A b) WHERE near(a.x, b.x) <= 3 AND a.k = b.k WITHIN 12")
+    lines = list(explain(pattern, choose(pattern, None, from_dicts(events)[0])))
+    (told,) = (line for line in lines if line.startswith("            for about "))
+    said = re.fullmatch(r" +for about ([\d,]+) pairs of events, up to 4,096 at a time", told)
+    pairs = sum(
+        one["attrs"]["k"] == other["attrs"]["k"] and 0 < abs(one["ts"] - other["ts"]) <= 12
+        for one in events for other in events
+    )  # fmt: skip
+    assert said is not None and 0.5 < int(said[1].replace(",", "")) / pairs < 2
+    assert not any(" for about " in line for line in explain(pattern, choose(pattern)))
 
 
 def _plain(table: Any) -> tuple[cl.Pattern, Any]:

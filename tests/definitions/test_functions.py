@@ -95,6 +95,7 @@ def test_whoever_searches_runs_what_was_read(home: Home) -> None:
         ("numbers:system", "defines no function system"),
         ("numbers:Later", "defines no function Later"),
         ("broken:f", "is no Python (line 1)"),
+        ("deep:f", "is no Python: it is nested too deep"),
         ("outside:f", "imports from outside of its folder"),
         ("package:f", "imports chainlake_functions, which is no package"),
         ("one:f", "import each other"),
@@ -104,6 +105,7 @@ def test_whoever_searches_runs_what_was_read(home: Home) -> None:
 def test_what_cannot_be_called_is_told_with_its_place(home: Home, call: str, said: str) -> None:
     write(home, "numbers.py", "from os import system\n\nclass Later: ...\n\ndef f(a, b):\n    return a\n")
     write(home, "broken.py", "def f(:\n")
+    write(home, "deep.py", f"x = {'-' * 200_000}1\n\ndef f(a, b):\n    return a\n")
     write(home, "outside.py", "from ..secrets import key\n\ndef f(a, b):\n    return a\n")
     write(home, "package.py", "import chainlake_functions.numbers\n\ndef f(a, b):\n    return a\n")
     write(home, "one.py", "from .other import g\n\ndef f(a, b):\n    return a\n")
@@ -123,6 +125,17 @@ def test_a_link_out_of_the_folder_is_not_followed(home: Home, tmp_path: Path) ->
     inside = write(home, "real.py", "def f(a, b):\n    return a - a + 2\n")
     (home.config / "functions" / "linked.py").symlink_to(inside)
     assert len(found(home, "linked:f")) == 3
+
+
+def test_a_file_that_never_comes_to_its_end_holds_up_no_other(home: Home) -> None:
+    write(home, "endless.py", "import time\ntime.sleep(60)\n\ndef f(a, b):\n    return a\n")
+    write(home, "numbers.py", "\ufeffdef f(a, b):\n    return b - a\n")
+    hasty = text("endless:f").replace("'}", "', longest: 50 ms}")
+    pattern = compile_pattern(hasty, params=codes_of(home, hasty), strict_units=False)
+    for _ in range(2):
+        with pytest.raises(FunctionFailed, match="f was not done after"):
+            list(find(pattern, from_dicts(EVENTS)[0]))
+    assert found(home) == [{"a": 0, "b": 3}]
 
 
 def test_the_number_of_values_is_known_without_a_call(home: Home) -> None:

@@ -17,11 +17,8 @@ import os
 import secrets
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-
-import pyspark
 
 from chainlake.days import Days
 from chainlake.env.java import use_java
@@ -30,16 +27,14 @@ from chainlake.lake.delta import tables
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.local.run.shipped import land, shipped_days
 from chainlake.paths import Home
+from tests.proof.cluster import QUICK, cluster, driver
 from tests.proof.history import SOURCE, compared, environment, in_a_process, installation
 from tests.proof.parts import Part, add_only, run_parts
-from tests.proof.processes import Program, listens, run, running
+from tests.proof.processes import run
 from tests.proof.s3proxy import BUCKET, Server, server_jar, settings
 from tests.proof.small import in_folder
 
 NAMES = ("tables", "refused", "again")
-HOSTS = ("127.0.0.1", "127.0.0.2")
-SPARK = Path(pyspark.__file__).parent
-QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 #: How a step is to end for a worker that does not see the folders, and what it then says.
 REFUSED, SENTENCE = 5, "does not see"
 
@@ -78,8 +73,8 @@ def _tables(root: Path, alone: Home, conf: Path, days: int) -> list[str]:
     try:
         store = f"s3://{BUCKET}"
         shared = replace(installation(root / "shared", f"{store}/lake"), landing_root=f"{store}/landing")
-        with _cluster(root / "sharing-nothing", conf, hide=[shared.root, shared.root]) as master:
-            took.append(in_a_process(shared, root / "shared.log", words, **_driver(master, conf)))
+        with cluster(root / "sharing-nothing", conf, hide=[shared.root, shared.root]) as (master, _):
+            took.append(in_a_process(shared, root / "shared.log", words, **driver(master, conf)))
         print(f"  {'step':<20} {'local[2]':>10} {'cluster':>10}")
         for name in took[0]:
             print(f"  {name:<20} {took[0][name]:>10.1f} {took[1][name]:>10.1f}")
@@ -91,8 +86,8 @@ def _tables(root: Path, alone: Home, conf: Path, days: int) -> list[str]:
 def _refused(root: Path, hidden: Home, conf: Path) -> Iterator[str]:
     """A worker that has another disk under the path of the home."""
     land(hidden, SOURCE, shipped_days(hidden)[SOURCE][0])
-    with _cluster(root / "half-blind", conf, hide=[None, hidden.root]) as master:
-        code, said = _ingest(root, hidden, _driver(master, conf))
+    with cluster(root / "half-blind", conf, hide=[None, hidden.root]) as (master, _):
+        code, said = _ingest(root, hidden, driver(master, conf))
     # The lines of a run's phases tell it, too.
     sentences = [line for line in said.splitlines() if line.startswith("error:") and SENTENCE in line]
     print("".join(f"  {line}\n" for line in sentences), end="")
@@ -106,8 +101,8 @@ def _again(root: Path, alone: Home, hidden: Home, conf: Path) -> Iterator[str]:
     """The same step when all workers see the home."""
     for day in shipped_days(hidden)[SOURCE][1:2]:
         land(hidden, SOURCE, day)
-    with _cluster(root / "seeing", conf, hide=[None, None]) as master:
-        code, said = _ingest(root, hidden, _driver(master, conf))
+    with cluster(root / "seeing", conf, hide=[None, None]) as (master, _):
+        code, said = _ingest(root, hidden, driver(master, conf))
     if code:
         yield f"exit code {code}\n{said[-2000:]}"
     yield from (line for line in same_tables(alone, hidden) if line.startswith(("events.", "quarantine.")))
@@ -134,55 +129,6 @@ def _site(root: Path) -> Path:
     )
     conf.chmod(0o600)
     return conf
-
-
-def _driver(master: str, conf: Path) -> dict[str, str]:
-    # On loopback, since the names of this machine may lead elsewhere.
-    return {"SPARK_MASTER": master, "CHAINLAKE_SPARK_CONF": str(conf), "SPARK_LOCAL_IP": "127.0.0.1"}
-
-
-@contextmanager
-def _cluster(folder: Path, conf: Path, hide: Sequence[Path | None]) -> Iterator[str]:
-    """A master and two workers; the URL of the master.
-
-    Args:
-        folder: for logs and work.
-        conf: Spark's settings.
-        hide: for each worker a folder that it has empty, or None.
-    """
-    folder.mkdir()
-    port, page = free_port(17077), free_port(18077)
-    url = f"spark://127.0.0.1:{port}"
-    told = ["--properties-file", str(conf)]
-    with ExitStack() as stack:
-        options = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page), *told]
-        master = stack.enter_context(running(_daemon("master.Master", folder / "master.log", options)))
-        master.until(listens(port), "its port")
-        for number, host in enumerate(HOSTS):
-            work = folder / f"worker-{number}"
-            work.mkdir()
-            size = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(work)]
-            log = folder / f"worker-{number}.log"
-            daemon = _daemon("worker.Worker", log, ["--host", host, *size, *told, url], hide[number])
-            worker = stack.enter_context(running(daemon))
-            worker.until(lambda: "registered with master" in worker.said(), "its registration")  # noqa: B023
-        yield url
-
-
-def _daemon(kind: str, log: Path, options: list[str], hide: Path | None = None) -> Program:
-    """A daemon of Spark, which knows nothing of ours."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("AWS", "CHAINLAKE", "SPARK", "PYTHONPATH"))}
-    own = {
-        "SPARK_HOME": str(SPARK),
-        "SPARK_DAEMON_MEMORY": "128m",
-        "SPARK_DAEMON_JAVA_OPTS": QUICK,
-        "SPARK_LOCAL_DIRS": str(log.parent),
-    }
-    command = ["bash", str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *options]
-    if hide is not None:
-        under = 'mount -t tmpfs none "$0" && exec "$@"'
-        command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", under, str(hide), *command]
-    return Program(command, log, kept | own, log.parent)
 
 
 if __name__ == "__main__":

@@ -81,6 +81,11 @@ class Program:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_GRACE_S)
 
+    @property
+    def pid(self) -> int:
+        """Its process, while it runs."""
+        return self._started().pid
+
     def said(self) -> str:
         """All that it has said since it was started."""
         with open(self.log, "rb") as log:

@@ -91,6 +91,12 @@ class UnboundedPattern(PatternError):
         return cls._at(source, at, what, f"Equate {key} of all events, or leave out OF KEY.")
 
     @classmethod
+    def window(cls, source: SourceText, pattern: str) -> UnboundedPattern:
+        """No window, in a ranking that the library alone can make."""
+        what = f"{pattern} has no WITHIN, so nothing says how far back a day of a lake has to read"
+        return cls._at(source, NOWHERE, what, "Add WITHIN 12 h. `chainlake match` and the library rank without it.")
+
+    @classmethod
     def stretch(cls, source: SourceText, pattern: str) -> UnboundedPattern:
         """No window, and no limit of stretches."""
         what = f"{pattern} has no WITHIN, so its front matter has to say how long a stretch of events may be"
@@ -143,7 +149,8 @@ class NoCode(FrontMatterError):
     def no_python(cls, path: str, error: Exception) -> NoCode:
         """The file cannot be parsed."""
         line = getattr(error, "lineno", None)
-        return cls(f"{path} is no Python{f' (line {line})' if line else ''}: {error}")
+        said = str(error) or "it is nested too deep"
+        return cls(f"{path} is no Python{f' (line {line})' if line else ''}: {said}")
 
     @classmethod
     def circle(cls, names: Sequence[str]) -> NoCode:

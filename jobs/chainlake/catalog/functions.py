@@ -25,7 +25,8 @@ from chainlake.paths import Home
 
 #: Functions that were made in this process, by the digest of their code and their name.
 _MADE: dict[tuple[str, str, str], Callable[..., Any]] = {}
-_MAKING = threading.Lock()
+#: One per function, since the file of one may never come to its end.
+_MAKING: dict[tuple[str, str, str], threading.Lock] = {}
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class FileFunction:
 
     def __call__(self, *columns: Any) -> Any:
         key = self.digest, self.modules[-1].name, self.function
-        with _MAKING:
+        with _MAKING.setdefault(key, threading.Lock()):
             made = _MADE.get(key)
             if made is None:
                 made = _MADE[key] = self._made(key[0])
@@ -124,7 +125,7 @@ def _gathered(folder: Path, name: str, modules: dict[str, Module], on_the_way: t
     module = _read(folder, name)
     try:
         tree = ast.parse(module.text, module.path)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # the last two of what is nested too deep
         raise NoCode.no_python(module.path, error) from None
     for other in _imported(tree, module):
         if other not in modules:
@@ -141,7 +142,7 @@ def _read(folder: Path, name: str) -> Module:
     if not path.resolve().is_relative_to(folder.resolve()):
         raise NoCode.link(path)
     try:
-        return Module(name, str(path), path.read_bytes().decode("utf-8"))
+        return Module(name, str(path), path.read_bytes().decode("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise NoCode.unreadable(path, error) from None
 

@@ -199,10 +199,7 @@ def _check_reach(pattern: Pattern) -> None:
     """Refuse a pattern that would read without a bound, or by a bound that nobody stated (DefinitionError)."""
     text, extras = pattern.text, pattern.extras
     if pattern.window_us >= UNBOUNDED and any(branch.stream is None for branch in pattern.branches):
-        raise text.error(
-            f"{pattern.name} has no WITHIN, so nothing says how far back a day of a lake has to read",
-            hint="Add WITHIN 12 h. `chainlake match` and the library rank without it.",
-        )
+        raise UnboundedPattern.window(text, pattern.name)
     if pattern.window_us >= UNBOUNDED and pattern.longest is None:
         raise UnboundedPattern.stretch(text, pattern.name)
     values = (*extras.conditions, *extras.measured)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any
 
 from chainlake.cep.compiling.episodes import EpisodeRule
 from chainlake.cep.compiling.tail import UNBOUNDED
+from chainlake.cep.heavy.batches import MOST
 from chainlake.cep.language import ast
 from chainlake.cep.language.formatter import format_node
 from chainlake.cep.language.normal_form import Branch, Clause
@@ -222,8 +223,8 @@ def in_units(seconds: Fraction) -> str:
     return f"{milliseconds if milliseconds.denominator == 1 else float(milliseconds)} ms"
 
 
-def calls(branch: Branch) -> Iterator[str]:
-    """The functions of pairs that a branch calls, and when."""
+def calls(branch: Branch, asked: Mapping[str, float]) -> Iterator[str]:
+    """The functions of pairs that a branch calls, when, and for about how many pairs, if that is known."""
     seen: set[str] = set()
     for call in (call for clause in branch.every_clause for literal in clause.literals for call in literal.heavy):
         if call.own is None or call.own.heavy is None or call.written in seen:
@@ -233,3 +234,6 @@ def calls(branch: Branch) -> Iterator[str]:
         once = f", once for each {'pair' if len(names) == 2 else 'event'}" if len(names) <= 2 else ""
         of = f"{call.function} of {' and '.join(names)}, about {call.own.heavy.us:g} ms for 1,000"
         yield f"  calls     {of}: by NumPy, where all cheaper conditions of the step hold{once}"
+        if call.written in asked:
+            what = {1: "", 2: "pairs of "}.get(len(names), "combinations of ")
+            yield f"            for about {asked[call.written]:,.0f} {what}events, up to {MOST:,} at a time"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, field
 from fractions import Fraction
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ import pyarrow as pa
 from chainlake.cep.automata.edges import State, Test, states_of
 from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, Outcome, simulate, unfit_for
 from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.estimate.cost import Model
 from chainlake.cep.estimate.selectivity import measure
 from chainlake.cep.explain.parts import bounds, calls, completions, conjunction, in_units, neighbours, ranking
 from chainlake.cep.language.computed import shown
@@ -51,6 +52,7 @@ class Choice:
         estimates: order to estimated evaluations, cheapest first; empty without events.
         backend: what the search runs on, and why; None without events.
         mode: how the matches that are wanted are chosen, and why; None if all are, and without events.
+        asked: call to the pairs that it is estimated to be made for; empty without events.
     """
 
     plan: Plan
@@ -58,6 +60,7 @@ class Choice:
     estimates: Mapping[str, float]
     backend: Decision | None = None
     mode: str | None = None
+    asked: Mapping[str, float] = field(default_factory=dict)
 
 
 def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Table | None = None) -> list[Choice]:
@@ -91,8 +94,14 @@ def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Tabl
         limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
         decision = decide("auto", Compiled(scan, plan, limits, wanted=selects), Estimate.of(model, chosen))
         mode = told(pattern, branch, decision.compiled is not None)
-        found.append(Choice(plan, how, model.estimates([chosen]), decision, mode))
+        found.append(Choice(plan, how, model.estimates([chosen]), decision, mode, _asked(model)))
     return found
+
+
+def _asked(model: Model) -> dict[str, float]:
+    """For how many pairs each call is made, if nothing but cheap conditions leaves any out."""
+    of = ((call.written, clause) for clause in model.heavy for literal in clause.literals for call in literal.heavy)
+    return {written: model.pairs(clause) for written, clause in of}
 
 
 def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
@@ -114,7 +123,7 @@ def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
         yield ""
         yield f"branch {number} of {len(pattern.branches)}"
         yield from _normal_form(branch, choice.plan)
-        yield from calls(branch)
+        yield from calls(branch, choice.asked)
         if branch.stream is not None:
             yield from neighbours(branch)
             continue

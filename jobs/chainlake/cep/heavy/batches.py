@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from chainlake.cep.heavy.calling import Outcome, outcome
 from chainlake.cep.heavy.errors import FunctionFailed
 from chainlake.cep.language.declared.function import Heavy
 
@@ -28,49 +28,89 @@ def evaluated(function: Heavy, columns: Sequence[np.ndarray]) -> np.ndarray:
     at, size = 0, LEAST
     while at < rows:
         part = [column[at : at + size] for column in columns]
-        began = time.perf_counter()
-        found[at : at + size] = _batch(function, part)
-        took = time.perf_counter() - began
-        if took > function.longest:
-            raise FunctionFailed.too_slow(function, _row(part, 0), len(part[0]), took)
+        came = _called(function, part)
+        if came.error is not None:
+            raise _example(function, part, came.error) from came.error
+        if not came.done or came.seconds > function.longest:
+            raise FunctionFailed.too_slow(function, _row(part, 0), len(part[0]), came.seconds, came.done)
+        found[at : at + size] = _checked(function, part, came.gave)
         at += size
-        size = min(MOST, 2 * size) if took <= _SHORT else size
+        size = min(MOST, 2 * size) if came.seconds <= _SHORT else size
     return found
 
 
-def _batch(function: Heavy, columns: Sequence[np.ndarray]) -> np.ndarray:
+def _called(function: Heavy, columns: Sequence[np.ndarray]) -> Outcome:
+    """What comes of a call with copies, with which a function may do what it likes."""
     if function.code is None:
         raise FunctionFailed.without_code(function)
-    rows = len(columns[0])
-    try:
-        gave = function.code.call(*(column.copy() for column in columns))
-    except (Exception, SystemExit) as error:  # whatever somebody else's code raises is told with an example
-        raise _example(function, columns, error) from error
-    found = np.ma.filled(gave, np.nan) if isinstance(gave, np.ma.MaskedArray) and gave.dtype.kind == "f" else gave
-    found = np.asarray(found)
+    call, copies = function.code.call, [_copy(column) for column in columns]
+    made = _of_columns if function.vectorised else _row_by_row
+    return outcome(lambda: made(call, copies), function.longest)
+
+
+def _of_columns(call: Callable[..., Any], columns: Sequence[np.ndarray]) -> np.ndarray:
+    gave = call(*columns)
+    return gave if isinstance(gave, np.ma.MaskedArray) else np.asarray(gave)
+
+
+def _row_by_row(call: Callable[..., Any], columns: Sequence[np.ndarray]) -> np.ndarray:
+    """What a function of single values gives."""
+    found = np.empty(len(columns[0]), object)
+    for at, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        found[at] = call(*values)
+    return found
+
+
+def _checked(function: Heavy, columns: Sequence[np.ndarray], found: np.ndarray) -> np.ndarray:
+    """What a function gave, if that is one known value of its kind for each row."""
+    rows, kinds = len(columns[0]), "b" if function.result == "bool" else "fiu"
     if found.shape != (rows,):
         told = "one value" if found.shape == () else f"an array of shape {found.shape}"
         raise FunctionFailed.no_column(function, _row(columns, 0), told, rows)
+    hidden = np.ma.getmaskarray(found) if isinstance(found, np.ma.MaskedArray) else np.zeros(rows, bool)
+    found = np.ma.getdata(found)
     if found.dtype == object:
-        missing = [at for at, one in enumerate(found.tolist()) if one is None or one != one]
-        if missing:
-            raise FunctionFailed.unknown(function, _row(columns, missing[0]))
-    if found.dtype.kind not in ("b" if function.result == "bool" else "fiu"):
+        hidden = hidden | np.array([_missing(one) for one in found.tolist()], bool)
+    elif found.dtype.kind == "f" and function.total:
+        hidden = hidden | np.isnan(found)
+    if hidden.any():
+        raise FunctionFailed.unknown(function, _row(columns, int(np.flatnonzero(hidden)[0])))
+    if found.dtype == object and not function.vectorised:
+        for at, one in enumerate(found.tolist()):
+            value = np.asarray(one)
+            if value.shape != () or value.dtype.kind not in kinds:
+                raise FunctionFailed.wrong_type(function, _row(columns, at), type(one).__name__)
+        return found.astype(bool if function.result == "bool" else np.float64)
+    if found.dtype.kind not in kinds:
         raise FunctionFailed.wrong_type(function, _row(columns, 0), str(found.dtype))
-    if function.total and found.dtype.kind == "f" and np.isnan(found).any():
-        raise FunctionFailed.unknown(function, _row(columns, int(np.flatnonzero(np.isnan(found))[0])))
     return found
+
+
+def _missing(value: Any) -> bool:
+    """Whether an object stands for no value: None, or a NaN."""
+    return value is None or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
+
+
+def _copy(column: np.ndarray) -> np.ndarray:
+    """A copy, also of the arrays in it."""
+    copied = column.copy()
+    if copied.dtype == object:
+        for at, one in enumerate(copied):
+            if isinstance(one, np.ndarray):
+                copied[at] = one.copy()
+    return copied
 
 
 def _example(function: Heavy, columns: Sequence[np.ndarray], error: BaseException) -> FunctionFailed:
     """The error with a pair that raises one, found by halves; the first pair, if none does by itself."""
     low, high = 0, len(columns[0])
-    while function.code is not None and high - low > 1:
+    while high - low > 1:
         middle = (low + high) // 2
-        try:
-            function.code.call(*(column[low:middle].copy() for column in columns))
-        except (Exception, SystemExit) as other:  # the same error, or one like it
-            error, high = other, middle
+        came = _called(function, [column[low:middle] for column in columns])
+        if not came.done:
+            break
+        if came.error is not None:  # the same error, or one like it
+            error, high = came.error, middle
         else:
             low = middle
     return FunctionFailed.raised(function, _row(columns, low), error)

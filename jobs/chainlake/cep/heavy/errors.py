@@ -34,7 +34,7 @@ class FunctionFailed(DefinitionError):
     @classmethod
     def raised(cls, function: Heavy, values: Sequence[Any], error: BaseException) -> FunctionFailed:
         """It raised an error."""
-        said = " ".join(f"{type(error).__name__}: {error}".split())
+        said = " ".join(f"{type(error).__name__}: {_text_of(error)}".split())
         hint = "Call it in Python with arrays of these values, and mend it."
         return cls._of(function, f"{called(function, values)} raised {said}", hint)
 
@@ -58,10 +58,11 @@ class FunctionFailed(DefinitionError):
         return cls._of(function, f"{called(function, values)} gave no value (NaN or null)", hint)
 
     @classmethod
-    def too_slow(cls, function: Heavy, values: Sequence[Any], rows: int, seconds: float) -> FunctionFailed:
-        """A batch took too long."""
+    def too_slow(cls, function: Heavy, values: Sequence[Any], rows: int, seconds: float, done: bool) -> FunctionFailed:
+        """A batch took too long, or was not waited for any longer."""
+        took = f"took {seconds:.1f} s" if done else f"was not done after {seconds:.1f} s"
         what = (
-            f"{function.name} took {seconds:.1f} s for {rows} pairs, such as {called(function, values)}; "
+            f"{function.name} {took} for {rows} pairs, such as {called(function, values)}; "
             f"a batch may take {function.longest:g} s"
         )
         hint = "Put cheaper conditions beside it, make it faster, or allow more by 'longest: 5 min'."
@@ -77,3 +78,10 @@ def _shown(value: Any) -> str:
     plain = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
     text = plain.isoformat(sep=" ") if hasattr(plain, "isoformat") else repr(plain)
     return text if len(text) <= _MOST else f"{text[:_MOST]}…"
+
+
+def _text_of(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as other:  # somebody else's class
+        return f"(its text raises {type(other).__name__})"

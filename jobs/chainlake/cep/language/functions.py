@@ -71,7 +71,7 @@ def declared(entry: Declared, code: Code | None, place: Place) -> Function:
         code: what it calls; None lets the pattern compile, but not run.
         place: where it stands.
     """
-    heavy = Heavy(entry.name, code, entry.us, entry.symmetric, entry.result, entry.longest, place)
+    heavy = Heavy(entry.name, code, entry.us, entry.symmetric, entry.result, entry.longest, place, entry.vectorised)
     takes = Code(lambda: None).takes if code is None else code.takes
     return Function(takes, _Gives(entry.result), heavy=heavy)
 

@@ -183,9 +183,10 @@ class Counting:
         """The days in groups of about equally many events, as times µs."""
         if not days:
             return []
-        rows = np.cumsum([self.files.rows[day] for day in days])
-        most = min(len(days), _TASKS * parallelism)
-        places = (rows - 1) * most // rows[-1]
+        rows = np.array([self.files.rows[day] for day in days])
+        end, most = np.cumsum(rows), min(len(days), _TASKS * parallelism)
+        # By the middle of each day, so that a few events more or less move none to the next group.
+        places = (2 * end - rows) * most // (2 * end[-1])
         return [
             Days(days[int(mine[0])], Days.one(days[int(mine[-1])]).end).micros()
             for mine in (np.flatnonzero(places == place) for place in np.unique(places))

@@ -35,10 +35,12 @@ class Curve:
     Args:
         at: times, ascending, µs.
         work: evaluations for all decisions before each of them; between two times it grows evenly.
+        rows: events before each of them, an event once for each name that accepts it; None if only work counts.
     """
 
     at: np.ndarray
     work: np.ndarray
+    rows: np.ndarray | None = None
 
     @property
     def total(self) -> float:
@@ -46,8 +48,13 @@ class Curve:
         return float(self.work[-1])
 
     def cut(self, span: tuple[int, int], pieces: int) -> list[tuple[int, int]]:
-        """Bounds of about ``pieces`` parts of equal work, which together are ``span``."""
-        inner = self.at[_nearest(self.work, pieces if self.total else 1)]
+        """Bounds of parts that together are ``span``, none of which has more than about the ``pieces``-th part of the
+        work, or of the events: about ``pieces`` of them where the one lies as the other does, twice as many at most."""
+        if pieces == 1 or not self.total:
+            return [span]
+        shares = np.cumsum(_larger(np.diff(self.work), None if self.rows is None else np.diff(self.rows)))
+        total = np.concatenate([[0.0], shares])
+        inner = self.at[_nearest(total, max(pieces, round(pieces * total[-1])))]
         lo, hi = span
         cuts = np.unique([lo, *inner[(inner > lo) & (inner < hi)].tolist(), hi]).tolist()
         return list(zip(cuts[:-1], cuts[1:], strict=True))
@@ -60,7 +67,15 @@ class Curve:
 def sum_of(curves: Sequence[Curve]) -> Curve:
     """The work of several patterns."""
     at = np.unique(np.concatenate([one.at for one in curves]))
-    return Curve(at, np.sum([np.interp(at, one.at, one.work) for one in curves], axis=0))
+    work = np.sum([np.interp(at, one.at, one.work) for one in curves], axis=0)
+    rows = [np.interp(at, one.at, one.rows) for one in curves if one.rows is not None]
+    return Curve(at, work, np.sum(rows, axis=0) if rows else None)
+
+
+def _larger(work: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+    """The part of all work, or of all events, that lies in each cell, whichever is larger."""
+    part = work / work.sum()
+    return part if rows is None or not rows.any() else np.maximum(part, rows / rows.sum())
 
 
 def _nearest(total: np.ndarray, pieces: int) -> np.ndarray:
@@ -164,10 +179,13 @@ def work_curve(
     starts, found = _counted(count, [span], CELLS)
     for finer in range(_ROUNDS + 1):
         edges = np.append(starts, span[1])
-        work = estimate.by_cell(edges, found) * _inside(owned, edges + shift)
-        curve = Curve(edges + shift, np.concatenate([[0.0], np.cumsum(work)]))
-        heavy = np.flatnonzero((work > curve.total / pieces / _FINE) & (np.diff(edges) > 1))
-        if pieces == 1 or not curve.total or not len(heavy) or finer == _ROUNDS:
+        mine = _inside(owned, edges + shift)
+        work, rows = estimate.by_cell(edges, found) * mine, found.sum(axis=0) * mine
+        curve = Curve(edges + shift, *(np.concatenate([[0.0], np.cumsum(one)]) for one in (work, rows)))
+        if pieces == 1 or not curve.total or finer == _ROUNDS:
+            break
+        heavy = np.flatnonzero((_larger(work, rows) > 1 / pieces / _FINE) & (np.diff(edges) > 1))
+        if not len(heavy):
             break
         cells = [(int(edges[i]), int(edges[i + 1])) for i in heavy]
         more_starts, more = _counted(count, cells, FINER_CELLS)

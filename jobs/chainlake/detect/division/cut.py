@@ -18,8 +18,9 @@ from chainlake.detect.division.curve import Curve, sum_of
 from chainlake.detect.feed import KeyShare
 from chainlake.lake.store.event_files import EventFiles
 
-#: Stretches at least, if the work is worth cutting, so that two tasks that run at a time end at about the same time.
-PIECES = 8
+#: Stretches at least, if the work is worth cutting: two tasks that run at a time end at about the same time, and none
+#: has much of one key, also where its events lie close together and windows reach into other stretches.
+PIECES = 12
 #: Work, in evaluations, that is not worth cutting: a second or two, as long as it takes to start another task or two.
 NOT_CUT = 20_000_000.0
 #: Events of a stretch at most where there are many: what a lost task repeats, and what its matches' file holds.

@@ -289,6 +289,7 @@ def pattern_schema() -> Schema:
             "call": _said(_WORD, "MODULE:FUNCTION of dags/config/functions/"),
             "cost": _any(_one_of(COSTS), {"type": "number", "exclusiveMinimum": 0}),
             "symmetric": _SWITCH, "pure": {"const": True}, "result": _one_of(("number", "bool")), "longest": _DURATION,
+            "vectorised": _SWITCH,
         },
         ["call"],
     )  # fmt: skip

@@ -43,6 +43,7 @@ class Declared:
         symmetric: whether it gives the same when the first half of its values and the second change places.
         result: ``number`` or ``bool``.
         longest: seconds that a batch of pairs may take.
+        vectorised: whether it takes columns; else it takes the values of one pair.
         at: line and column of the entry.
     """
 
@@ -52,6 +53,7 @@ class Declared:
     symmetric: bool = False
     result: str = "number"
     longest: float = LONGEST
+    vectorised: bool = True
     at: tuple[int, int] = (1, 1)
 
     @property
@@ -70,7 +72,7 @@ class Code:
     """The code of a declared function, which whoever compiles a pattern looks up: the engine imports nothing.
 
     Args:
-        call: takes NumPy arrays of one length and gives one; other processes get it pickled.
+        call: takes NumPy arrays of one length and gives one, or values, if it is declared so; others get it pickled.
         digest: changes whenever the code does.
         takes: how many values it takes at least and at most.
     """
@@ -92,6 +94,7 @@ class Heavy:
         result: ``number`` or ``bool``.
         longest: seconds that a batch of pairs may take.
         place: where it is declared.
+        vectorised: as of ``Declared``.
         total: whether it has to give a value for every pair; else NaN is a missing value.
     """
 
@@ -102,4 +105,5 @@ class Heavy:
     result: str = "number"
     longest: float = LONGEST
     place: Place = Place()
+    vectorised: bool = True
     total: bool = True

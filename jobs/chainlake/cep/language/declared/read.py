@@ -18,7 +18,7 @@ from chainlake.definitions.yaml_lines import Document
 #: ``MODULE:FUNCTION``; one file, one name in it, neither private.
 CALL = re.compile(r"(?:chainlake_functions\.)?([A-Za-z]\w*):([A-Za-z]\w*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
-_KEYS = ("call", "cost", "symmetric", "pure", "result", "longest")
+_KEYS = ("call", "cost", "symmetric", "pure", "result", "longest", "vectorised")
 
 
 def read_functions(source: SourceText, document: Document, value: Any) -> dict[str, Declared]:
@@ -66,7 +66,8 @@ class _Reader:
         if entry.get("pure", True) is not True:
             raise WrongDeclaration.impure(self.place("pure"), name)
         readers: dict[str, Callable[[str, Any], Any]] = {
-            "call": self.call, "symmetric": self.truth, "result": self.result, "longest": self.longest,
+            "call": self.call, "symmetric": self._symmetric, "result": self.result, "longest": self.longest,
+            "vectorised": self._vectorised,
         }  # fmt: skip
         if "call" not in entry:
             raise WrongDeclaration.no_call(self.place(), name)
@@ -87,9 +88,15 @@ class _Reader:
         # Milliseconds of a thousand pairs are microseconds of one.
         return float(value)
 
-    def truth(self, name: str, value: Any) -> bool:
+    def _symmetric(self, name: str, value: Any) -> bool:
+        return self._truth(name, "symmetric", value)
+
+    def _vectorised(self, name: str, value: Any) -> bool:
+        return self._truth(name, "vectorised", value)
+
+    def _truth(self, name: str, key: str, value: Any) -> bool:
         if not isinstance(value, bool):
-            raise WrongDeclaration.no_truth(self.place("symmetric"), name, "symmetric", value)
+            raise WrongDeclaration.no_truth(self.place(key), name, key, value)
         return value
 
     def result(self, name: str, value: Any) -> str:

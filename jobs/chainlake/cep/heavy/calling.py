@@ -1,0 +1,89 @@
+"""Runs somebody else's code in a thread beside the search, so that a call which never ends holds nothing up."""
+
+from __future__ import annotations
+
+import contextvars
+import ctypes
+import queue
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+_OF_THREAD = threading.local()
+
+
+@dataclass
+class Outcome:
+    """What came of a call.
+
+    Args:
+        gave: what it returned.
+        error: what it raised instead, of whatever class.
+        seconds: how long it took, or was waited for.
+        done: whether it came to an end.
+    """
+
+    gave: Any = None
+    error: BaseException | None = None
+    seconds: float = 0.0
+    done: bool = True
+
+
+def outcome(call: Callable[[], Any], longest: float) -> Outcome:
+    """What comes of a call, which is given up after so many seconds.
+
+    All calls of a thread are made in one thread, since code may keep what only the thread that made it can use.
+    """
+    caller: _Caller | None = getattr(_OF_THREAD, "caller", None)
+    if caller is None or not caller.thread.is_alive():  # a forked process has none of the threads of its parent
+        caller = _OF_THREAD.caller = _Caller()
+    found = caller.outcome(call, longest)
+    if not found.done:
+        del _OF_THREAD.caller
+        caller.stop()
+    return found
+
+
+@dataclass
+class _Job:
+    call: Callable[[], Any]
+    context: contextvars.Context = field(default_factory=contextvars.copy_context)
+    outcome: Outcome = field(default_factory=Outcome)
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class _Caller:
+    """A thread that makes calls; it ends when nobody holds this any more."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self.thread = threading.Thread(target=_serve, args=(self._jobs,), name="functions", daemon=True)
+        self.thread.start()
+        weakref.finalize(self, self._jobs.put, None)
+
+    def outcome(self, call: Callable[[], Any], longest: float) -> Outcome:
+        job, began = _Job(call), time.perf_counter()
+        self._jobs.put(job)
+        if job.done.wait(min(longest, threading.TIMEOUT_MAX)):
+            return job.outcome
+        return Outcome(seconds=time.perf_counter() - began, done=False)
+
+    def stop(self) -> None:
+        """End the call that is under way, if it is Python; what waits in C goes on until the process ends."""
+        ident = ctypes.c_ulong(self.thread.ident or 0)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(SystemExit))
+
+
+def _serve(jobs: queue.SimpleQueue[_Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        found, began = job.outcome, time.perf_counter()
+        try:
+            found.gave = job.context.run(job.call)
+        except BaseException as error:  # somebody else's; who asked tells it
+            found.error = error
+        found.seconds = time.perf_counter() - began
+        job.done.set()
+        del job, found
