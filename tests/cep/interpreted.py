@@ -67,3 +67,11 @@ def always_limited() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("chainlake.cep.search.compiled.lists.skip.LIMITED", float("inf"))
         yield
+
+
+@contextmanager
+def always_paired() -> Iterator[None]:
+    """Within it, the last two steps are run the other way round wherever they can be."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("chainlake.cep.search.compiled.lists.skip.PAIRED", float("inf"))
+        yield

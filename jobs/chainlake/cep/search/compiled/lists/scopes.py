@@ -61,10 +61,11 @@ class Scopes:
 
     def _bounds(self, name: str, scope: Scope, bounds: tuple[str, str], table: _Table, out: Writer) -> None:
         below, above = last_of(self.branch, scope.after), first_of(self.branch, scope.before)
-        low = [(x, 1) for x in below]
-        low += [(x, -self.window) for x in last_of(self.branch, self.last) if x not in below]
-        high = [(x, 0) for x in above]
-        high += [(x, self.window + 1) for x in first_of(self.branch, self.first) if x not in above]
+        low, high = [(x, 1) for x in below], [(x, 0) for x in above]
+        if not (low and high):
+            # What lies between bound events, which fit the window, makes a match no longer.
+            low += [(x, -self.window) for x in last_of(self.branch, self.last) if x not in below]
+            high += [(x, self.window + 1) for x in first_of(self.branch, self.first) if x not in above]
         self._extreme(bounds[0], [f"{table(x, name, shift)}[{self.last[x]}]" for x, shift in low], ">", out)
         self._extreme(bounds[1], [f"{table(x, name, shift)}[{self.first[x]}]" for x, shift in high], "<", out)
 
