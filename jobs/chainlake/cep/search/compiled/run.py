@@ -22,6 +22,7 @@ from chainlake.cep.search.compiled.bounded import Given
 from chainlake.cep.search.compiled.generate import Generator, Limits
 from chainlake.cep.search.compiled.lists.gathered import gather
 from chainlake.cep.search.compiled.lists.passing import Bar, only_passing
+from chainlake.cep.search.compiled.lists.scopes import look_up
 from chainlake.cep.search.compiled.lists.skip import choose_ways
 from chainlake.cep.search.compiled.output import Output
 from chainlake.cep.search.compiled.text import slots as state
@@ -165,6 +166,7 @@ class Compiled:
         limited = {bar.name for bar in shape.bars}
         gather(self.scan, {name: attrs for name, attrs in shape.slots.read.items() if name not in limited})
         scan = only_passing(self.scan, shape.bars)
+        look_up(scan, shape.slots)
         given = shape.slots.made(scan)
         cutter = None if self.watched is None else Cutter(self.watched, scan, self.plan.branch)
         if shape.bounded is not None and cutter is not None:
