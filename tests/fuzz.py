@@ -33,7 +33,7 @@ from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.errors import DefinitionError
 from tests.cep.brute_force import brute_force
-from tests.cep.interpreted import always_by_value, always_limited, no_compiler
+from tests.cep.interpreted import always_by_value, always_limited, always_paired, no_compiler
 from tests.cep.language_oracle.against import difference
 from tests.cep.language_oracle.generate import pair as language_pair
 from tests.cep.language_oracle.smaller import smallest
@@ -85,6 +85,8 @@ def run(seed: int, *, machine_code: bool = False, by_value: bool = False) -> Out
             stack.enter_context(always_by_value())
             if seed % 2:
                 stack.enter_context(always_limited())
+        if seed % 3:
+            stack.enter_context(always_paired())
         for _ in range(STREAMS):
             events = stream(pick, 8)
             wanted = canonical(brute_force(made, events))

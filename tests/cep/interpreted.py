@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -25,9 +25,9 @@ def load(source: str) -> machine.Kernel:
     return call
 
 
-def first_positions(wanted: np.ndarray, shift: int, ts: np.ndarray) -> np.ndarray:
+def first_positions(searches: Sequence[tuple[np.ndarray, int, np.ndarray]]) -> list[np.ndarray]:
     """As the compiled one, by another way."""
-    return np.searchsorted(ts, wanted + shift, "left").astype(np.int32)
+    return [np.searchsorted(ts, wanted + shift, "left").astype(np.int32) for wanted, shift, ts in searches]
 
 
 @contextmanager
@@ -35,8 +35,7 @@ def no_compiler() -> Iterator[None]:
     """Within it, the compiled backend's kernels are interpreted."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "load", load)
-        for user in ("scopes", "passing"):
-            patch.setattr(f"chainlake.cep.search.compiled.lists.{user}.first_positions", first_positions)
+        patch.setattr("chainlake.cep.search.compiled.lists.scopes.first_positions", first_positions)
         yield
 
 
@@ -66,4 +65,12 @@ def always_limited() -> Iterator[None]:
     """Within it, candidates that cannot pass a comparison are left out before every search."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("chainlake.cep.search.compiled.lists.skip.LIMITED", float("inf"))
+        yield
+
+
+@contextmanager
+def always_paired() -> Iterator[None]:
+    """Within it, the last two steps are run the other way round wherever they can be."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("chainlake.cep.search.compiled.lists.skip.PAIRED", float("inf"))
         yield

@@ -19,15 +19,14 @@ def counted(wanted: list[int], shift: int, ts: list[int]) -> list[int]:
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled() -> None:
-    """All passes are compiled before any example, whose time is watched."""
-    for n in (10, 1000, 5000, 20_000):
-        first_positions(np.arange(1000), 0, np.arange(n))
+    """The passes are compiled before any example, whose time is watched."""
+    first_positions([(np.arange(1000), 0, np.arange(1000))])
 
 
 @pytest.mark.slow
 @given(TIMES, st.integers(-25, 25), TIMES)
 def test_few_times_with_ties(wanted: list[int], shift: int, ts: list[int]) -> None:
-    found = first_positions(np.array(wanted, np.int64), shift, np.array(ts, np.int64))
+    (found,) = first_positions([(np.array(wanted, np.int64), shift, np.array(ts, np.int64))])
     assert found.dtype == np.int32
     assert found.tolist() == counted(wanted, shift, ts)
 
@@ -44,6 +43,7 @@ def test_many_against_few_in_crowds_and_gaps(sizes: tuple[int, int]) -> None:
             np.sort(np.where(draw.random(n) < 0.5, draw.integers(0, spread, n), draw.integers(0, spread // 10, n)))
             for n in sizes
         )
-        for shift in (-spread // 3, 0, 1, spread // 3):
-            found = first_positions(wanted, shift, ts)
-            assert found.tolist() == np.searchsorted(ts, wanted + shift, "left").tolist()
+        searches = [(wanted, shift, ts) for shift in (-spread // 3, 0, 1, spread // 3)]
+        searches += [(ts, shift, wanted) for _, shift, _ in searches]
+        for (one, shift, others), found in zip(searches, first_positions(searches), strict=True):
+            assert found.tolist() == np.searchsorted(others, one + shift, "left").tolist()

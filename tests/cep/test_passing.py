@@ -57,10 +57,11 @@ def check(scan: Scan, limited: Scan, bars: tuple[Bar, ...]) -> None:
         passes = PASSES[bar.op](x[every][:, None], x[bound][None, :])
         assert set(every[(near & passes).any(axis=1)]) <= set(left)
         assert set(left) <= set(every[passes.any(axis=1)])
-        for name in limited.candidates:
-            for shift in (-WINDOW, 0, 1, WINDOW + 1):
-                wanted = np.searchsorted(ts[every], limited.candidates[name].ts + shift)
-                assert counted_before(limited, name, shift, bar.name).tolist() == wanted.tolist()
+        of = limited.candidates
+        tables = [(name, bar.name, shift) for name in of for shift in (-WINDOW, 0, 1, WINDOW + 1)]
+        at = {(name, shift): np.searchsorted(ts, of[name].ts + shift).astype(np.int32) for name, _, shift in tables}
+        for (name, _, shift), found in zip(tables, counted_before(limited, tables, at), strict=True):
+            assert found.tolist() == np.searchsorted(ts[every], of[name].ts + shift).tolist()
 
 
 @pytest.mark.few(2)

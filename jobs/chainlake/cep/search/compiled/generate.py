@@ -6,7 +6,6 @@ the state, and on the way back down (``resume``) nothing is tested or counted tw
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from chainlake.cep.conditions.scan import Scan
@@ -19,8 +18,10 @@ from chainlake.cep.search.compiled.best import Best, Wanted
 from chainlake.cep.search.compiled.bounded import Bounded
 from chainlake.cep.search.compiled.lists.listed import Listed
 from chainlake.cep.search.compiled.lists.nearest import Nearest
+from chainlake.cep.search.compiled.lists.pairs import Pairs
 from chainlake.cep.search.compiled.lists.scopes import Scopes
 from chainlake.cep.search.compiled.lists.skip import Ways
+from chainlake.cep.search.compiled.output import Output
 from chainlake.cep.search.compiled.sets import Sets
 from chainlake.cep.search.compiled.text import slots as state
 from chainlake.cep.search.compiled.text.code import Writer
@@ -42,27 +43,6 @@ class Limits:
     window: int
     by_start: bool
     members: int
-
-
-@dataclass(frozen=True)
-class Output:
-    """Where a kernel puts matches: names of the slots.
-
-    Args:
-        start: smallest ts of each match.
-        end: largest ts.
-        rows: name to the row of its event, or to the rows of all members of its sets.
-        offsets: repeated name to where each set begins in ``rows``.
-        sizes: repeated name to the place in the state that holds how many members were written.
-        maps: name to the table from candidates to rows.
-    """
-
-    start: str
-    end: str
-    rows: Mapping[str, str]
-    offsets: Mapping[str, str]
-    sizes: Mapping[str, str]
-    maps: Mapping[str, str]
 
 
 class Generator:
@@ -87,7 +67,7 @@ class Generator:
         bounds: Bounds | None = None,
     ) -> None:
         self.plan, self.by_start = plan, limits.by_start
-        self.skips, self.lists, self.searches = ways.skips, ways.lists, ways.searches
+        self.skips, self.lists, self.searches, self.pairing = ways.skips, ways.lists, ways.searches, ways.pairing
         self.slots = Slots()
         self.make = Expressions(self.slots, facts, frozenset(bar.name for bar in ways.bars))
         self.scopes = Scopes(plan.branch, limits.window, self.make)
@@ -148,6 +128,8 @@ class Generator:
             self.best.write(step)
         elif step.kleene:
             Sets(self, step, number).write()
+        elif self.pairing and number == self.pairing.number - 1:
+            Pairs(self, self.pairing).write()
         else:
             self._events(step, number)
 
@@ -181,12 +163,7 @@ class Generator:
         searched = number in self.searches
         assert listed or searched or not step.clauses, f"the conditions of {name} would not be tested"
         p, q, lo, hi = (f"{letter}{number}" for letter in ("p", "q", "lo", "hi"))
-        # Evaluations of a search that chooses are those of the candidates that are left.
-        limited = name in make.limited and not self.best
-        if limited:
-            first, last = make.fresh(), make.fresh()
-            self.scopes.counted(name, step.scope, first, last, out)
-            out.put(f"if {last} <= {first}:", "    continue", "if resume == 0:", f"    E += {last} - {first}")
+        self.count(step)
         if number:
             self.scopes.code(name, step.scope, lo, hi, out)
             if self.best:
@@ -204,7 +181,7 @@ class Generator:
         self.places.append((place, f"g{number}" if listed or promising else q))
         out.put("if resume != 0:", f"    {p} = {place}")
         out.open("else:")
-        if not limited:
+        if not self.is_limited(step):
             out.put(f"E += {hi} - {lo}")
         for x in apart:
             out.put(f"if {x} >= {lo} and {x} < {hi}:", "    E -= 1")
@@ -234,12 +211,34 @@ class Generator:
                 out.put(f"if not {test}:", "    continue")
             self.best.prune(name, in_order=number not in self.skips)
         elif number < len(self.plan.steps) - 1:
-            # Looked up once for all that is found below; the writes of matches would make the compiler read it again.
-            out.put(f"r{number} = {self.output.maps[name]}[{q}]", f"x{number} = {self.scopes.ticks(name)}[{q}]")
-            self.scopes.moments[name] = f"x{number}"
+            self.bind(name, number)
         self.forget_lists(number)
         self.enter(step, number)
         out.depth = closed
+
+    def bind(self, name: str, number: int) -> None:
+        """Bind the event of a step inside which other loops are, its position being known.
+
+        Row and time are looked up once for all that is found below; the writes of matches would make the compiler read
+        them again.
+        """
+        q = f"q{number}"
+        self.make.singles[name] = q
+        self.scopes.bind(name, q, q)
+        self.out.put(f"r{number} = {self.output.maps[name]}[{q}]", f"x{number} = {self.scopes.ticks(name)}[{q}]")
+        self.scopes.moments[name] = f"x{number}"
+
+    def is_limited(self, step: Step) -> bool:
+        """Whether some of a step's candidates are left out, and counted by ``count``."""
+        # Evaluations of a search that chooses are those of the candidates that are left.
+        return step.name in self.make.limited and not self.best
+
+    def count(self, step: Step) -> None:
+        """Count the evaluations of a step of which some candidates are left out, and go on where there is none."""
+        if self.is_limited(step):
+            first, last = self.make.fresh(), self.make.fresh()
+            self.scopes.counted(step.name, step.scope, first, last, self.out)
+            self.out.put(f"if {last} <= {first}:", "    continue", "if resume == 0:", f"    E += {last} - {first}")
 
     def forget_lists(self, number: int) -> None:
         """Have the lists that belong to the event of a step made anew."""

@@ -19,10 +19,12 @@ from chainlake.cep.search.bounding.watch import Bounds, Watched
 from chainlake.cep.search.compiled import machine
 from chainlake.cep.search.compiled.best import Wanted, single_step
 from chainlake.cep.search.compiled.bounded import Given
-from chainlake.cep.search.compiled.generate import Generator, Limits, Output
+from chainlake.cep.search.compiled.generate import Generator, Limits
 from chainlake.cep.search.compiled.lists.gathered import gather
 from chainlake.cep.search.compiled.lists.passing import Bar, only_passing
+from chainlake.cep.search.compiled.lists.scopes import look_up
 from chainlake.cep.search.compiled.lists.skip import choose_ways
+from chainlake.cep.search.compiled.output import Output
 from chainlake.cep.search.compiled.text import slots as state
 from chainlake.cep.search.compiled.text.code import NotCompilable
 from chainlake.cep.search.compiled.text.facts import Facts
@@ -76,7 +78,7 @@ def make_shape(
         NotCompilable: something in the plan has no code; the message says what.
     """
     facts = Facts(scan)
-    ways = choose_ways(plan, scan, single_step(plan, wanted))
+    ways = choose_ways(plan, scan, single_step(plan, wanted), every=wanted is None and bounds is None)
     made = Generator(plan, facts, limits, ways, wanted, bounds)
     source = made.source()
     if _nested_loops(source) > NESTED:
@@ -164,6 +166,7 @@ class Compiled:
         limited = {bar.name for bar in shape.bars}
         gather(self.scan, {name: attrs for name, attrs in shape.slots.read.items() if name not in limited})
         scan = only_passing(self.scan, shape.bars)
+        look_up(scan, shape.slots)
         given = shape.slots.made(scan)
         cutter = None if self.watched is None else Cutter(self.watched, scan, self.plan.branch)
         if shape.bounded is not None and cutter is not None:

@@ -7,6 +7,8 @@ tests. A list can also outlive the event bound last, if its conditions look at e
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from chainlake.cep.plan.steps import Step
@@ -21,10 +23,12 @@ class Listed:
         to: the kernel's generator; its ``lists`` say to which earlier step's event the list belongs.
         step: the step.
         number: its number.
+        in_order: whether candidates are tested one after the other in any case.
     """
 
-    def __init__(self, to: Site, step: Step, number: int) -> None:
+    def __init__(self, to: Site, step: Step, number: int, *, in_order: bool = False) -> None:
         self.to, self.step, self.number = to, step, number
+        self.skip = None if in_order else to.skips.get(number)
         #: whether the list is made anew for each binding of the step before
         self.fresh = to.lists[number] == number - 1
         self.made, self.count = f"v{number}", f"m{number}"
@@ -34,9 +38,9 @@ class Listed:
     def write(self) -> None:
         """Make the list, if there is none yet."""
         if self.fresh:
-            self._keep(self.count)
+            self.keep(self.count)
             self.to.out.put(f"{self.count} = 0")
-            self._fill(f"lo{self.number}", f"hi{self.number}")
+            self.fill(f"lo{self.number}", f"hi{self.number}")
             self._skip_if_nothing_follows()
         elif self.number not in self.to.ahead:
             self._fill_once()
@@ -51,7 +55,7 @@ class Listed:
         if not self.fresh:
             out.put(f"if not ({q} >= {lo}) & ({q} < {hi}):", "    continue")
 
-    def _keep(self, *values: str) -> None:
+    def keep(self, *values: str) -> None:
         """Keep locals while the output is emptied."""
         for value in values:
             place = self.to.slots.state()
@@ -61,19 +65,29 @@ class Listed:
     def _fill_once(self) -> None:
         """Make a list that belongs to an earlier event, as far as the names up to that one say."""
         to, out, step, number = self.to, self.to.out, self.step, self.number
-        self._keep(self.made, self.count)
+        self.keep(self.made, self.count)
         bound = frozenset(to.plan.order[: to.lists[number] + 1])
         lo, hi = f"first{number}", f"last{number}"
         out.open(f"if {self.made} == 0:")
         to.scopes.among(bound).code(step.name, step.scope.among(bound), lo, hi, out)
         out.put(f"{self.count} = 0", f"{self.made} = 1")
         out.open(f"if {hi} > {lo}:")
-        self._fill(lo, hi)
+        self.fill(lo, hi)
         out.close(2)
 
-    def _fill(self, lo: str, hi: str) -> None:
+    def fill(self, lo: str, hi: str) -> None:
         """Add to the empty list what passes of the candidates from ``lo`` to ``hi``."""
-        out, number, skip = self.to.out, self.number, self.to.skips.get(self.number)
+        self.each(lo, hi, lambda q, passed: [f"{self.members}[{self.count}] = {q}", f"{self.count} += {passed}"])
+
+    def each(self, lo: str, hi: str, statements: Callable[[str, str], list[str]]) -> None:
+        """Do something with each of the candidates from ``lo`` to ``hi``.
+
+        Args:
+            lo, hi: locals with positions.
+            statements: what is done, from the local with the candidate's position, and what is 1 or true if it passes;
+                without a jump for each where no test needs one.
+        """
+        out, number, skip = self.to.out, self.number, self.skip
         p, q, b = (f"{letter}{number}" for letter in ("p", "q", "b"))
         if skip:
             shift = skip.shift_in(self.to.slots)
@@ -82,14 +96,13 @@ class Listed:
             out.put(f"{p} = {lo}", f"T += {hi} - {lo}")
         closed = out.depth
         tests = self._open_pass(lo, hi)
-        if any(statements for statements, _ in tests):
-            for statements, test in tests:
-                out.lines += statements
+        if any(needed for needed, _ in tests):
+            for needed, test in tests:
+                out.lines += needed
                 out.put(f"if not {test}:", "    continue")
-            out.put(f"{self.members}[{self.count}] = {q}", f"{self.count} += 1")
+            out.put(*statements(q, "1"))
         else:
-            passed = " & ".join(f"({test})" for _, test in tests) or "1"
-            out.put(f"{self.members}[{self.count}] = {q}", f"{self.count} += {passed}")
+            out.put(*statements(q, " & ".join(f"({test})" for _, test in tests) or "1"))
         if skip:
             out.depth = closed + 1
             out.put(f"{b} += 1", f"{p} = {b} << {shift}")
@@ -97,7 +110,7 @@ class Listed:
 
     def _open_pass(self, lo: str, hi: str) -> list[tuple[list[str], str]]:
         """Open the loop over candidates; gives what each must pass: statements, and an expression without effects."""
-        to, out, name, skip = self.to, self.to.out, self.step.name, self.to.skips.get(self.number)
+        to, out, name, skip = self.to, self.to.out, self.step.name, self.skip
         p, q, make = f"p{self.number}", f"q{self.number}", self.to.make
         make.singles[name] = q
         prelude = Writer()

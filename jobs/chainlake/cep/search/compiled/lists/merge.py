@@ -1,7 +1,8 @@
-"""Where the times of one name's events lie among another's: one pass over both, for all of them."""
+"""Where the times of one name's events lie among another's: one pass over both, and one call for all such pairs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -19,53 +20,70 @@ _FAR = 64
 
 
 @cache
-def _source(stride: int) -> str:
-    """The pass, by ``stride`` times at a stroke: more are tested than have to be, but without a jump for each."""
+def _source() -> str:
+    """The passes, each by its stride: more times are tested than have to be, but without a jump for each."""
     lanes = range(_LANES)
-    lines = ["def kernel(F, I, B, J, kf, ki, st):", "    wanted = I[0]", "    ts = I[1]", "    found = J[0]"]
-    lines += ["    n = ki[0]", "    size = ki[1]", "    shift = ki[2]", "    part = ki[3]"]
-    lines += [f"    whole = size - {stride}"]
+    lines = ["def kernel(F, I, B, J, kf, ki, st):", "    for job in range(ki[0]):"]
+    lines += ["        wanted = I[2 * job]", "        ts = I[2 * job + 1]", "        found = J[job]"]
+    lines += ["        n = ki[4 * job + 1]", "        size = ki[4 * job + 2]", "        shift = ki[4 * job + 3]"]
+    lines += ["        stride = ki[4 * job + 4]", "        if stride == 0:", "            for i in range(n):"]
+    lines += ["                x = wanted[i] + shift", "                j = 0", "                end = size"]
+    lines += [*_bisect("j", "end", 16), "                found[i] = j", "            continue"]
+    lines += [f"        part = n // {_LANES}"]
     for lane in lanes:
-        j, end = f"j{lane}", f"end{lane}"
-        lines += [f"    {j} = 0", f"    {end} = size if part > 0 else 0", f"    x = wanted[{lane} * part] + shift"]
-        lines += [f"    while {j} < {end}:", f"        middle = ({j} + {end}) >> 1"]
-        lines += ["        if ts[middle] < x:", f"            {j} = middle + 1"]
-        lines += ["        else:", f"            {end} = middle"]
-    lines += ["    for i in range(part):"]
-    for lane in lanes:
-        j = f"j{lane}"
-        lines += [
-            f"        x = wanted[i + {lane} * part] + shift",
-            *_far(j, stride),
-            f"        while {j} <= whole and ts[{j} + {stride - 1}] < x:",
-            f"            {j} += {stride}",
-            f"        if {j} <= whole:",
-            f"            {j} += " + " + ".join(f"(ts[{j} + {k}] < x)" for k in range(stride - 1)),
-            "        else:",
-            f"            while {j} < size and ts[{j}] < x:",
-            f"                {j} += 1",
-            f"        found[i + {lane} * part] = {j}",
-        ]
+        lines += [f"        j{lane} = 0", f"        end{lane} = size if part > 0 else 0"]
+        lines += [f"        x = wanted[{lane} * part] + shift", *_bisect(f"j{lane}", f"end{lane}", 8)]
+    for number, (_, stride) in enumerate(_STRIDES):
+        lines += [f"        {'el' if number else ''}if stride == {stride}:", f"            whole = size - {stride}"]
+        lines += ["            for i in range(part):"]
+        for lane in lanes:
+            lines += [" " * 16 + line for line in _pass_over(lane, stride)]
     j = f"j{_LANES - 1}"
-    lines += [f"    for i in range({_LANES} * part, n):", "        x = wanted[i] + shift"]
-    lines += [f"        while {j} < size and ts[{j}] < x:", f"            {j} += 1", f"        found[i] = {j}"]
+    lines += [f"        for i in range({_LANES} * part, n):", "            x = wanted[i] + shift"]
+    lines += [
+        f"            while {j} < size and ts[{j}] < x:",
+        f"                {j} += 1",
+        f"            found[i] = {j}",
+    ]
     return "\n".join([*lines, "    return 0", ""])
 
 
-def _far(j: str, stride: int) -> list[str]:
-    """Passing over many times at a stroke, where the wanted ones are few."""
-    if stride < _STRIDES[0][1]:
-        return []
-    return [f"        while {j} + {_FAR} <= size and ts[{j} + {_FAR - 1}] < x:", f"            {j} += {_FAR}"]
+def _bisect(j: str, end: str, depth: int) -> list[str]:
+    """Searching for one time."""
+    lines = [f"while {j} < {end}:", f"    middle = ({j} + {end}) >> 1", "    if ts[middle] < x:"]
+    lines += [f"        {j} = middle + 1", "    else:", f"        {end} = middle"]
+    return [" " * depth + line for line in lines]
 
 
-def first_positions(wanted: np.ndarray, shift: int, ts: np.ndarray) -> np.ndarray:
-    """For each time of ``wanted``, ascending: how many of the ascending ``ts`` lie before it + ``shift``; int32."""
-    if FEW * len(wanted) < len(ts) or not len(wanted):
-        return np.searchsorted(ts, wanted + shift, "left").astype(np.int32)
-    wanted, ts = np.ascontiguousarray(wanted, np.int64), np.ascontiguousarray(ts, np.int64)
-    found = np.empty(len(wanted), np.int32)
-    kernel = machine.load(_source(next(stride for share, stride in _STRIDES if len(ts) >= share * len(wanted))))
-    sizes = np.array([len(wanted), len(ts), shift, len(wanted) // _LANES], np.int64)
-    kernel([], [wanted, ts], [], [found], machine.NOTHING, sizes, machine.NOTHING)
+def _pass_over(lane: int, stride: int) -> list[str]:
+    """From the position of the wanted time before to that of the next one of a lane."""
+    j = f"j{lane}"
+    lines = [f"x = wanted[i + {lane} * part] + shift"]
+    if stride == _STRIDES[0][1]:
+        lines += [f"while {j} + {_FAR} <= size and ts[{j} + {_FAR - 1}] < x:", f"    {j} += {_FAR}"]
+    lines += [f"while {j} <= whole and ts[{j} + {stride - 1}] < x:", f"    {j} += {stride}", f"if {j} <= whole:"]
+    lines += [f"    {j} += " + " + ".join(f"(ts[{j} + {k}] < x)" for k in range(stride - 1)), "else:"]
+    return [*lines, f"    while {j} < size and ts[{j}] < x:", f"        {j} += 1", f"found[i + {lane} * part] = {j}"]
+
+
+def first_positions(searches: Sequence[tuple[np.ndarray, int, np.ndarray]]) -> list[np.ndarray]:
+    """For each time that is wanted, how many of some times lie before it and a shift; one call for all searches.
+
+    Args:
+        searches: of each the ascending times that are wanted, the shift, and the ascending times; int64.
+
+    Returns:
+        of each as many positions as times are wanted; int32.
+    """
+    tables, found, numbers = list[np.ndarray](), list[np.ndarray](), [0]
+    for wanted, shift, ts in searches:
+        n, size = len(wanted), len(ts)
+        tables += [np.ascontiguousarray(wanted, np.int64), np.ascontiguousarray(ts, np.int64)]
+        found.append(np.empty(n, np.int32))
+        few = FEW * n < size or not n
+        numbers += [n, size, shift, 0 if few else next(stride for share, stride in _STRIDES if size >= share * n)]
+    if found:
+        numbers[0] = len(found)
+        kernel = machine.load(_source())
+        kernel([], tables, [], found, machine.NOTHING, np.array(numbers, np.int64), machine.NOTHING)
     return found

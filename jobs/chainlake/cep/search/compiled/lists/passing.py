@@ -8,7 +8,7 @@ all candidates in scope: these are counted by rows of the events.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -20,9 +20,9 @@ from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.language import ast
 from chainlake.cep.plan.steps import Plan
 from chainlake.cep.search.compiled import machine
-from chainlake.cep.search.compiled.lists.merge import first_positions
 from chainlake.cep.search.compiled.text.comparison import comparison
 from chainlake.cep.search.compiled.text.facts import Form, form_of
+from chainlake.cep.search.compiled.text.slots import Table
 from chainlake.cep.values.values import Value
 
 #: Candidates drawn to estimate how many can pass.
@@ -115,22 +115,29 @@ def only_passing(scan: Scan, bars: Iterable[Bar]) -> Scan:
     return replace(scan, candidates=candidates, counted=counted, arrays=before) if counted else scan
 
 
-def counted_before(scan: Scan, bound: str, shift: int, name: str) -> np.ndarray:
-    """For each candidate of ``bound``: how many of all candidates of ``name`` lie before its ts + ``shift``; int32."""
-    of, ts = scan.candidates[bound], np.ascontiguousarray(scan.data.ts, np.int64)
-    key = ("rows before", bound, shift)
-    if not shift:
-        at = np.ascontiguousarray(of.rows, np.int64)
-    elif key in scan.arrays:
-        (at,) = scan.arrays[key]
-    else:
-        at = first_positions(of.ts, shift, ts).astype(np.int64)
-        scan.arrays[key] = (at,)
-    words, found = scan.counted[name].marks.view(np.int64), np.empty(len(at), np.int32)
-    tables = [words, at] if shift else [words, at, ts]
-    shorts = [*scan.arrays[_marks_before(name)], found]
-    kernel = machine.load(_counted_source(own=not shift))
-    kernel([], tables, [], shorts, machine.NOTHING, np.array([len(at)]), machine.NOTHING)
+def counted_before(scan: Scan, tables: Sequence[Table], at: Mapping[tuple[str, int], np.ndarray]) -> list[np.ndarray]:
+    """For each candidate of a bound name, how many of all candidates of another one lie before its ts and a shift.
+
+    Args:
+        scan: what is looked through, with ``counted`` candidates.
+        tables: of each the bound name, the other one, and the shift.
+        at: of the bound names and shifts other than 0, how many events lie before; int32.
+
+    Returns:
+        of each table as many numbers as the bound name has candidates; int32.
+    """
+    whole, shorts, found, numbers = list[np.ndarray](), list[np.ndarray](), list[np.ndarray](), [len(tables)]
+    ts = np.ascontiguousarray(scan.data.ts, np.int64)
+    for bound, name, shift in tables:
+        rows = np.ascontiguousarray(scan.candidates[bound].rows, np.int64)
+        found.append(np.empty(len(rows), np.int32))
+        whole += [scan.counted[name].marks.view(np.int64), rows, ts]
+        places = at[bound, shift] if shift else found[-1]
+        shorts += [places, *scan.arrays[_marks_before(name)], found[-1]]
+        numbers += [len(rows), shift]
+    if found:
+        kernel = machine.load(_COUNTED)
+        kernel([], whole, [], shorts, machine.NOTHING, np.array(numbers, np.int64), machine.NOTHING)
     return found
 
 
@@ -254,28 +261,37 @@ def _passing_source(floating: bool, op: str) -> str:
 """
 
 
-@cache
-def _counted_source(own: bool) -> str:
-    """How many marks lie before rows; if these are the events' ``own`` rows: before the first event of their time."""
-    lines = ["def kernel(F, I, B, J, kf, ki, st):", "    words = I[0]", "    rows = I[1]"]
-    lines += ["    before = J[0]", "    found = J[1]", *(["    ts = I[2]", "    first = -1"] if own else [])]
-    lines += ["    for i in range(ki[0]):", "        row = rows[i]"]
-    if own:
-        lines += [
-            "        if row > 0 and ts[row - 1] == ts[row]:",
-            "            if first < 0 or ts[first] != ts[row]:",
-            "                first = row",
-            "                while first > 0 and ts[first - 1] == ts[first]:",
-            "                    first -= 1",
-            "            row = first",
-        ]
-    lines += [
-        "        lower = words[row >> 3] & ((1 << ((row & 7) << 3)) - 1)",
-        f"        found[i] = before[row >> 3] + {_marks_in('lower')}",
-    ]
-    return "\n".join([*lines, "    return 0", ""])
-
-
 def _marks_in(word: str) -> str:
     """The number of marks in eight of them that are read as one number."""
     return f"((({word} * 0x0101010101010101) >> 56) & 255)"
+
+
+#: How many marks lie before rows; where the shift is 0, before the first event of each row's time.
+_COUNTED = f"""def kernel(F, I, B, J, kf, ki, st):
+    for job in range(ki[0]):
+        words = I[3 * job]
+        rows = I[3 * job + 1]
+        ts = I[3 * job + 2]
+        at = J[3 * job]
+        before = J[3 * job + 1]
+        found = J[3 * job + 2]
+        n = ki[2 * job + 1]
+        if ki[2 * job + 2] != 0:
+            for i in range(n):
+                row = int(at[i])
+                lower = words[row >> 3] & ((1 << ((row & 7) << 3)) - 1)
+                found[i] = before[row >> 3] + {_marks_in("lower")}
+            continue
+        first = -1
+        for i in range(n):
+            row = rows[i]
+            if row > 0 and ts[row - 1] == ts[row]:
+                if first < 0 or ts[first] != ts[row]:
+                    first = row
+                    while first > 0 and ts[first - 1] == ts[first]:
+                        first -= 1
+                row = first
+            lower = words[row >> 3] & ((1 << ((row & 7) << 3)) - 1)
+            found[i] = before[row >> 3] + {_marks_in("lower")}
+    return 0
+"""

@@ -17,6 +17,7 @@ from chainlake.cep.search.compiled.lists.merge import first_positions
 from chainlake.cep.search.compiled.lists.passing import counted_before
 from chainlake.cep.search.compiled.text.code import Writer
 from chainlake.cep.search.compiled.text.expressions import Expressions
+from chainlake.cep.search.compiled.text.slots import Slots, Table
 
 #: Gives the table of a bound name, a name and a shift.
 _Table = Callable[[str, str, int], str]
@@ -61,10 +62,11 @@ class Scopes:
 
     def _bounds(self, name: str, scope: Scope, bounds: tuple[str, str], table: _Table, out: Writer) -> None:
         below, above = last_of(self.branch, scope.after), first_of(self.branch, scope.before)
-        low = [(x, 1) for x in below]
-        low += [(x, -self.window) for x in last_of(self.branch, self.last) if x not in below]
-        high = [(x, 0) for x in above]
-        high += [(x, self.window + 1) for x in first_of(self.branch, self.first) if x not in above]
+        low, high = [(x, 1) for x in below], [(x, 0) for x in above]
+        if not (low and high):
+            # What lies between bound events, which fit the window, makes a match no longer.
+            low += [(x, -self.window) for x in last_of(self.branch, self.last) if x not in below]
+            high += [(x, self.window + 1) for x in first_of(self.branch, self.first) if x not in above]
         self._extreme(bounds[0], [f"{table(x, name, shift)}[{self.last[x]}]" for x, shift in low], ">", out)
         self._extreme(bounds[1], [f"{table(x, name, shift)}[{self.first[x]}]" for x, shift in high], "<", out)
 
@@ -93,23 +95,33 @@ class Scopes:
 
     def table(self, bound: str, name: str, shift: int) -> str:
         """The table from ``bound``'s candidates to how many candidates of ``name`` lie before ts + ``shift``."""
-
-        def make(scan: Scan) -> np.ndarray:
-            return first_positions(scan.candidates[bound].ts, shift, scan.candidates[name].ts)
-
-        return self.make.slots.array("j", make, ("bounds", bound, name, shift))
+        return self._looked_up("bounds", (bound, name, shift), self.make.slots.tables)
 
     def _counted_table(self, bound: str, name: str, shift: int) -> str:
-        def make(scan: Scan) -> np.ndarray:
-            return counted_before(scan, bound, shift, name)
+        return self._looked_up("counted", (bound, name, shift), self.make.slots.counted)
 
-        return self.make.slots.array("j", make, ("counted", bound, name, shift))
+    def _looked_up(self, kind: str, table: Table, noted: dict[Table, None]) -> str:
+        noted[table] = None
+        key = (kind, table)
+        return self.make.slots.array("j", lambda scan: scan.arrays[key][0], key)
 
     def _extreme(self, result: str, values: list[str], sign: str, out: Writer) -> None:
         out.put(f"{result} = {values[0]}")
         for value in values[1:]:
             other = self.make.fresh()
             out.put(f"{other} = {value}", f"if {other} {sign} {result}:", f"    {result} = {other}")
+
+
+def look_up(scan: Scan, slots: Slots) -> None:
+    """Make all tables of scopes at a time; they are kept with the scan."""
+    tables, counted, all_ts = list(slots.tables), list(slots.counted), scan.data.ts
+    apart = list(dict.fromkeys((bound, shift) for bound, _, shift in counted if shift))
+    of = scan.candidates
+    searches = [(of[bound].ts, shift, of[name].ts) for bound, name, shift in tables]
+    found = first_positions(searches + [(of[bound].ts, shift, all_ts) for bound, shift in apart])
+    before = counted_before(scan, counted, dict(zip(apart, found[len(tables) :], strict=True)))
+    for kind, keys, arrays in (("bounds", tables, found), ("counted", counted, before)):
+        scan.arrays.update({(kind, key): (array,) for key, array in zip(keys, arrays, strict=False)})
 
 
 def last_of(branch: Branch, names: Iterable[str]) -> list[str]:

@@ -38,6 +38,15 @@ class Site(Protocol):
     def backward(self) -> bool:
         """Whether the events of a loop are bound from the last to the first."""
 
+    def bind(self, name: str, number: int) -> None:
+        """Bind the event of a step inside which other loops are."""
+
+    def is_limited(self, step: Step) -> bool:
+        """Whether some of a step's candidates are left out, and counted by ``count``."""
+
+    def count(self, step: Step) -> None:
+        """Count the evaluations of a step of which some candidates are left out."""
+
     def enter(self, step: Step, number: int) -> None:
         """Write what follows once the event or set of a step has passed its clauses."""
 

@@ -7,7 +7,7 @@ its first: the search pays one look per stretch and one per passing candidate, n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log, log2, sqrt
 
 import numpy as np
@@ -20,7 +20,7 @@ from chainlake.cep.search.compiled.lists.jumps import Jump
 from chainlake.cep.search.compiled.lists.passing import Bar, bars_of, share_left
 from chainlake.cep.search.compiled.lists.stretches import sorted_stretches
 from chainlake.cep.search.compiled.text.code import Writer
-from chainlake.cep.search.compiled.text.comparison import comparison
+from chainlake.cep.search.compiled.text.comparison import Pairing, comparison, pairing_of
 from chainlake.cep.search.compiled.text.expressions import Expressions
 from chainlake.cep.search.compiled.text.facts import Facts, Form, form_of
 from chainlake.cep.search.compiled.text.slots import Slots
@@ -37,6 +37,8 @@ GATHER, LIMIT = 4e-9, 100e-6
 LIMITED = 0.8
 #: Visits per event of an earlier step from which one list for all of them pays.
 LISTED = 1.5
+#: The last two steps are run the other way round where that takes at most this share of the seconds that lists take.
+PAIRED = 0.9
 #: The share of candidates that pass a condition of which nothing is known.
 GUESS = 0.3
 #: Values drawn to estimate how many candidates pass.
@@ -114,12 +116,14 @@ class Ways:
             list belongs to.
         bars: what leaves candidates out before the search.
         searches: number of every step that looks for one event to that by which it passes over others, or None.
+        pairing: what the last two steps are run the other way round by; None if they are not.
     """
 
     skips: Mapping[int, Skip]
     lists: Mapping[int, int]
     bars: tuple[Bar, ...] = ()
     searches: Mapping[int, Jump | None] = field(default_factory=dict)
+    pairing: Pairing | None = None
 
 
 def can_be_sorted(form: Form) -> bool:
@@ -127,13 +131,14 @@ def can_be_sorted(form: Form) -> bool:
     return form.letter in ("f", "i") and not form.nullable
 
 
-def choose_ways(plan: Plan, scan: Scan, single: int | None = None) -> Ways:
+def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: bool = True) -> Ways:
     """For which steps of ``plan`` skipping by value, and lists that serve several bindings, are estimated to pay.
 
     Args:
         plan: the plan.
         scan: what is looked through.
         single: number of the step of which one event is wanted: it is searched for if no list serves several bindings.
+        every: whether all matches are wanted, in any order.
 
     A step whose conditions look at some of the bound names only finds the same candidates, but for the window, for all
     bindings of the others: where it is entered often per event of the last of these names, they are listed once.
@@ -142,6 +147,7 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None) -> Ways:
     skips: dict[int, Skip] = {}
     lists: dict[int, int] = {}
     searches: dict[int, Jump | None] = {}
+    pairing: Pairing | None = None
     order = list(plan.order)
     bound: list[str] = []
     #: bindings that enter each step
@@ -166,7 +172,14 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None) -> Ways:
                     if (option := _option(step, clause, scan, seen, size, visits)) is not None
                 ]
                 price, skip = min(options, key=lambda option: option[0], default=(size * TEST, None))
-                limits = _limits(plan, number, scan, bars, (price * visits, size * visits))
+                limited = plan
+                if every and lists.get(number - 1) == number - 2 and key == number - 1:
+                    found = _paired(plan, scan, entered, price)
+                    if found is not None:
+                        pairing, price, skip, size = found
+                        visits = entered[number - 1]
+                        limited = replace(plan, steps=(*plan.steps[:-1], pairing.step(plan)))
+                limits = _limits(limited, number, scan, bars, (price * visits, size * visits))
                 bars += limits
                 if skip is not None and not limits:
                     skips[number] = skip
@@ -176,7 +189,41 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None) -> Ways:
             passing *= _passing(step, clause, scan)
         entered.append(entered[number] * scope * passing)
         bound.append(step.name)
-    return Ways(skips, lists, tuple(bars), searches)
+    return Ways(skips, lists, tuple(bars), searches, pairing)
+
+
+def _paired(
+    plan: Plan, scan: Scan, entered: Sequence[float], price: float
+) -> tuple[Pairing, float, Skip | None, float] | None:
+    """How the last two steps are run the other way round, if that is estimated to pay.
+
+    Args:
+        plan: the plan.
+        scan: what is looked through.
+        entered: bindings that enter each step.
+        price: seconds per visit of the last step, run as it is.
+
+    Returns:
+        the pairing, the seconds per visit of the list of the last name, what it skips by, and the candidates in scope.
+    """
+    pairing = pairing_of(plan)
+    if pairing is None:
+        return None
+    middle, early = plan.steps[-2], pairing.step(plan)
+    bound, visits = list(plan.order[:-2]), entered[-2]
+    refs = [side for one in (pairing.clause, *plan.steps[-1].clauses) for side in one.literals[0].parts()]
+    forms = {form_of(scan.data.columns[side.attr]) for side in refs if isinstance(side, ast.Ref)}
+    if len(forms) > 1 or not all(map(can_be_sorted, forms)):
+        # Between doubles and whole numbers, what is rounded need not follow.
+        return None
+    size = _scope_size(plan.branch, early.name, bound, scan)
+    option = _option(early, pairing.clause, scan, bound, size, visits)
+    listing, skip = (size * TEST, None) if option is None else option
+    left = size * _passing(early, pairing.clause, scan)
+    between = _scope_size(plan.branch, middle.name, [*bound, early.name], scan) * TEST + 2 * LOOK
+    if visits * (listing + left * between) > PAIRED * entered[-1] * (price + 2 * LOOK):
+        return None
+    return pairing, listing, skip, size
 
 
 def _search(step: Step, scan: Scan, bound: list[str], scope: float, visits: float) -> tuple[float, Jump | None] | None:

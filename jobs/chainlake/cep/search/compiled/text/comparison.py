@@ -1,11 +1,15 @@
-"""Clauses that are one comparison of a name's event with something bound."""
+"""Clauses that are one comparison of a name's event with something bound, and what follows from two of them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Clause
+from chainlake.cep.plan.steps import Plan, Step
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+_DOWN, _UP = ("<", "<="), (">", ">=")
 
 
 def comparison(name: str, clause: Clause) -> tuple[str, ast.Node, ast.Node] | None:
@@ -16,4 +20,50 @@ def comparison(name: str, clause: Clause) -> tuple[str, ast.Node, ast.Node] | No
                 return op, left, right
             if right.names == {name} and name not in left.names:
                 return _MIRRORED[op], right, left
+    return None
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """That the last two steps are run the other way round.
+
+    Args:
+        number: of the last step.
+        clause: what follows between its name and one that is bound before both.
+    """
+
+    number: int
+    clause: Clause
+
+    def step(self, plan: Plan) -> Step:
+        """The last step while the one before it has bound nothing."""
+        last = plan.steps[self.number]
+        return replace(last, scope=last.scope.among(plan.order[: self.number - 1]), clauses=(self.clause,))
+
+
+def pairing_of(plan: Plan) -> Pairing | None:
+    """What allows the last two steps to be run the other way round, or None."""
+    number = len(plan.steps) - 1
+    if number < 2:
+        return None
+    middle, last = plan.steps[number - 1 :]
+    if any(step.kleene or step.forbidden or step.scope.apart_from for step in (middle, last)):
+        return None
+    for one in last.clauses:
+        match comparison(last.name, one):
+            case (first, ast.Ref() as mine, ast.Ref(name, attr)) if name == middle.name:
+                for other in middle.clauses:
+                    match comparison(middle.name, other):
+                        case (second, ast.Ref(_, same), ast.Ref(bound) as limit) if same == attr:
+                            op = _both(first, second)
+                            if op and bound in plan.order[: number - 1] and bound not in plan.branch.kleene:
+                                return Pairing(number, Clause((ast.Compare(op, mine, limit),)))
+    return None
+
+
+def _both(first: str, second: str) -> str | None:
+    """What ``x first y`` and ``y second z`` say of x and z, if they compare in one direction."""
+    for ops in (_DOWN, _UP):
+        if first in ops and second in ops:
+            return ops[int(first == second == ops[1])]
     return None

@@ -17,6 +17,8 @@ DONE, FULL, LIMIT = range(3)
 
 #: What gives an array of the events of a scan. It must hold nothing of the events that the code was made with.
 Make = Callable[[Scan], np.ndarray]
+#: A table from the candidates of the first name to how many of the second one lie before their ts and a shift.
+Table = tuple[str, str, int]
 #: letter to table and dtype
 _TABLES: dict[str, tuple[str, DTypeLike]] = {
     "f": ("F", np.float64), "i": ("I", np.int64), "b": ("B", np.bool_), "j": ("J", np.int32),
@@ -77,6 +79,9 @@ class Slots:
         self.header: list[str] = []
         #: name to the attributes that are read of its candidates, of those that are numbers without nulls beside them
         self.read: dict[str, set[str]] = {}
+        #: the tables of scopes: among the candidates that are searched, and among all
+        self.tables: dict[Table, None] = {}
+        self.counted: dict[Table, None] = {}
         self._named: dict[Hashable, str] = {}
         self.nan = self.number(float("nan"), "nan")
 
