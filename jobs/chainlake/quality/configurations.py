@@ -36,10 +36,9 @@ def _install() -> None:
     """Let expectations look for theirs; does nothing a second time."""
     from great_expectations.expectations.expectation import Expectation
 
-    made = Expectation.configuration
-    if isinstance(made, _Configuration):
-        return
-    Expectation.configuration = _Configuration(made.fget)  # type: ignore[assignment, method-assign]
+    made = vars(Expectation)["configuration"]
+    if not isinstance(made, _Configuration):
+        setattr(Expectation, "configuration", _Configuration(made.fget))  # noqa: B010 (a property is no plain value)
 
 
 class _Configuration(property):
