@@ -161,16 +161,8 @@ def guess(file: Path) -> Guess:
     Raises:
         InputError: it is no CSV file, has no rows, no time, or nothing else.
     """
-    lines = _lines(file)
-    delimiter = _delimiter(lines)
-    rows = list(csv.reader(lines, delimiter=delimiter))
-    header = [name.strip() for name in rows[0]] if rows else []
-    body = [row for row in rows[1:] if len(row) == len(header)]
-    if len(header) < 2 or not body:
-        raise NotGuessed.no_rows(file)
-    if len(set(header)) < len(header) or "" in header:
-        raise NotGuessed.no_names(file)
-    columns = {name: [row[at].strip() for row in body] for at, name in enumerate(header)}
+    delimiter, columns = _columns(file)
+    header = list(columns)
     decimal = "," if delimiter != "," and has_decimal_comma(columns) else "."
     time, form = _time(file, columns)
     rest = [name for name in header if name not in time]
@@ -196,15 +188,29 @@ def guess(file: Path) -> Guess:
         key=None if key is None else Column(key, named[key], "string"),
         unique=len(set(moments)) == len(moments),
         attributes=attributes,
-        rows=len(body),
+        rows=len(moments),
         window=window,
         rise=_rise(
-            columns, attributes, seconds, [""] * len(body) if key is None else columns[key], _WINDOWS.get(window)
+            columns, attributes, seconds, [""] * len(moments) if key is None else columns[key], _WINDOWS.get(window)
         ),
         days=(_day(min(seconds)), _day(max(seconds))),
         round=_round(seconds),
         series=() if key is None else tuple(sorted(set(columns[key]))),
     )
+
+
+def _columns(file: Path) -> tuple[str, dict[str, list[str]]]:
+    """The delimiter of a CSV file, and its columns by their names."""
+    lines = _lines(file)
+    delimiter = _delimiter(lines)
+    rows = list(csv.reader(lines, delimiter=delimiter))
+    header = [name.strip() for name in rows[0]] if rows else []
+    body = [row for row in rows[1:] if len(row) == len(header)]
+    if len(header) < 2 or not body:
+        raise NotGuessed.no_rows(file)
+    if len(set(header)) < len(header) or "" in header:
+        raise NotGuessed.no_names(file)
+    return delimiter, {name: [row[at].strip() for row in body] for at, name in enumerate(header)}
 
 
 def _seconds(moments: Sequence[str], form: str) -> list[float]:

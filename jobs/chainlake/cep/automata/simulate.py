@@ -78,6 +78,45 @@ def unfit_for(engine: str, pattern: Pattern) -> str | None:
     return next((reason for reason in found if reason is not None), None)
 
 
+class _Found:
+    """The matches of all branches, each once.
+
+    Args:
+        twice: whether two branches can have the same match.
+    """
+
+    def __init__(self, twice: bool) -> None:
+        self._twice = twice
+        self._seen: set[tuple[tuple[str, tuple[int, ...]], ...]] = set()
+        self._bindings: list[dict[str, tuple[int, ...]]] = []
+
+    def accept(self, bound: Bound) -> None:
+        """Take a match."""
+        binding = {name: rows if isinstance(rows, tuple) else (rows,) for name, rows in sorted(bound.items())}
+        if self._twice:
+            key = tuple(binding.items())
+            if key in self._seen:
+                return
+            self._seen.add(key)
+        self._bindings.append(binding)
+
+    def bindings(self, rows: Sequence[int]) -> list[dict[str, tuple[int, ...]]]:
+        """The matches by the rows of the events that were given; ``rows``: of the events that were searched."""
+        return [{name: tuple(rows[row] for row in each) for name, each in one.items()} for one in self._bindings]
+
+
+def _check_asked(pattern: Pattern, engine: str, negation: str, order: Sequence[str] | None) -> None:
+    """Refuse a run that cannot be made."""
+    for what, asked, known in (("engine", engine, ENGINES), ("way of negation", negation, NEGATIONS)):
+        if asked not in known:
+            raise UnfitEngine.unknown(what, asked, known)
+    reason = unfit_for(engine, pattern)
+    if reason is not None:
+        raise UnfitEngine.undefined(engine, pattern.name, reason)
+    if order is not None and engine != "chain":
+        raise UnfitEngine.takes_no_order(engine)
+
+
 def simulate(
     pattern: Pattern,
     events: pa.Table,
@@ -103,37 +142,19 @@ def simulate(
         DefinitionError, InputError: as ``chainlake.cep.find``.
         LimitExceeded: more events of one window are usable for a set than ``kleene_members`` allows.
     """
-    for what, asked, known in (("engine", engine, ENGINES), ("way of negation", negation, NEGATIONS)):
-        if asked not in known:
-            raise UnfitEngine.unknown(what, asked, known)
-    reason = unfit_for(engine, pattern)
-    if reason is not None:
-        raise UnfitEngine.undefined(engine, pattern.name, reason)
-    if order is not None and engine != "chain":
-        raise UnfitEngine.takes_no_order(engine)
+    _check_asked(pattern, engine, negation, order)
     check_kinds(pattern, events)
     data = dataset(pattern, events, by_id=True)
     conditions, meter = Conditions(data), Meter()
     ts, parts = data.ts.tolist(), parts_by_key(pattern, events)
     of_rows = None if parts is None else data.pick(parts).tolist()
-    found: set[tuple[tuple[str, tuple[int, ...]], ...]] = set()
+    found = _Found(len(pattern.branches) > 1)
     automata: list[Chain | Tree | Eager] = []
     orders = []
-    all_bindings: list[dict[str, tuple[int, ...]]] = []
-
-    def accept(bound: Bound) -> None:
-        binding = {name: rows if isinstance(rows, tuple) else (rows,) for name, rows in sorted(bound.items())}
-        if len(pattern.branches) > 1:
-            key = tuple(binding.items())
-            if key in found:
-                return
-            found.add(key)
-        all_bindings.append(binding)
-
     for branch in pattern.branches:
         candidates = within_reach(branch, candidates_of(pattern, branch, data), pattern.window_us)
         stored = frozenset(branch.negated if engine == "eager" else branch.types)
-        setting = Setting(branch, ts, pattern.window_us, candidates, conditions, meter, accept, stored, of_rows)
+        setting = Setting(branch, ts, pattern.window_us, candidates, conditions, meter, found.accept, stored, of_rows)
         if engine == "tree":
             automata.append(Tree(setting))
             continue
@@ -155,6 +176,4 @@ def simulate(
             course.append(replace(meter.costs))
     for automaton in automata:
         automaton.finish()
-    rows = data.rows.tolist()
-    bindings = [{name: tuple(rows[row] for row in each) for name, each in b.items()} for b in all_bindings]
-    return Outcome(meter.costs, orders, bindings, course)
+    return Outcome(meter.costs, orders, found.bindings(data.rows.tolist()), course)
