@@ -179,7 +179,7 @@ def test_a_lake_that_is_gone_is_no_new_one(
     if what == "ops":
         return
     result = lakes.repaired(copy)
-    assert result.left == [] and result.commands[0].startswith("python -m jobs ingest lab 2025-03-04 2025-03-05")
+    assert result.left == [] and result.commands[0].startswith("chainlake ingest lab 2025-03-04 2025-03-05")
     assert lakes.checked(copy).damage == []
     assert same_tables(whole, copy) == []
     assert main(["status"]) == 0

@@ -18,7 +18,7 @@ from chainlake.errors import InfrastructureError
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 
-_REPAIR = "python -m jobs check --repair"
+_REPAIR = "chainlake check --repair"
 
 
 @dataclass(frozen=True)

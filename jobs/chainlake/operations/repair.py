@@ -194,9 +194,7 @@ class _Marks:
     def _ingest_again(self, sources: Iterable[str], unnoted: Mapping[str, Days | None]) -> None:
         for source in sources:
             if (span := unnoted.get(source)) is not None:
-                self._result.commands.append(
-                    f"python -m jobs ingest {source} {span.end - timedelta(days=1)} {span.end}"
-                )
+                self._result.commands.append(f"chainlake ingest {source} {span.end - timedelta(days=1)} {span.end}")
                 continue
             # An interval that was ingested before, so that no day counts as passed which is not.
             runs = ops.current(self._home, "runs", source=source, step="ingest")
@@ -212,7 +210,7 @@ class _Marks:
             self._done(f"source {source}: all that lies in landing is to be read as new")
         if sources:
             start, end = min(span.start for span in sources.values()), max(span.end for span in sources.values())
-            self._result.commands.append(f"python -m jobs backfill {start} {end}")
+            self._result.commands.append(f"chainlake backfill {start} {end}")
 
     def _unnoted(self, mends: Sequence[UnnotedDay]) -> None:
         """Days that are computed as new ones: nothing has to be marked for that."""

@@ -8,6 +8,7 @@ from copy import copy
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
+from chainlake.cep.language.errors.names import UnknownFunction
 from chainlake.errors import DefinitionError
 
 #: What stands in the text, and what to write instead. None of it is right here, but for calls of declared functions.
@@ -128,7 +129,7 @@ def _hint(error: DefinitionError, text: str) -> str | None:
     lines = text.split("\n")
     place = sum(len(line) + 1 for line in lines[: error.line - 1]) + error.column - 1
     name = _NAME.match(text, place)
-    if name is not None and error.what == f"there is no function {name[0].lower()}":
+    if name is not None and isinstance(error, UnknownFunction):
         return _CALLS.get(name[0].lower(), error.hint)
     begin = max(0, place - _AROUND)
     near = text[begin : place + _AROUND]
