@@ -90,7 +90,7 @@ def clear(
         peak: (m + 1,) the largest before these rounds.
         summed: whether the sums were begun anew at the first round.
     """
-    n = held.shape[1]
+    n: int = held.shape[1]
     # The largest of all rounds says it of none only where none is drowned; most blocks end here.
     whole = np.maximum(peak, held.max(axis=1, initial=0.0))[:, None]
     if not drowned(found, slopes, whole, mix, constant)[1 if summed else 0 :].any():
