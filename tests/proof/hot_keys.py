@@ -227,6 +227,12 @@ def _hot_keys(home: Home, told: dict[str, str], logs: Path, wanted: list[set[tup
     print(f"  {asked:,} pairs asked for, {near:,} candidates; {gave:,} bytes given to the driver by {len(spark)} tasks")
     if asked != near:
         yield f"{asked:,} pairs were asked for, of {near:,} candidates"
+    plans = [row for row in ops.current(home, "plans") if row["pair_evals"] is not None]
+    for row in plans:
+        told = {name: row[name] for name in ("pair_evals", "pair_memo_hits", "replication", "longest_task")}
+        print(f"  ops.plans: {told}")
+    if sum(row["pair_evals"] for row in plans) != asked:
+        yield f"ops.plans has {[row['pair_evals'] for row in plans]} pairs, and {asked:,} were asked for"
     if gave > MOST_BYTES:
         yield f"the driver was given {gave:,} bytes"
     yield from _compared(home, wanted)

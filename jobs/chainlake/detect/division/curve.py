@@ -74,8 +74,8 @@ def sum_of(curves: Sequence[Curve]) -> Curve:
 
 def _larger(work: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
     """The part of all work, or of all events, that lies in each cell, whichever is larger."""
-    part = work / work.sum()
-    return part if rows is None or not rows.any() else np.maximum(part, rows / rows.sum())
+    part: np.ndarray = work / work.sum()
+    return part if rows is None or not rows.any() else np.asarray(np.maximum(part, rows / rows.sum()))
 
 
 def _nearest(total: np.ndarray, pieces: int) -> np.ndarray:
