@@ -225,7 +225,7 @@ def in_spark(question: Question, events: pa.Table, how: str) -> tuple[list[Any] 
             frame = session.createDataFrame(table).cache()
             frame.createOrReplaceTempView(name)
             frame.count()
-        spent, least, rows = spent_by(session), float("inf"), list[Any]()
+        spent, least, rows = spent_by(session), float("inf"), None
         for _ in range(5):
             began, timer = spent(), threading.Timer(PATIENCE_S, session.sparkContext.cancelAllJobs)
             timer.start()
@@ -234,7 +234,7 @@ def in_spark(question: Question, events: pa.Table, how: str) -> tuple[list[Any] 
             except Py4JJavaError:
                 if timer.is_alive():
                     raise
-                return None, spent() - began
+                return rows, least if rows else spent() - began
             timer.cancel()
             least = min(least, spent() - began)
     return rows, least
