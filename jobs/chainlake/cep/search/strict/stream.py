@@ -333,7 +333,7 @@ def _codes(source: Source, by_key: bool) -> tuple[np.ndarray | None, int]:
         raise text.error(
             "SEQ STRICT OF KEY needs a key, and the events have none",
             text.place("STRICT"),
-            hint="A source names its key; in the library, say key= which attribute it is.",
+            hint="A source names its key; match takes --key COLUMN, and the library key=.",
         )
     if key not in source.events.column_names:
         return np.full(len(data.ts), -1), 0
