@@ -114,7 +114,7 @@ def main() -> int:
     """Compare; 1 if an engine gives something else."""
     differ = False
     known = examples()
-    asked = [(begin, query, None) for begin, query in EQL.items()]
+    asked: list[tuple[str, str, Any]] = [(begin, query, None) for begin, query in EQL.items()]
     asked += [(begin, query, (key, wanted)) for begin, (query, key, wanted) in CLICKHOUSE.items()]
     for begin, query, counted in asked:
         ((title, (events, matches)),) = ((title, one) for title, one in known.items() if title.startswith(begin))

@@ -225,7 +225,7 @@ def _digest(found: np.ndarray) -> str:
 def _spent() -> float:
     """CPU seconds of this process and what it started."""
     every = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    return sum(times.user + times.system for times in (one.cpu_times() for one in every))
+    return float(sum(times.user + times.system for times in (one.cpu_times() for one in every)))
 
 
 def side(engine: str, task: str, rows: int, jars: Path) -> dict[str, Any]:

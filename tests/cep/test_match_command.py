@@ -383,3 +383,20 @@ def test_lists_and_objects_beside_them_are_columns_that_nothing_reads(
     assert run(capsys, "PATTERN SEQ(A a, A b) WITHIN 5 s", file) == (0, [{"a": 1, "b": 2}], "")
     code, _, err = run(capsys, "PATTERN A a WHERE a.x = 1 WITHIN 5 s", file)
     assert code == 4 and "x holds struct<>, which conditions cannot use" in err
+
+
+def test_an_order_of_text_and_number_is_an_error_and_not_always_true(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    code, found, err = run(capsys, "PATTERN A a WHERE a.k > 1 WITHIN 5 s", write(tmp_path, "csv"))
+    assert (code, found) == (3, [])
+    assert "a string and a number have no order" in err
+    assert "never equal" not in err
+
+
+def test_neighbours_of_a_key_name_the_option_for_it(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    query = "PATTERN SEQ STRICT OF KEY (A a, B b) WITHIN 5 s"
+    code, _, err = run(capsys, query, write(tmp_path, "csv"))
+    assert code == 3
+    assert "--key COLUMN" in err
+    assert run(capsys, query, tmp_path / "events.csv", "--key", "k")[1] == [{"a": "e1", "b": "e2"}]

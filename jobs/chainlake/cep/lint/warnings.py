@@ -231,7 +231,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
 def unlike_kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
     """Comparisons of values of unlike kinds: legal, since such values differ, but decided before any event is seen."""
     for literal in (literal for clause in branch.every_clause for literal in clause.literals):
-        if isinstance(literal, ast.Compare):
+        if isinstance(literal, ast.Compare) and literal.op in ("=", "!="):
             left, right = checker.kind(literal.left), checker.kind(literal.right)
             if left != right and not {left, right} & OPEN:
                 yield Decided.kinds(source, literal.at, (left, right), equal=literal.op == "=")

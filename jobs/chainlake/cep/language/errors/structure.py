@@ -113,7 +113,7 @@ class NotTogether(PatternError):
     def key_of_none(cls, source: SourceText) -> NotTogether:
         """Neighbours of a key, and events without one."""
         what = "SEQ STRICT OF KEY needs a key, and the events have none"
-        hint = "A source names its key; in the library, say key= which attribute it is."
+        hint = "A source names its key; match takes --key COLUMN, and the library key=."
         return cls._at(source, source.place("STRICT"), what, hint)
 
     @classmethod

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from copy import copy
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 from chainlake.cep.language.errors.names import UnknownFunction
 from chainlake.errors import DefinitionError
@@ -88,21 +88,20 @@ _CALLS = {name: hint for names, hint in _CALLED.items() for name in names.split(
 _AROUND = 200
 _NAME = re.compile(r"\w+")
 
-P = ParamSpec("P")
-T = TypeVar("T")
+Compiler = TypeVar("Compiler", bound=Callable[..., Any])
 
 
-def advising(compile_text: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
-    """A compiler of patterns whose errors are :func:`advised`."""
+def advising(compile_text: Compiler) -> Compiler:
+    """A compiler of texts with keyword options, whose errors are :func:`advised`."""
 
     @wraps(compile_text)
-    def compiled(text: str, *args: P.args, **options: P.kwargs) -> T:
+    def compiled(text: str, **options: Any) -> Any:
         try:
-            return compile_text(text, *args, **options)
+            return compile_text(text, **options)
         except DefinitionError as error:
             raise advised(error, text) from None
 
-    return compiled
+    return cast(Compiler, compiled)
 
 
 def advised(error: DefinitionError, text: str) -> DefinitionError:
