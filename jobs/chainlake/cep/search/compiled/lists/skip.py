@@ -161,7 +161,8 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: boo
             search = _search(step, scan, bound, _scope_size(plan.branch, step.name, bound, scan), entered[number])
         if search is not None:
             price, searches[number] = search
-            bars += _limits(plan, number, scan, bars, (price * entered[number], price * entered[number] / TEST))
+            spent = price * entered[number]
+            bars += _limits(_with_what_follows(plan, scan), number, scan, bars, (spent, spent / TEST))
         elif number and step.clauses and not step.kleene:
             lists[number], visits, seen = key, entered[key + 1], bound[: key + 1]
             if visits and len(scan.candidates[step.name]):
@@ -172,7 +173,7 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: boo
                     if (option := _option(step, clause, scan, seen, size, visits)) is not None
                 ]
                 price, skip = min(options, key=lambda option: option[0], default=(size * TEST, None))
-                limited = plan
+                limited = _with_what_follows(plan, scan)
                 if every and lists.get(number - 1) == number - 2 and key == number - 1:
                     found = _paired(plan, scan, entered, price)
                     if found is not None:
@@ -192,6 +193,26 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: boo
     return Ways(skips, lists, tuple(bars), searches, pairing)
 
 
+def _following(plan: Plan, scan: Scan) -> Pairing | None:
+    """What follows from the conditions of the last two steps, on these events."""
+    pairing = pairing_of(plan)
+    if pairing is None:
+        return None
+    refs = [side for one in (pairing.clause, *plan.steps[-1].clauses) for side in one.literals[0].parts()]
+    forms = {form_of(scan.data.columns[side.attr]) for side in refs if isinstance(side, ast.Ref)}
+    # Between doubles and whole numbers, what is rounded need not follow.
+    return pairing if len(forms) == 1 and all(map(can_be_sorted, forms)) else None
+
+
+def _with_what_follows(plan: Plan, scan: Scan) -> Plan:
+    """The plan whose last step has what follows from its conditions among them."""
+    pairing = _following(plan, scan)
+    if pairing is None:
+        return plan
+    last = plan.steps[-1]
+    return replace(plan, steps=(*plan.steps[:-1], replace(last, clauses=(pairing.clause, *last.clauses))))
+
+
 def _paired(
     plan: Plan, scan: Scan, entered: Sequence[float], price: float
 ) -> tuple[Pairing, float, Skip | None, float] | None:
@@ -206,16 +227,11 @@ def _paired(
     Returns:
         the pairing, the seconds per visit of the list of the last name, what it skips by, and the candidates in scope.
     """
-    pairing = pairing_of(plan)
+    pairing = _following(plan, scan)
     if pairing is None:
         return None
     middle, early = plan.steps[-2], pairing.step(plan)
     bound, visits = list(plan.order[:-2]), entered[-2]
-    refs = [side for one in (pairing.clause, *plan.steps[-1].clauses) for side in one.literals[0].parts()]
-    forms = {form_of(scan.data.columns[side.attr]) for side in refs if isinstance(side, ast.Ref)}
-    if len(forms) > 1 or not all(map(can_be_sorted, forms)):
-        # Between doubles and whole numbers, what is rounded need not follow.
-        return None
     size = _scope_size(plan.branch, early.name, bound, scan)
     option = _option(early, pairing.clause, scan, bound, size, visits)
     listing, skip = (size * TEST, None) if option is None else option
