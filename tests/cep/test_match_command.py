@@ -397,6 +397,5 @@ def test_an_order_of_text_and_number_is_an_error_and_not_always_true(
 def test_neighbours_of_a_key_name_the_option_for_it(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     query = "PATTERN SEQ STRICT OF KEY (A a, B b) WITHIN 5 s"
     code, _, err = run(capsys, query, write(tmp_path, "csv"))
-    assert code == 3
-    assert "--key COLUMN" in err
+    assert code == 3 and "--key COLUMN" in err
     assert run(capsys, query, tmp_path / "events.csv", "--key", "k")[1] == [{"a": "e1", "b": "e2"}]
