@@ -35,7 +35,9 @@ def stream(seed: int, n: int, kind: str) -> pa.Table:
     })  # fmt: skip
 
 
-def searched(pattern: Pattern, events: pa.Table, order: str, backend: str, rows: int = 1 << 17) -> tuple:  # type: ignore[no-untyped-def]
+def searched(
+    pattern: Pattern, events: pa.Table, order: str, backend: str, rows: int = 1 << 17
+) -> tuple[list[tuple[int, ...]], int, int]:
     """The matches, and what was counted."""
     counted, found = Statistics(), list[tuple[int, ...]]()
     options = SearchOptions(block_rows=rows)

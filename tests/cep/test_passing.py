@@ -10,7 +10,7 @@ import pytest
 
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.conditions.scan import Scan
-from chainlake.cep.plan.steps import make_plan
+from chainlake.cep.plan.steps import Plan, make_plan
 from chainlake.cep.search.compiled.lists.passing import Bar, counted_before, only_passing, share_left
 from chainlake.cep.search.compiled.lists.skip import choose_ways
 from chainlake.cep.search.find import candidates_of, dataset
@@ -33,7 +33,7 @@ def stream(seed: int, n: int, kind: str) -> pa.Table:
     })  # fmt: skip
 
 
-def scan_of(text: str, events: pa.Table, order: str) -> tuple:  # type: ignore[no-untyped-def]
+def scan_of(text: str, events: pa.Table, order: str) -> tuple[Scan, Plan]:
     """What is looked through, and the plan."""
     pattern = compile_pattern(f"PATTERN {text} WITHIN {WINDOW}", strict_units=False)
     data = dataset(pattern, events)
@@ -46,7 +46,7 @@ def check(scan: Scan, limited: Scan, bars: tuple[Bar, ...]) -> None:
     """What the definition needs is left, in order, and everything is counted."""
     ts, x = scan.data.ts, scan.data.columns["x"].values
     for name in dict.fromkeys(bar.name for bar in bars):
-        every, left = (one[name].rows for one in (scan.candidates, limited.candidates))
+        every, left = (those[name].rows for those in (scan.candidates, limited.candidates))
         assert set(left) <= set(every) and (np.diff(left) > 0).all()
         needed = set(every)
         for bar in (bar for bar in bars if bar.name == name):
@@ -60,10 +60,10 @@ def check(scan: Scan, limited: Scan, bars: tuple[Bar, ...]) -> None:
             assert set(left) <= set(every[passes.any(axis=1)])
         assert needed <= set(left)
         of = limited.candidates
-        tables = [(bound, name, shift) for bound in of for shift in (-WINDOW, 0, 1, WINDOW + 1)]
-        at = {(bound, shift): np.searchsorted(ts, of[bound].ts + shift).astype(np.int32) for bound, _, shift in tables}
-        for (bound, _, shift), found in zip(tables, counted_before(limited, tables, at), strict=True):
-            assert found.tolist() == np.searchsorted(ts[every], of[bound].ts + shift).tolist()
+        tables = [(one, name, shift) for one in of for shift in (-WINDOW, 0, 1, WINDOW + 1)]
+        at = {(one, shift): np.searchsorted(ts, of[one].ts + shift).astype(np.int32) for one, _, shift in tables}
+        for (one, _, shift), found in zip(tables, counted_before(limited, tables, at), strict=True):
+            assert found.tolist() == np.searchsorted(ts[every], of[one].ts + shift).tolist()
 
 
 @pytest.mark.few(2)
