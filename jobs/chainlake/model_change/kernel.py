@@ -146,8 +146,7 @@ class Kernel:
         if not drowned(found, slopes, held, basis.mix, basis.intercept is not None)[0]:
             return None
         slopes[:, : int(basis.intercept is not None)] = 0.0
-        own: np.ndarray = slopes[0]
-        return own
+        return np.asarray(slopes[0])
 
     def _with_ridge(self, total: Array, basis: Basis) -> Array:
         penalty = basis.ridge(self.settings.ridge_matrix)
