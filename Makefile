@@ -40,7 +40,7 @@ airflow: .venv/.installed ## start Airflow and leave its page up until Ctrl-C
 # Two processes; the tests of a file stay together, for their fixtures, and so do the files that tests/conftest.py puts
 # into one group, in its order.
 WORKERS ?= 2
-PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Tests are kept compiled, whatever the environment says: each process takes 12 seconds to compile them.
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from logging import getLogger
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -35,13 +37,14 @@ def pytest_configure() -> None:
     os.environ.setdefault("CHAINLAKE_SHUFFLE_PARTITIONS", "2")
 
 
+#: How a file with tests on Spark says so.
+_ON_SPARK = re.compile(r"mark\.(on_)?spark\b|\bspark: SparkSession")
 #: Folders with a lake, pages or a database that is made once per process and takes seconds.
 _WHOLE_FOLDERS = ("check", "dags", "report")
 #: About how many seconds a test of a mark takes.
 _SECONDS = {"spark": 6.0, "airflow": 5.0, "slow": 1.0}
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Name the costs: ``spark`` for whatever starts a JVM, ``airflow`` for what needs Airflow's database or a DAG.
 
@@ -70,11 +73,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     # A single test on Spark may take minutes, so its file comes before any of those without.
     cost = {path: (max(seconds), sum(seconds)) for path, seconds in tests.items()}
     items.sort(key=lambda item: cost[item.path], reverse=True)
-    on_spark = {item.path for item in items if item.get_closest_marker("spark") is not None}
-    for item in items:
-        folder = item.path.parent.name
-        whole = "spark" if item.path in on_spark else folder if folder in _WHOLE_FOLDERS else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(whole))
+    for path in {item.path for item in items if item.get_closest_marker("spark") is not None}:
+        assert _group(path) == "spark", f"{path} has a test on Spark: let its text say so, as {_ON_SPARK.pattern}"
+
+
+@cache
+def _group(path: Path) -> str:
+    """What of the suite one process takes, of which a test file is a part; the process that says so imports no test."""
+    if _ON_SPARK.search(path.read_text()):
+        return "spark"
+    return path.parent.name if path.parent.name in _WHOLE_FOLDERS else str(path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Processes take the groups of files, in the order of the collection."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByGroup(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return _group(config.rootpath / nodeid.partition("::")[0])
+
+    return ByGroup(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _is_for_the_proof(item: pytest.Item) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from chainlake.definitions.source import load_source
@@ -81,7 +82,7 @@ def event_id(*parts: str) -> str:
 
 
 @pytest.mark.parametrize("identity", ["unique", "multiset"])
-def test_they_are_what_sql_gives(tmp_path: Path, spark, identity: str) -> None:
+def test_they_are_what_sql_gives(tmp_path: Path, spark: SparkSession, identity: str) -> None:
     file = tmp_path / "odd.yaml"
     file.write_text(SOURCE + f"identity: {identity}\n")
     source = load_source(file)

@@ -280,7 +280,9 @@ class Simulation:
             elif how < 0.7:
                 # A scheduled run, whose horizon reaches back to the first day.
                 days = Days(end - timedelta(days=1), end)
-            for _ in range(_SETTLING):
+            # A backfill of all days leaves nothing to do.
+            rounds = 1 if "backfill" in verbs_of_a_round else _SETTLING
+            for _ in range(rounds):
                 for verb in verbs_of_a_round:
                     if verb == "monitor" and self.model is None:
                         continue
@@ -290,7 +292,7 @@ class Simulation:
                 if not left:
                     break
             else:
-                raise Broken(f"after {_SETTLING} undisturbed rounds still to do: {left[:5]}")
+                raise Broken(f"after {rounds} undisturbed rounds still to do: {left[:5]}")
             while self.deaths.pending:
                 self.deaths.land()
         self._check_done_days()
