@@ -69,6 +69,15 @@ def test_notes_that_are_gone_are_made_again(whole: Home, copy: Home) -> None:
     assert same_tables(whole, copy) == []
 
 
+def test_a_history_of_runs_that_is_gone_is_said_once(copy: Home) -> None:
+    shutil.rmtree(copy.table("ops", "runs"))
+    found = lakes.checked(copy)
+    assert found.damage == [] and [str(one) for one in found.findings] == [
+        "ops.runs: the table is gone, and with it the history of runs; nothing else is made from it"
+    ]
+    assert lakes.checked(copy).findings == []
+
+
 def test_a_source_of_whose_files_nothing_is_noted_is_read_again(
     whole: Home, copy: Home, named: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -104,6 +104,7 @@ def check(home: Home, *, run_id: str, scope: Scope) -> Checked:
         InfrastructureError: after all others, if tables with damage were being written to all the time.
     """
     runs = look_at(home, "ops", "runs", strangers=False)
+    history_gone = runs.contents is None and not runs.findings and bool(list_tables(home, "ops"))
     if runs.findings or unusable(home) or (runs.contents is None and forgotten(home)):
         # A run that cannot be logged must not hide what it found, nor make a lake that is gone look like a new one.
         found = look(home, scope)
@@ -113,6 +114,9 @@ def check(home: Home, *, run_id: str, scope: Scope) -> Checked:
             report.rows_in, report.rows_out = found.tables, len(found.damage)
             if found.damage:
                 report.status, report.reason = "failed", f"damaged: {found.damage[0]}"[:1000]
+    if history_gone and _wanted(scope, "ops.runs"):
+        what = "the table is gone, and with it the history of runs; nothing else is made from it"
+        found.findings.append(Finding("ops.runs", what, damage=False))
     raise_together(found.failures, f"{found.tables} tables checked")
     return found
 
