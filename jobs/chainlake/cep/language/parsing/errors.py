@@ -65,7 +65,10 @@ class Unreadable(PatternError):
             what, hint = f"the character {shown} is no digit here", "Numbers are written with 0 to 9."
         elif character.isalnum() or unicodedata.category(character).startswith("M"):
             what = f"the character {shown} cannot be part of a name"
-            hint = "Names consist of the letters A to Z and a to z, digits and _; put other texts in single quotes."
+            hint = (
+                "Names consist of the letters A to Z and a to z, digits and _; types and attributes with other letters "
+                'take double quotes, a."größe", and texts single quotes.'
+            )
         return cls._at(source, at, what, hint)
 
 

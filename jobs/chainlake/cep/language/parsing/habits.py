@@ -30,8 +30,6 @@ _WRITTEN = {
     r"[(,]\s*!\s*\w|\bNOT\s+\w+\s+\w+\s*[,)]": "A forbidden event is written NOT(B b).",
     r"[(,]\s*\w+\s+\w+\s*\|(?!\|)": "Alternatives are written OR(A a, B b).",
     r"[(,]\s*'[^'\n]*'\s+\w+": 'A type that is no plain word takes double quotes: SEQ("B b" x).',
-    r"(?a:\w*)[^\W\d_\x00-\x7f]\w*":
-        'Types and attributes with other letters take double quotes, a."größe", and texts single ones.',
     r"\bWITHIN\s+'[^'\n]*'|\bINTERVAL\b[^,)\n]*": "A duration is a number and a unit: WITHIN 90 min.",
     r"\bWITHIN\s+[\d.]+\s*\w+\s+\d+": "A duration has one number and one unit: 90 min.",
     r"\|\|": "Write OR. Texts are not joined: compare each of them.",
