@@ -119,17 +119,17 @@ def repaired(home: Home) -> Repaired:
     ports = Ports(LocalTasks(), FilesLake(home))
     _, result = repair(home, run_id=runs.new_run_id("check"), scope=Scope())
     for command in dict.fromkeys(result.commands):
-        words = command.split(" ")
-        if words[3] == "ingest":
-            days = Days.parse(words[5], words[6])
-            ingest(home, words[4], days, run_id=runs.new_run_id("ingest"), now=NOW, ports=ports)
+        words = command.removeprefix("chainlake ").split(" ")
+        if words[0] == "ingest":
+            days = Days.parse(words[2], words[3])
+            ingest(home, words[1], days, run_id=runs.new_run_id("ingest"), now=NOW, ports=ports)
         else:
-            assert words[3] == "backfill" or words[3:5] == ["restate", "--source"]
+            assert words[0] == "backfill" or words[:2] == ["restate", "--source"]
             run_plan(
                 home,
-                plan_range(home, Days.parse(words[4], words[5]))
-                if words[3] == "backfill"
-                else plan_range(home, None, sources=[words[5]], only_stale=True),
+                plan_range(home, Days.parse(words[1], words[2]))
+                if words[0] == "backfill"
+                else plan_range(home, None, sources=[words[2]], only_stale=True),
                 run_id=runs.new_run_id("restate"),
                 launch=partial(run_here, ports=ports),
                 say=lambda line: None,
