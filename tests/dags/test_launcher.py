@@ -47,8 +47,10 @@ def launcher(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[subp
     output = home.root / "output.txt"
     with open(output, "wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "chainlake.local.run.serve"], cwd=PROJECT, stdout=out, stderr=out, env=os.environ
-        )
+            [sys.executable, "-m", "chainlake.local.run.serve"], cwd=PROJECT, stdout=out, stderr=out, env=os.environ,
+            # Whoever runs the suite in the background has it ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )  # fmt: skip
     try:
         assert wait_until(lambda: "Ctrl-C stops it" in output.read_text() or process.poll() is not None, PATIENCE_S)
         assert process.poll() is None, output.read_text()
