@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
+import py_compile
 import shutil
 import socket
 import struct
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,8 +103,27 @@ def test_the_code_archive_holds_jobs_and_schemas(tmp_path: Path) -> None:
     assert code_archive(tmp_path) == archive
 
 
+def test_whoever_makes_the_code_archive_makes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two drivers that start at once both make it, and Spark refuses a file that is not what it was."""
+    made = []
+    for moment in (1_700_000_000.0, 1_800_000_000.0):
+        folder = tmp_path / str(moment)
+        folder.mkdir()
+        with monkeypatch.context() as patch:
+            patch.setattr(time, "time", lambda moment=moment: moment)
+            made.append(code_archive(folder))
+    assert made[0].name == made[1].name and made[0].read_bytes() == made[1].read_bytes()
+    (tmp_path / "package").mkdir()
+    source = tmp_path / "package" / "one.py"
+    source.write_text("ONE = 1\n")
+    monkeypatch.setattr("chainlake.lake.spark.session.PACKAGE", source.parent)
+    monkeypatch.setattr("chainlake.lake.spark.session.code_files", lambda: [source])
+    before = code_archive(tmp_path)
+    py_compile.compile(str(source))
+    assert code_archive(tmp_path) != before, "what is compiled meanwhile is another archive"
+
+
 def test_workers_need_not_compile_what_is_compiled_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import py_compile
     from zipimport import zipimporter
 
     package = tmp_path / "jobs" / "chainlake"

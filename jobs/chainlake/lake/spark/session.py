@@ -13,6 +13,7 @@ import shlex
 import struct
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -201,28 +202,33 @@ def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) 
 
 
 def code_archive(folder: Path) -> Path:
-    """A zip of the package, named by its content: on a cluster, workers have no other copy of it.
+    """A zip of the package, named by all that is in it: on a cluster, workers have no other copy of it.
 
     What Python has compiled goes with it, by which a worker takes half as long to import it; a worker of another
     version, or one that is given an older file, compiles the source.
     """
-    files = code_files()
+    held: list[tuple[str, float, bytes]] = []
+    for path in code_files():
+        inside, changed = path.relative_to(PACKAGE.parent), path.stat().st_mtime
+        held.append((str(inside), changed, path.read_bytes()))
+        if path.suffix == ".py" and (code := _compiled(path)) is not None:
+            held.append((str(inside.with_suffix(".pyc")), changed, code))
     digest = hashlib.sha256()
-    for path in files:
-        digest.update(str(path.relative_to(PACKAGE.parent)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for name, changed, content in held:
+        digest.update(f"{name}\0{int(changed)}\0{len(content)}\0".encode() + content)
     target = folder / f"chainlake-{digest.hexdigest()[:16]}.zip"
     if target.exists():
         # What was not used for a week is swept there.
         target.touch()
     else:
-        handle, name = tempfile.mkstemp(prefix=".code-", suffix=".zip", dir=folder)
-        with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in files:
-                inside = path.relative_to(PACKAGE.parent)
-                archive.write(path, str(inside))
-                if path.suffix == ".py" and (code := _compiled(path)) is not None:
-                    archive.writestr(str(inside.with_suffix(".pyc")), code)
-        os.replace(name, target)
+        # Two drivers may make it at once, and Spark refuses a file that became another: both write the same bytes.
+        handle, work = tempfile.mkstemp(prefix=".code-", suffix=".zip", dir=folder)
+        with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
+            for name, changed, content in held:
+                entry = zipfile.ZipInfo(name, max((1980, 1, 1, 0, 0, 0), time.localtime(changed)[:6]))
+                entry.external_attr = 0o644 << 16
+                archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+        os.replace(work, target)
     return target
 
 
