@@ -23,6 +23,7 @@ from chainlake.ingest.events.corrections import Beaten
 from chainlake.ingest.events.fates import Fate, with_fates
 from chainlake.ingest.events.hashes import event_ids, row_hashes
 from chainlake.ingest.events.stretches import Stretch
+from chainlake.ingest.rows.lines import KEPT
 from chainlake.ingest.staged import StagedFile, staged
 from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.lake.store.difference import difference_arrow
@@ -32,8 +33,6 @@ from chainlake.schemas.table import TIMESTAMP
 
 #: Column of a difference: I, U or D.
 OP = "_op"
-#: Characters of a row that the quarantine keeps.
-_KEPT = 1_000
 #: Conflicting rows that are Python values at a time.
 _CONFLICTS = 10_000
 
@@ -207,7 +206,7 @@ def _texts(source: Source, rows: pa.Table) -> Iterator[str]:
     """Rows as JSON, cut: the delivered text is not kept in raw, and what was read from it says as much."""
     names = ["type", source.key, "ts", *(attribute.name for attribute in source.attributes)]
     for row in rows.select(names).to_pylist():
-        yield json.dumps(row, default=_time, ensure_ascii=False, separators=(",", ":"))[:_KEPT]
+        yield json.dumps(row, default=_time, ensure_ascii=False, separators=(",", ":"))[:KEPT]
 
 
 def _time(value: Any) -> str:
