@@ -9,6 +9,7 @@ from airflow.sdk import Param
 from chainlake.airflow.dag import ranged
 from chainlake.airflow.names import defined
 from chainlake.airflow.ranges import backfill_lines
+from chainlake.operations.backfills.applications import CHUNK
 from chainlake.paths import Home
 
 _DAY = {"type": "string", "format": "date"}
@@ -30,7 +31,7 @@ backfill_history = ranged(
         "end": Param(description="day after the last", **_DAY),
         "patterns": _names("detect", "models"),
         "models": _names("monitor", "patterns"),
-        "chunk": Param(30, type="integer", minimum=1, description="days of one Spark application"),
+        "chunk": Param(CHUNK, type="integer", minimum=1, description="days of one Spark application"),
         "only_stale": Param(False, type="boolean", description="leave out days that were never computed"),
     },
     backfill_lines,

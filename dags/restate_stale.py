@@ -9,6 +9,7 @@ from airflow.sdk import Param
 from chainlake.airflow.dag import ranged
 from chainlake.airflow.names import source_names
 from chainlake.airflow.ranges import restate_lines
+from chainlake.operations.backfills.applications import CHUNK
 from chainlake.paths import Home
 
 restate_stale = ranged(
@@ -22,7 +23,7 @@ restate_stale = ranged(
             examples=source_names(Home.from_env()),
             description="which ones; none: all",
         ),
-        "chunk": Param(30, type="integer", minimum=1, description="days of one Spark application"),
+        "chunk": Param(CHUNK, type="integer", minimum=1, description="days of one Spark application"),
     },
     restate_lines,
 )

@@ -34,6 +34,7 @@ PICTURES = {
     "overview": ("index.html", 1180, False),
     "overview-dark": ("index.html", 800, True),
     "pattern": ("patterns/breakdown.html", 3300, False),
+    "best": ("patterns/fastest_rises.html", 2100, False),
     "match": ("matches/shakeout/*.html", 2500, False),
     "model": ("models/i5n_speed_profile.html", 3300, False),
 }

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from chainlake.cli.named import name_of
-from chainlake.operations.backfills.plan import CHUNK
+from chainlake.operations.backfills.applications import CHUNK
 
 _CHUNK = re.compile(r"(\d+)d?")
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 DATA_KEPT = timedelta(days=30)
 #: ``ops.*`` are read as they are now and never at a version: their files only need to outlive one read.
 OPS_KEPT = timedelta(days=1)
-#: Fewer small files than this are left as they are: a compaction copies rows and makes a version.
+#: Fewer small files than this are left as they are: a compaction copies rows and makes a version. Those of ``ops`` are
+#: merged by whoever appends to them, too (``chainlake.lake.records.ops``).
 COMPACT_ABOVE = 8
 
 #: Until when a version can be read; also how long a checkpoint remembers which files were replaced, and when.

@@ -7,6 +7,9 @@ from datetime import date
 
 from chainlake.days import Days
 
+#: Days of one application unless said otherwise: a failure costs no more than this, and Java starts once a month.
+CHUNK = 30
+
 
 @dataclass(frozen=True)
 class Part:

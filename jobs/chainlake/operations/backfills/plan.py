@@ -31,14 +31,12 @@ from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import TO_DO, Judged, judge
 from chainlake.monitoring.states import KeptStates
 from chainlake.monitoring.step import course_of, published_end
-from chainlake.operations.backfills.applications import Application, Part
+from chainlake.operations.backfills.applications import CHUNK, Application, Part
 from chainlake.operations.backfills.plan_episodes import episodes_part, with_part
 from chainlake.operations.backfills.plan_rankings import rankings_part, with_rankings
 from chainlake.paths import Home
 from chainlake.run.common import STALE, the_source
 
-#: Days of one application unless said otherwise: a failure costs no more than this, and Java starts once a month.
-CHUNK = 30
 _ONE = timedelta(days=1)
 
 
