@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import py_compile
 import shutil
 import socket
 import struct
-import time
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,45 +105,65 @@ def test_the_code_archive_holds_jobs_and_schemas(tmp_path: Path) -> None:
     assert code_archive(tmp_path) == archive
 
 
-def test_whoever_makes_the_code_archive_makes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_who_make_the_code_archive_at_once_the_first_ones_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two drivers that start at once both make it, and Spark refuses a file that is not what it was."""
-    made = []
-    for moment in (1_700_000_000.0, 1_800_000_000.0):
-        folder = tmp_path / str(moment)
-        folder.mkdir()
-        with monkeypatch.context() as patch:
-            patch.setattr(time, "time", lambda moment=moment: moment)
-            made.append(code_archive(folder))
-    assert made[0].name == made[1].name and made[0].read_bytes() == made[1].read_bytes()
-    (tmp_path / "package").mkdir()
     source = tmp_path / "package" / "one.py"
+    source.parent.mkdir()
+    source.write_text("ONE = 1\n")
+    monkeypatch.setattr("chainlake.lake.spark.session.PACKAGE", source.parent)
+    monkeypatch.setattr("chainlake.lake.spark.session.code_files", lambda: [source])
+    late: list[Path] = []
+
+    def first(work: str, target: Path) -> None:
+        # The other one is done between our look for it and our end.
+        late.append(Path(target))
+        Path(target).write_bytes(b"of the other")
+        monkeypatch.undo()
+        os.link(work, target)
+
+    monkeypatch.setattr(os, "link", first)
+    archive = code_archive(tmp_path)
+    assert late == [archive] and archive.read_bytes() == b"of the other"
+    assert not list(tmp_path.glob(".code-*"))
+
+
+def test_the_code_archive_is_named_by_the_sources_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "package" / "one.py"
+    source.parent.mkdir()
     source.write_text("ONE = 1\n")
     monkeypatch.setattr("chainlake.lake.spark.session.PACKAGE", source.parent)
     monkeypatch.setattr("chainlake.lake.spark.session.code_files", lambda: [source])
     before = code_archive(tmp_path)
+    held = before.read_bytes()
     py_compile.compile(str(source))
-    assert code_archive(tmp_path) != before, "what is compiled meanwhile is another archive"
+    os.utime(source, (1_700_000_000, 1_700_000_000))
+    assert code_archive(tmp_path) == before and before.read_bytes() == held
+    source.write_text("ONE = 2\n")
+    assert code_archive(tmp_path) != before
 
 
-def test_workers_need_not_compile_what_is_compiled_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from zipimport import zipimporter
-
+def test_workers_need_not_compile_the_code_in_any_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "jobs" / "chainlake"
     package.mkdir(parents=True)
-    for name in ("there", "older", "source"):
-        (package / f"{name}.py").write_text(f"NAME = '{name}'\n")
-    py_compile.compile(str(package / "there.py"))
-    py_compile.compile(str(package / "older.py"))
-    (package / "older.py").write_text("NAME = 'newer one'\n")
+    (package / "one.py").write_text("NAME = 'one'\n")
     monkeypatch.setattr("chainlake.lake.spark.session.PACKAGE", package)
     monkeypatch.setattr("chainlake.lake.spark.session.code_files", lambda: sorted(package.glob("*.py")))
-    found = {}
-    for name in ("there", "older", "source"):
-        importer = zipimporter(f"{code_archive(tmp_path)}/chainlake")
-        scope: dict[str, str] = {}
-        exec(importer.get_code(name), scope)
-        found[name] = (scope["NAME"], importer.get_filename(name).rpartition(".")[2])
-    assert found == {"there": ("there", "pyc"), "older": ("newer one", "py"), "source": ("source", "py")}
+    archive = code_archive(tmp_path)
+    program = (
+        "import sys, zipimport; importer = zipimport.zipimporter(sys.argv[1]); scope = {};"
+        "exec(importer.get_code('one'), scope); print(scope['NAME'], importer.get_filename('one'))"
+    )
+    for zone in ("UTC", "Asia/Kathmandu"):
+        said = subprocess.run(
+            [sys.executable, "-c", program, f"{archive}/chainlake"],
+            env={**os.environ, "TZ": zone},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert said.split() == ["one", f"{archive}/chainlake/one.pyc"]
 
 
 def test_nothing_is_written_beside_the_program(spark: SparkSession) -> None:

@@ -8,16 +8,16 @@ cache.
 from __future__ import annotations
 
 import hashlib
+import marshal
 import os
 import shlex
 import struct
 import sys
 import tempfile
-import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import cache_from_source
+from importlib.util import MAGIC_NUMBER, source_hash
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -202,40 +202,38 @@ def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) 
 
 
 def code_archive(folder: Path) -> Path:
-    """A zip of the package, named by all that is in it: on a cluster, workers have no other copy of it.
+    """A zip of the package, named by the sources in it: on a cluster, workers have no other copy of it.
 
-    What Python has compiled goes with it, by which a worker takes half as long to import it; a worker of another
-    version, or one that is given an older file, compiles the source.
+    All of it is compiled there, by which a worker takes half as long to import it; a worker of another version of
+    Python compiles the source. What is under a name never changes, since Spark refuses a file that became another: of
+    two drivers that make it at once, the first one's stays.
     """
-    held: list[tuple[str, float, bytes]] = []
-    for path in code_files():
-        inside, changed = path.relative_to(PACKAGE.parent), path.stat().st_mtime
-        held.append((str(inside), changed, path.read_bytes()))
-        if path.suffix == ".py" and (code := _compiled(path)) is not None:
-            held.append((str(inside.with_suffix(".pyc")), changed, code))
-    digest = hashlib.sha256()
-    for name, changed, content in held:
-        digest.update(f"{name}\0{int(changed)}\0{len(content)}\0".encode() + content)
+    sources = {str(path.relative_to(PACKAGE.parent)): path.read_bytes() for path in code_files()}
+    digest = hashlib.sha256(MAGIC_NUMBER)
+    for name, source in sources.items():
+        digest.update(f"{name}\0{len(source)}\0".encode() + source)
     target = folder / f"chainlake-{digest.hexdigest()[:16]}.zip"
     if target.exists():
         # What was not used for a week is swept there.
         target.touch()
-    else:
-        # Two drivers may make it at once, and Spark refuses a file that became another: both write the same bytes.
-        handle, work = tempfile.mkstemp(prefix=".code-", suffix=".zip", dir=folder)
-        with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w") as archive:
-            for name, changed, content in held:
-                entry = zipfile.ZipInfo(name, max((1980, 1, 1, 0, 0, 0), time.localtime(changed)[:6]))
-                entry.external_attr = 0o644 << 16
-                archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+        return target
+    handle, work = tempfile.mkstemp(prefix=".code-", suffix=".zip", dir=folder)
+    with os.fdopen(handle, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, source in sources.items():
+            archive.writestr(zipfile.ZipInfo(name), source, zipfile.ZIP_DEFLATED)
+            archive.writestr(zipfile.ZipInfo(f"{name}c"), _compiled(name, source), zipfile.ZIP_DEFLATED)
+    try:
+        os.link(work, target)
+    except FileExistsError:
+        pass
+    except OSError:
+        # On a file system without such links.
         os.replace(work, target)
+    Path(work).unlink(missing_ok=True)
     return target
 
 
-def _compiled(path: Path) -> bytes | None:
-    """What Python has compiled of a source as it is now: its header has the time and size of the source."""
-    kept = Path(cache_from_source(str(path)))
-    code = kept.read_bytes() if kept.is_file() else b""
-    source = path.stat()
-    made_of = struct.pack("<III", 0, int(source.st_mtime) & 0xFFFF_FFFF, source.st_size & 0xFFFF_FFFF)
-    return code if code[4:16] == made_of else None
+def _compiled(name: str, source: bytes) -> bytes:
+    """What Python keeps of a module, told to look at no time of its source: a worker's clock may be of another zone."""
+    code = marshal.dumps(compile(source, name, "exec", dont_inherit=True))
+    return MAGIC_NUMBER + struct.pack("<I", 1) + source_hash(source) + code
