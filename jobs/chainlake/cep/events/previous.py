@@ -87,7 +87,10 @@ def places(events: pa.Table, key: str | None) -> pa.Array:
     Returns:
         whole numbers, null for events without a key.
     """
-    order, group, known = _streams(events, key, ticks_of(events["ts"], "ts"), any_type=True)
+    ts = ticks_of(events["ts"], "ts")
+    if key is None and in_order(ts):
+        return int64_array(np.arange(len(ts)))
+    order, group, known = _streams(events, key, ts, any_type=True)
     group = group[order]
     begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else np.zeros(0, int)
     sizes = np.diff(np.append(begins, len(group)))
