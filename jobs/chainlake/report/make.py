@@ -17,8 +17,7 @@ from chainlake.catalog.models import LoadedModel
 from chainlake.catalog.patterns import load_patterns
 from chainlake.definitions.source import Sources, load_sources
 from chainlake.digests import text_digest
-from chainlake.env.processes.ending import stack_kept
-from chainlake.errors import ChainlakeError
+from chainlake.env.processes.ending import reason_of
 from chainlake.lake.errors import LockBusy
 from chainlake.lake.locks import local_lock
 from chainlake.lake.records.staleness import Judged
@@ -119,7 +118,7 @@ def after_step(home: Home, seconds: float) -> None:
             )
             log.info("report: %s%s", outcome.index, left)
     except Exception as error:
-        log.warning("report: it could not be made: %s", _reason(error))
+        log.warning("report: it could not be made: %s", reason_of(error))
 
 
 def _within(home: Home, folder: Path) -> Outcome | None:
@@ -173,7 +172,7 @@ def _page(kept: Kept, one: _Due, folder: Path) -> bool:
     try:
         files = one.make()
     except Exception as error:
-        kept.failed[one.name] = _reason(error)
+        kept.failed[one.name] = reason_of(error)
         log.warning("report: the page of %s could not be made: %s", one.name, kept.failed[one.name])
         return False
     for path, text in files.items():
@@ -184,12 +183,6 @@ def _page(kept: Kept, one: _Due, folder: Path) -> bool:
     kept.failed.pop(one.name, None)
     kept.pages[one.name] = Made(one.digest, sorted(files), time.time())
     return True
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ChainlakeError):
-        return error.summary
-    return f"unexpected {type(error).__name__}: {error} ({stack_kept(error)})"
 
 
 def _is_new(kept: Kept, one: _Due, folder: Path) -> bool:

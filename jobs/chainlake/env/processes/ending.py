@@ -10,15 +10,25 @@ from datetime import UTC, datetime
 from typing import NoReturn
 
 from chainlake.env.private import marked_folder
-from chainlake.errors import InfrastructureError
+from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.paths import Home
 
 
 def unexpected(error: BaseException) -> int:
     """One line for the user; the stack goes to a file, where it is of use to somebody who debugs."""
-    text = f"unexpected {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
-    print(f"error: {text}\nhint: {stack_kept(error)}.", file=sys.stderr)
+    print(f"error: {_first_line(error)}\nhint: {stack_kept(error)}.", file=sys.stderr)
     return InfrastructureError.exit_code
+
+
+def reason_of(error: Exception) -> str:
+    """Why something failed without which work goes on, in a line; the stack of what nobody expected is kept."""
+    if isinstance(error, ChainlakeError):
+        return error.summary
+    return f"{_first_line(error)} ({stack_kept(error)})"
+
+
+def _first_line(error: BaseException) -> str:
+    return f"unexpected {type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}"
 
 
 def stack_kept(error: BaseException) -> str:

@@ -10,6 +10,7 @@ from chainlake.airflow.names import daily_dag_ids
 from chainlake.local.api import Api, ApiUnreachable, day_of_run
 from chainlake.local.errors import AirflowUnavailable
 from chainlake.local.run.chain import OPEN_STATES, Chain
+from chainlake.local.run.first import First
 from chainlake.local.run.progress import Progress
 from chainlake.paths import Home
 
@@ -75,13 +76,16 @@ def _wait_automatic(airflow: Driven, group: list[str], progress: Progress) -> No
 
 def drive(airflow: Driven, chain: Chain, progress: Progress) -> None:
     """Drive the chain until every run has ended."""
-    patience = Patience(airflow)
+    patience, first = Patience(airflow), First(airflow.home)
     while not chain.ended:
         with patience:
             chain.step()
             for run in chain.news:
                 progress.ended(airflow.api, run)
                 run.reported = True
+                first.look(run)
+            if lines := first.said():
+                progress.say(lines)
             progress.tasks(airflow.api, chain)
 
 

@@ -1,0 +1,95 @@
+"""The first matches that a run publishes, shown while the rest of it is at work, and the page that draws them."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from chainlake.env.processes.ending import reason_of
+from chainlake.lake.records import ops
+from chainlake.lake.upkeep.damage import explained
+from chainlake.local.run.chain import DagRun
+from chainlake.local.run.summary import table
+from chainlake.paths import Home
+
+#: Matches and columns that are shown.
+_ROWS, _COLUMNS = 3, 9
+#: What the view of a pattern has of every event, besides its attributes.
+_OF_EVERY_EVENT = ("_event_id", "_ts", "_type")
+
+
+@dataclass
+class First:
+    """Looks at each day of detection that has ended, until one has matches; beside the run, which does not wait.
+
+    Args:
+        home: the installation.
+    """
+
+    home: Home
+    _found: list[str] = field(default_factory=list, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
+    _over: bool = field(default=False, init=False)
+
+    def look(self, run: DagRun) -> None:
+        """A run has ended; it is passed over while another one is looked at."""
+        busy = self._thread is not None and self._thread.is_alive()
+        if not self._over and not busy and run.ok and run.dag_id.startswith("detect_"):
+            self._thread = threading.Thread(target=self._show, args=(run,), daemon=True)
+            self._thread.start()
+
+    def said(self) -> str:
+        """What there is to say, once; else nothing."""
+        lines, self._found = self._found, []
+        return "\n".join(lines)
+
+    def _show(self, run: DagRun) -> None:
+        try:
+            lines = first_matches(self.home, run)
+        except Exception as error:
+            # The run goes on, and its own steps meet what is wrong with the lake.
+            lines = [f"the first matches cannot be shown: {reason_of(explained(self.home, error))}"]
+        if lines:
+            self._over, self._found = True, lines
+
+
+def first_matches(home: Home, run: DagRun) -> list[str]:
+    """Some matches of a day, of the pattern that has fewest there, and the page where they are drawn.
+
+    Args:
+        home: the installation.
+        run: of detection, which has succeeded.
+
+    Returns:
+        lines; none if the day has no matches.
+
+    Raises:
+        ChainlakeError: tables cannot be read, or the report cannot be made.
+    """
+    from chainlake.catalog.patterns import load_patterns
+    from chainlake.definitions.source import load_sources
+    from chainlake.lake.sql.query import Lake
+    from chainlake.report.make import make_report
+
+    compiled, _ = load_patterns(home, load_sources(home))
+    mine = {one.definition.name: one.pattern.name for one in compiled if one.definition.source == run.source}
+    done = [row for row in ops.current(home, "intervals") if row["day"] == run.day and row["status"] == "done"]
+    counts = {mine[row["definition"]]: row["rows"] for row in done if row["definition"] in mine and row["rows"]}
+    if not counts:
+        return []
+    pattern = min(counts, key=lambda name: (counts[name], name))
+    cursor = Lake(home).query(
+        "SELECT strftime(start_ts, '%H:%M:%S') AS \"from\", strftime(end_ts, '%H:%M:%S') AS \"to\", "
+        f'* EXCLUDE (match_id, decision_ts) FROM matches."{pattern}_flat" '
+        f"WHERE CAST(decision_ts AS DATE) = DATE '{run.day}' ORDER BY start_ts, end_ts LIMIT {_ROWS}"
+    )
+    header = [column[0] for column in cursor.description or []]
+    kept = [at for at, name in enumerate(header) if not name.endswith(_OF_EVERY_EVENT)][:_COLUMNS]
+    rows = [[row[at] for at in kept] for row in cursor.fetchall()]
+    index = make_report(home).index
+    page = index.parent / "patterns" / f"{pattern}.html"
+    return [
+        f"first matches, {counts[pattern]} of {pattern} on {run.day}:",
+        table([header[at] for at in kept], rows),
+        f"  drawn on {page if page.exists() else index}",
+    ]
