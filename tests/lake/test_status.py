@@ -102,7 +102,7 @@ def test_definitions_without_a_file_are_listed_as_they_were_last(
             done(shown, pattern(name), n, state, reason=why)
     lines = [" ".join(line.split()) for line in _lines(capsys)]
     assert [line for line in lines if line.split()[0] in ("pattern/old", "pattern/lost", "pattern/x")] == [
-        "pattern/lost 2025-10-01 2025-10-03 2 done 6 its file is gone",
+        "pattern/lost 2025-10-01 2025-10-03 2 done 6 its file is gone: 'chainlake retire pattern/lost' ends it",
         "pattern/old 2025-10-01 2025-10-03 2 retired 6 retired, rows kept",
         "pattern/x 2025-10-01 2025-10-03 2 failed 6 its file cannot be read; no memory",
     ]
@@ -111,7 +111,7 @@ def test_definitions_without_a_file_are_listed_as_they_were_last(
     assert " ".join(only[1].split()) == "pattern/old 2025-10-02 2025-10-03 1 retired 3 retired, rows kept"
     found = {(row["definition"], row["state"], row["why"]) for row in status_table(shown).to_pylist()}
     assert ("pattern/old", "retired", "retired, rows kept") in found
-    assert ("pattern/lost", "done", "its file is gone") in found
+    assert ("pattern/lost", "done", "its file is gone: 'chainlake retire pattern/lost' ends it") in found
 
 
 def test_files_dated_in_the_future_are_listed(shown: Home, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.defined.wanted import names_of
 from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.recorded import GONE, UNREADABLE, Recorded
+from chainlake.lake.records.recorded import UNREADABLE, Recorded, gone
 from chainlake.lake.records.staleness import STATUS, Judged, judge
 from chainlake.lake.records.standing import mark_suspects
 from chainlake.paths import Home
@@ -75,7 +75,7 @@ def judge_all(
         lost = [name for name in lost if name in names]
     judged = list(judge(home, definitions, days, intervals=intervals))
     notes += mark_suspects(home, judged, intervals)
-    judged += [Recorded(name, UNREADABLE if name in broken else GONE, intervals, days) for name in lost]
+    judged += [Recorded(name, UNREADABLE if name in broken else gone(name), intervals, days) for name in lost]
     return sorted(judged, key=lambda one: one.name), models, notes
 
 

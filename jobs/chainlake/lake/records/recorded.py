@@ -8,8 +8,13 @@ from chainlake.days import Days, day_number
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.staleness import Judged
 
-GONE = "its file is gone"
 UNREADABLE = "its file cannot be read"
+
+
+def gone(name: str) -> str:
+    """What is said of a definition without a file; episodes and rankings end with their pattern."""
+    kind, _, bare = name.partition("/")
+    return f"its file is gone: 'chainlake retire {name if kind == 'model' else f'pattern/{bare}'}' ends it"
 
 
 class Recorded(Judged):
@@ -39,14 +44,14 @@ class Recorded(Judged):
         self.state = np.where(noted == "publishing", "stale", noted)
         self._at = at
         self._intervals = intervals
-        self._reason = why
+        self.reason = why
 
     def why(self, position: int) -> str:
         """Why the day is not judged, and the reason that was noted for it."""
         noted = self._intervals.columns["reason"][self._at[position]]
         if self.state[position] == "retired":
             return str(noted)
-        return f"{self._reason}; {noted}" if noted else self._reason
+        return f"{self.reason}; {noted}" if noted else self.reason
 
     def alike(self, positions: np.ndarray) -> np.ndarray:
         """Per position whether it follows the one before it by a day and in the same state for the same reason."""
