@@ -45,8 +45,19 @@ def test_whole_numbers_are_what_their_text_says_or_go_to_quarantine(tmp_path):
     ]  # fmt: skip
     assert volumes(tmp_path, list(good)) == list(good.values())
     reasons = ["not_a_whole_number"] * len(bad)
-    reasons[14] = "not_a_number"
+    # What no double is near to, or nearer to 0 than any.
+    for at in (8, 13, 14, 15):
+        reasons[at] = "not_a_number"
     assert volumes(tmp_path, bad) == reasons
+
+
+def test_a_number_that_doubles_do_not_tell_from_zero_is_not_stored_as_zero(tmp_path):
+    good = {"0": 0.0, "-0.0": 0.0, "0e7": 0.0, "0.000e-999": 0.0, "5e-324": 5e-324, "2.5e-310": 2.5e-310}
+    bad = ["1e-400", "-1e-400", "0." + "0" * 400 + "1", "0.0001e-999", "1e400"]
+    texts = [*good, *bad]
+    found = parsed(tmp_path, HEAD + "".join(f"2025-01-01,A,{text},1,\n" for text in texts), BARS)
+    assert [row["price"] for row in found.rows] == list(good.values())
+    assert [reason for _, reason, *_ in found.bad] == ["not_a_number"] * len(bad)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,9 @@ _LOWEST, _HIGHEST = int64_scalar(-(2**53)), int64_scalar(2**53)
 #: A whole number of at most this many characters fits into 64 bits.
 _SURE_DIGITS = int64_scalar(18)
 _INEXACT = "is a larger number than can be kept exactly"
+_VANISHED = "is a smaller number than can be told from 0"
+#: A number that is not 0, whatever its exponent.
+_NOT_ZERO = r"^[^eE]*[1-9]"
 #: What a column can be said to hold.
 KINDS = "number, text, bool, time or date:FORM"
 
@@ -201,6 +204,8 @@ def _numbers(columns: Sequence[Column]) -> list[pa.ChunkedArray] | Cell:
         inexact = pc.or_(pc.less(one, _LOWEST), pc.greater(one, _HIGHEST))
         for row in _rows(pc.or_kleene(inexact, pc.is_inf(values))):
             return _cell(column, row, _INEXACT)
+        for row in _rows(pc.and_(pc.equal(values, 0.0), pc.match_substring_regex(texts, _NOT_ZERO))):
+            return _cell(column, row, _VANISHED)
         floats.append(values)
     return floats
 

@@ -25,6 +25,8 @@ _TAIL_OFFSET = r"^(?P<local>.*?)\s*(?P<offset>[Zz]|UTC|[+-]\d\d(?::?\d\d)?)$"
 _PRESENT = ("now", "today")
 #: No place on earth was ever further from UTC.
 _FURTHEST_MINUTES = 15 * 60 + 59
+#: A number that is not 0, whatever its exponent.
+_NOT_ZERO = r"^[^eE]*[1-9]"
 #: Decimals of so many digits are told apart by their doubles.
 _EXACT_DIGITS = 15
 #: What the error of a double can be of whole numbers below ``_FEW``.
@@ -72,7 +74,10 @@ def clean(texts: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
 
 
 def doubles(texts: pa.Array) -> Cast:
-    """Texts with a decimal point as float64; nulls stay null. An infinite or over-large number is bad."""
+    """Texts with a decimal point as float64; nulls stay null.
+
+    An infinite or over-large number is bad, and so is one that is not 0 but nearer to it than doubles are.
+    """
     try:
         values = pc.cast(texts, pa.float64())
         wrong = np.zeros(len(texts), bool)
@@ -80,6 +85,9 @@ def doubles(texts: pa.Array) -> Cast:
         wrong = ~_bools(pc.match_substring_regex(texts, NUMBER.pattern), True)
         values = pc.cast(pc.if_else(pa.array(wrong), pa.scalar(None, pa.string()), texts), pa.float64())
     wrong |= not_finite(values)
+    zeros = _bools(pc.equal(values, 0.0), False)
+    if zeros.any():
+        wrong[zeros] |= _bools(pc.match_substring_regex(texts.filter(pa.array(zeros)), _NOT_ZERO), False)
     return Cast(_null_where(values, wrong), wrong)
 
 
