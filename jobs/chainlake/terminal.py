@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -29,6 +30,11 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """As :func:`visible`, with line ends and tabs shown too: a name or a cell cannot begin a line of its own."""
     return _IN_LINE.sub(_named, text)
+
+
+def storable(name: str) -> str:
+    """A file's ``name`` with the bytes that are no UTF-8 as ``\\xNN``: tables, JSON and terminals take no others."""
+    return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _named(found: re.Match[str]) -> str:
