@@ -35,6 +35,11 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
+def is_whole(kind: pa.DataType) -> bool:
+    """Whether a column of this Arrow type holds whole numbers alone; databases write theirs as decimals, too."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) and kind.scale <= 0)
+
+
 def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
     """A column of timestamps (as whole µs, rounded down) or whole numbers (as they are) as int64.
 
@@ -44,7 +49,7 @@ def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
     if column.null_count:
         raise UnfitColumn.incomplete(name, column.null_count)
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        return _whole_us(column)
+        return whole_us(column)
     if not pa.types.is_integer(column.type):
         raise UnfitColumn.no_time(name, column.type)
     try:
@@ -79,13 +84,13 @@ def values_of(column: pa.ChunkedArray, kind: str, name: str) -> Value:
     if kind == "list":
         return _lists(column)
     valid = None if column.null_count == 0 else numpy_of(pc.is_valid(column))
-    if kind == "number" and not pa.types.is_integer(column.type):
+    if kind == "number" and not is_whole(column.type):
         whole = filled(column if pa.types.is_float64(column.type) else column.cast(pa.float64()), NAN)
         return Value(numpy_of(whole), None, kind)
     if kind == "bool":
         return Value(numpy_of(filled(column, FALSE)), valid, kind)
     if kind == "time":
-        return Value(_whole_us(column), valid, kind)
+        return Value(whole_us(column), valid, kind)
     if kind == "duration":
         column = column.cast(pa.duration("us"), safe=False)
     try:
@@ -107,7 +112,7 @@ def _lists(column: pa.ChunkedArray) -> Value:
     return Value(Lists(matrix, lengths, np.arange(len(array))), valid, "list")
 
 
-def _whole_us(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+def whole_us(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     """Timestamps or dates in µs, rounded down; 0 for null."""
     unit = getattr(column.type, "unit", None)
     if unit == "ns":  # a cast would round to zero, so up before 1970
