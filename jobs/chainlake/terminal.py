@@ -48,6 +48,23 @@ def json_visible(text: str) -> str:
     return _IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f", text)
 
 
+def in_encoding(text: str, encoding: str) -> str:
+    """``text`` with the characters that ``encoding`` lacks written as JSON writes them in strings."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return "".join(sign if _has(encoding, sign) else json.dumps(sign)[1:-1] for sign in text)
+    return text
+
+
+def _has(encoding: str, sign: str) -> bool:
+    try:
+        sign.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def widths_of(rows: Iterable[Sequence[str]]) -> list[int]:
     """The width of each column of a table, of rows that are equally long."""
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -76,7 +93,7 @@ def table_lines(header: Sequence[str], rows: Iterable[Sequence[Any]], right: Con
 
 
 class Shown:
-    """A stream for people: everything that is written to it is :func:`visible`; all else is the stream's own.
+    """A stream for people: what is written to it is :func:`visible`, and in the stream's encoding; all else is its own.
 
     Args:
         stream: where it goes.
@@ -87,7 +104,7 @@ class Shown:
 
     def write(self, text: str) -> int:
         """Write ``text``; returns its length."""
-        self.stream.write(visible(text))
+        self.stream.write(in_encoding(visible(text), self.stream.encoding or "utf-8"))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
