@@ -17,6 +17,10 @@ CODE = PACKAGE.parent
 PROJECT = CODE.parent if (CODE.parent / "pyproject.toml").is_file() and CODE.name == "jobs" else Path.cwd()
 
 
+#: What delta-rs does not find again in the path of a folder, which it takes for that of a URL.
+_ODD = re.compile(r"[\x00-\x1f\x7f\[\]^|\\#?]|%[0-9A-Fa-f]{2}")
+
+
 def code_files() -> list[Path]:
     """The package's Python files, its schemas included, which a checkout keeps outside of it and links to."""
     found = []
@@ -106,6 +110,15 @@ class Home:
             raise LandingInStore.of(place)
         return Path(place)
 
+    def require_place(self) -> None:
+        """See to it that tables can lie where the lake is.
+
+        Raises:
+            OddPlace: they cannot.
+        """
+        if "://" not in self.lake and (found := _ODD.search(self.lake)):
+            raise OddPlace.of(self.lake, found[0])
+
     def table(self, schema: str, name: str) -> str:
         """Path or URI of the Delta table ``schema.name``.
 
@@ -188,3 +201,16 @@ class NoFolder(InfrastructureError):
     def of(cls, there: Path, root: Path) -> NoFolder:
         """For the file that is there, and the folder that was given."""
         return cls(f"{there} is a file, and CHAINLAKE_HOME is {root}", hint="Set CHAINLAKE_HOME to a folder.")
+
+
+class OddPlace(InfrastructureError):
+    """The path of the lake holds characters with which tables are not found again."""
+
+    @classmethod
+    def of(cls, lake: str, sign: str) -> OddPlace:
+        """For the lake, and the first such text in its path."""
+        return cls(
+            f"the lake cannot lie in {lake}: tables in a folder with {sign!r} in its path cannot be written",
+            hint="Set CHAINLAKE_HOME or CHAINLAKE_LAKE to a folder whose path has none of [ ] ^ | \\ # ?, no control "
+            "characters, and no % before two digits.",
+        )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import sys
 from collections.abc import Container, Iterable, Iterator, Sequence
@@ -31,6 +32,11 @@ def one_line(text: str) -> str:
     return _IN_LINE.sub(_named, text)
 
 
+def storable(name: str) -> str:
+    """A file's ``name`` with the bytes that are no UTF-8 as ``\\xNN``: tables, JSON and terminals take no others."""
+    return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
 def _named(found: re.Match[str]) -> str:
     code = ord(found[0])
     short = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}.get(code)
@@ -40,6 +46,23 @@ def _named(found: re.Match[str]) -> str:
 def json_visible(text: str) -> str:
     """JSON that says the same and is safe to look at: what is hidden is written as ``\\uXXXX`` in its strings."""
     return _IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f", text)
+
+
+def in_encoding(text: str, encoding: str) -> str:
+    """``text`` with the characters that ``encoding`` lacks written as JSON writes them in strings."""
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return "".join(sign if _has(encoding, sign) else json.dumps(sign)[1:-1] for sign in text)
+    return text
+
+
+def _has(encoding: str, sign: str) -> bool:
+    try:
+        sign.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def widths_of(rows: Iterable[Sequence[str]]) -> list[int]:
@@ -70,7 +93,7 @@ def table_lines(header: Sequence[str], rows: Iterable[Sequence[Any]], right: Con
 
 
 class Shown:
-    """A stream for people: everything that is written to it is :func:`visible`; all else is the stream's own.
+    """A stream for people: what is written to it is :func:`visible`, and in the stream's encoding; all else is its own.
 
     Args:
         stream: where it goes.
@@ -81,7 +104,7 @@ class Shown:
 
     def write(self, text: str) -> int:
         """Write ``text``; returns its length."""
-        self.stream.write(visible(text))
+        self.stream.write(in_encoding(visible(text), self.stream.encoding or "utf-8"))
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:

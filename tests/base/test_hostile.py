@@ -106,3 +106,18 @@ def test_a_home_that_is_a_file(
     for words in (["status"], ["sql"], ["ingest", "stock", *DAY], ["detect", "stock", *DAY]):
         code, said = run(capsys, *words)
         assert code == 5 and f"{place}/empty.csv is a file, and CHAINLAKE_HOME is" in said
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", ["a#b", "a?b", "[a]", "a^b", "a|b", "a\\b", "a\nb", "a%41"])
+def test_a_lake_in_a_folder_where_no_table_can_lie(
+    name: str, place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tables would be written somewhere else, or not be found again."""
+    monkeypatch.setenv("CHAINLAKE_HOME", f"{place}/{name}")
+    monkeypatch.delenv("CHAINLAKE_LAKE", raising=False)
+    for words in (["status"], ["check"], ["ingest", "stock", *DAY]):
+        code, said = run(capsys, *words)
+        assert code == 5 and "the lake cannot lie in" in said
+    # What needs no lake does not ask for its place.
+    assert run(capsys, "match", "PATTERN A a WITHIN 1 s", "empty.csv")[0] == 0

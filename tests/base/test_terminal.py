@@ -176,3 +176,28 @@ def test_airflow_shows_what_a_definition_says_as_it_is(text: str) -> None:
     cells = re.findall(r"<td>(.*?)</td>", shown)
     plain = one_line(text)
     assert [html.unescape(cell) for cell in cells] == [plain, plain, "<code>other</code>", "the next"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_an_output_that_lacks_a_character_ends_no_verb(encoding: str, tmp_path: Path) -> None:
+    """A machine's locale is not the data's: a name in a message is spelled, and data for programs stay exact."""
+    file = tmp_path / "x.csv"
+    file.write_text("type,ts,k\nA,2025-01-01T10:00:00,\u00e9\nA,2025-01-01T10:00:01,\u65e5\U0001f600\n")
+    env = os.environ | {"PYTHONIOENCODING": encoding}
+    query = "PATTERN A a WHERE a.k != 'x' WITHIN 1 s MEASURES a.k AS k"
+
+    def told(*words: str) -> tuple[int, str, str]:
+        ran = subprocess.run([sys.executable, "-m", "chainlake", *words], env=env, capture_output=True, timeout=120)
+        return ran.returncode, ran.stdout.decode(encoding), ran.stderr.decode(encoding)
+
+    code, out, _ = told("match", query, str(file), "--format", "json")
+    assert code == 0 and [row["k"] for row in json.loads(out)] == ["\u00e9", "\u65e5\U0001f600"]
+    code, out, _ = told("match", query, str(file), "--format", "table")
+    assert code == 0 and ("\u65e5" in out if encoding == "utf-8" else "\\u65e5\\ud83d\\ude00" in out)
+    code, out, err = told("match", query, str(file), "--format", "csv")
+    if encoding == "utf-8":
+        assert code == 0 and "\u65e5\U0001f600" in out
+    else:
+        assert code == 2 and f"the output is in {encoding}, which has no" in err
+    assert told("--help")[0] == 0

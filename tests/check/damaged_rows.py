@@ -102,6 +102,14 @@ def changes_deleted(home: Home) -> None:
     opened(home, "models.changes").delete("event_date = '2025-03-03'")
 
 
+@damage("models.changes", "of x' OR model <> '", rare=True)
+def changes_appended_of_a_model_whose_name_is_a_condition(home: Home) -> None:
+    rows = opened(home, "models.changes").to_pyarrow_table().slice(0, 1)
+    at = rows.schema.get_field_index("model")
+    odd = rows.set_column(at, rows.schema.field("model"), pa.array(["x' OR model <> '"]))
+    write_deltalake(folder(home, "models.changes").as_posix(), odd, mode="append")
+
+
 @damage("models.metrics", "other values", rare=True)
 def metrics_updated(home: Home) -> None:
     opened(home, "models.metrics").update({"rounds": "rounds + 1"}, predicate="day = '2025-03-02'")

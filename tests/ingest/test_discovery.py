@@ -7,7 +7,6 @@ import dataclasses
 import errno
 import gzip
 import io
-import json
 import os
 import random
 import shutil
@@ -343,17 +342,6 @@ def test_a_member_with_a_revision_of_thousands_of_digits_leaves_its_siblings(pla
     assert not found.waiting and found.files[f"x.zip!{long}"].problem == "bad_path_revision"
     for name in ("20250101_r1.csv", "20250102.csv"):
         assert place.counts(f"x.zip!{name}", found)["rows_raw"] == 40
-
-
-def test_damage_noted_before_it_was_told_from_failures_is_looked_at_again(place):
-    place.put("x.csv", LONG)
-    place.look()
-    cache = place.root / "cache" / "checksums-x.json"
-    noted = json.loads(cache.read_text())
-    noted["x.csv"][1] = [[None, "0" * 32, "damaged"]]
-    noted["good.csv"][1] = [noted["good.csv"][1][0][:3]]
-    cache.write_text(json.dumps(noted))
-    assert place.look().files["x.csv"].problem == ""
 
 
 def test_an_error_of_the_file_system_travels_to_another_process():

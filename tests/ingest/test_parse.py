@@ -314,6 +314,8 @@ def test_types_by_column_and_renamed_header(tmp_path):
 def test_checksums_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
     from chainlake.ingest.landing import discovery
 
+    # Its time is set back below, and that it was changed then is not to be seen.
+    monkeypatch.setattr(discovery, "_MTIME_GRAIN_S", 0.0)
     first = parsed(tmp_path, "ts,ticker,price,volume,note\n2025-01-01,A,1,1,\n")
     file = first.home.landing("x") / "a.csv"
     os.utime(file, (1e9, 1e9))

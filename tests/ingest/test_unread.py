@@ -183,4 +183,4 @@ def test_the_same_content_under_a_name_that_no_format_takes_is_still_read(lake):
     with pytest.raises(FilesUnread, match=r"2 files.*: a.csv .*, z.csv "):
         lake.ingest("bars", "2025-01-01", "2025-01-02")
     assert lake.events("bars", "ts") == [("2025-01-01 10:00:00",)]
-    assert lake.quarantine("bars", "line", "reason") == [(3, "columns")]
+    assert lake.quarantine("bars", "line", "reason") == [(0, "no_format"), (3, "columns")]

@@ -194,3 +194,14 @@ def test_a_table_that_is_dropped_before_its_turn_is_passed_over(home: Home, monk
     names = [("matches", "dropped"), *all_tables(home)]
     monkeypatch.setattr("chainlake.operations.maintain.all_tables", lambda home: names)
     assert maintain(home, run_id="m")["tables"] == len(names) - 1 > 0
+
+
+def test_a_load_that_others_have_named_takes_no_other_with_it(home: Home) -> None:
+    from deltalake import write_deltalake
+
+    odd = "x') OR ('1' = '1"
+    rows = pa.table({"load_id": ["a", odd], "line": [1, 2], "event_date": [date(2025, 1, 1)] * 2})
+    write_deltalake(home.table("raw", "s"), rows, partition_by=["event_date"])
+    ops.append(home, "files", [{"source": "s", "path": "f.csv", "file_id": "a", "load_id": "a"}], "r")
+    assert maintain_table(home, "raw", "s").loads == 1
+    assert tables.arrow(home, "raw", "s")["load_id"].to_pylist() == ["a"]

@@ -93,6 +93,15 @@ def test_partitions_odd_folders_and_added_columns(home: Home, tmp_path: Any) -> 
     assert rows(lake, "SELECT event_id FROM events.s WHERE event_date = DATE '2013-10-08'") == [("z",)]
 
 
+def test_folders_above_a_table_are_no_values_of_its_columns(home: Home, tmp_path: Any) -> None:
+    lake = dataclasses.replace(home, lake=str(tmp_path / "ticker=ZZ" / "event_date=2020-01-01"))
+    day = date(2013, 10, 7)
+    of = pa.table({"event_id": ["x", "y"], "ticker": ["A", "B"], "event_date": [day, day]})
+    write_deltalake(lake.table("events", "s"), of, partition_by=["event_date"])
+    found = rows(lake, "SELECT event_id, ticker, event_date FROM events.s ORDER BY event_id")
+    assert found == [("x", "A", day), ("y", "B", day)]
+
+
 def test_a_lake_by_uri_goes_through_arrow(filled: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = Path(filled.lake).as_uri()
     monkeypatch.setenv("CHAINLAKE_LAKE", uri)

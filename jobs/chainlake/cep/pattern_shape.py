@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from chainlake.cep.compiling.tail import Measure
+from chainlake.cep.events.columns import is_whole
 from chainlake.cep.language import ast
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.rule import Rule
@@ -82,9 +83,9 @@ def _is_whole(node: ast.Node, types: Mapping[str, pa.DataType]) -> bool:
         case ast.Aggregate("COUNT") | ast.ListAggregate("COUNT"):
             return True
         case ast.Aggregate(function, _, str(attr)) if function in _OF_ONE:
-            return bool(pa.types.is_integer(types.get(attr, pa.null())))
+            return is_whole(types.get(attr, pa.null()))
         case ast.Ref(_, attr):
-            return bool(pa.types.is_integer(types.get(attr, pa.null())))
+            return is_whole(types.get(attr, pa.null()))
         case ast.Literal(value):
             return isinstance(value, int)
         case ast.Case((), None):

@@ -158,6 +158,19 @@ class BadOption(UsageError):
         return cls._of("--group", what, f"Give --group; groups are {', '.join(groups)}.")
 
 
+class Unprintable(UsageError):
+    """What is printed for programs, and so as it is, holds a character that the output cannot have."""
+
+    @classmethod
+    def of(cls, error: UnicodeEncodeError) -> Unprintable:
+        """For what the output's encoding refused."""
+        sign = error.object[error.start]
+        return cls(
+            f"the output is in {error.encoding}, which has no {ascii(sign)}",
+            hint="Set PYTHONIOENCODING=utf-8, or print JSON, which spells it in letters of any encoding.",
+        )
+
+
 class BadTarget(UsageError):
     """What is to be written cannot be written where an option says."""
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, TextIO
 from zoneinfo import ZoneInfo
 
+from chainlake.cli.errors import Unprintable
 from chainlake.terminal import for_programs, json_visible, one_line, table_line, widths_of
 from chainlake.words import counted
 
@@ -69,6 +70,18 @@ def _shown(value: Any) -> str:
     return one_line(cell(value, "NULL"))
 
 
+def write_exactly(text: str, out: TextIO) -> None:
+    """Write what must stay as it is, except where it is printed to a terminal.
+
+    Raises:
+        Unprintable: the output's encoding lacks a character.
+    """
+    try:
+        for_programs(out).write(text)
+    except UnicodeEncodeError as error:
+        raise Unprintable.of(error) from None
+
+
 class _Lines:
     """Takes rows that end in CR LF and ends them in LF: told that rows end in LF, csv leaves a CR in a cell bare."""
 
@@ -76,13 +89,13 @@ class _Lines:
         self._out = out
 
     def write(self, row: str) -> None:
-        """One row."""
-        self._out.write(row.removesuffix("\r\n") + "\n")
+        """One row; errors are those of :func:`write_exactly`."""
+        write_exactly(row.removesuffix("\r\n") + "\n", self._out)
 
 
 def print_csv(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
     """A header and one line per row; null is an empty field. Exact, except where it is printed to a terminal."""
-    writer = csv.writer(_Lines(for_programs(out)))
+    writer = csv.writer(_Lines(out))
     writer.writerow(columns)
     writer.writerows([cell(value, "") for value in row] for row in rows)
 

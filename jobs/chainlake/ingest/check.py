@@ -21,6 +21,7 @@ from chainlake.ingest.checksum import EMPTY_CHECKSUM, checksum
 from chainlake.ingest.events.hashes import row_hashes as event_hashes
 from chainlake.ingest.landing.plan import is_current
 from chainlake.lake.delta.sums.row_hashes import row_hashes
+from chainlake.lake.delta.where import delta_literal
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.check_table import Looked
 from chainlake.lake.upkeep.findings import EventDay, Finding, LandedFile, Mend, SurplusRows, UnnotedFiles
@@ -305,7 +306,9 @@ def _check_quarantine(check: _Check) -> None:
         expected, there = int(rows[0]["rows_quarantined"] or 0), parsed[content]
         mends: list[Mend] = [LandedFile(check.name, row["path"]) for row in rows]
         if content in repeated:
-            mends.append(SurplusRows("quarantine", check.name, f"file_id = '{content}' AND stage = 'parse'"))
+            mends.append(
+                SurplusRows("quarantine", check.name, f"file_id = {delta_literal(content)} AND stage = 'parse'")
+            )
         if expected != there:
             what = f"{rows[0]['path']}: {counted(expected, 'row')} set aside when it was read, {there} there"
             check.add(looked, what, *mends)

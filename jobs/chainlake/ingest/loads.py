@@ -17,10 +17,6 @@ from chainlake.ingest.parser_version import parser_version
 from chainlake.ingest.rows.parsed import WAITING, Counts, Task
 from chainlake.schemas.ops_rows import FileRow
 
-#: A content, and which formats may take it by its name: what is alike in both is parsed once.
-Content = tuple[str, tuple[bool, ...]]
-#: What rows of one load have in common.
-
 
 @dataclass(frozen=True)
 class Loads:
@@ -30,26 +26,24 @@ class Loads:
         source: the source.
         taken: the files.
         tasks: what to parse.
-        of_content: the new load of each content, or the row of a path that has it parsed already.
+        of_content: by file_id the new load of a content, or the row of a path that has it parsed already.
     """
 
     source: Source
     taken: tuple[Landed, ...]
     tasks: tuple[Task, ...]
-    of_content: Mapping[Content, str | FileRow]
+    of_content: Mapping[str, str | FileRow]
 
     @classmethod
     def of(cls, source: Source, plan: Plan) -> Loads:
         """Give each content that ``plan`` takes its load."""
-        loads: dict[Content, str | FileRow] = {}
+        loads: dict[str, str | FileRow] = {}
         tasks = []
         parsed = plan.reusable()
         for landed in plan.taken:
-            content = _content(source, landed)
-            if content in loads:
+            if landed.file_id in loads:
                 continue
-            loads[content] = parsed.get(landed.file_id) or uuid.uuid4().hex
-            load = loads[content]
+            load = loads[landed.file_id] = parsed.get(landed.file_id) or uuid.uuid4().hex
             if isinstance(load, str):
                 tasks.append(Task.of(landed, load))
         return cls(source, plan.taken, tuple(tasks), loads)
@@ -58,7 +52,7 @@ class Loads:
         """Why files could not be read after all, by path."""
         found = {}
         for landed in self.taken:
-            load = self.of_content[_content(self.source, landed)]
+            load = self.of_content[landed.file_id]
             if isinstance(load, str) and counts[load].outcome == WAITING:
                 found[landed.path] = counts[load].reason
         return found
@@ -66,7 +60,7 @@ class Loads:
     def rows(self, counts: Mapping[str, Counts], lost: Collection[str]) -> list[FileRow]:
         """The ``ops.files`` rows of all but ``lost``."""
         return [
-            self._row(landed, self.of_content[_content(self.source, landed)], counts)
+            self._row(landed, self.of_content[landed.file_id], counts)
             for landed in self.taken
             if landed.path not in lost
         ]
@@ -127,10 +121,6 @@ def load_of_contents(rows: Iterable[FileRow]) -> dict[str, str]:
     for row in sorted(rows, key=lambda row: (holds_nothing(row), row["path"])):
         found.setdefault(row["file_id"], row["load_id"])
     return found
-
-
-def _content(source: Source, landed: Landed) -> Content:
-    return landed.file_id, tuple(form.fits_path(landed.path) for form in source.formats)
 
 
 def _instant(us: int | None) -> datetime | None:

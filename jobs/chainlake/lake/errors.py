@@ -51,6 +51,14 @@ class NoLock(InfrastructureError):
         """For its place, and what is wrong there."""
         return cls(f"{path} cannot be used as a lock: {why}", hint="Move it away, and run this again.")
 
+    @classmethod
+    def read_only(cls, path: Path) -> NoLock:
+        """For its place on a disk where nothing can be written."""
+        return cls(
+            f"{path} cannot be used as a lock: its disk can only be read",
+            hint="What changes nothing works: status, sql, plan, check. Make the disk writable for the rest.",
+        )
+
 
 class LockLost(InfrastructureError):
     """A lock is no longer held by who was about to commit under it, which was not done then."""

@@ -228,8 +228,19 @@ def _opened(path: Path) -> int:
 
 
 def _require_usable(path: Path) -> None:
+    if _only_read(path.parent):
+        raise NoLock.read_only(path)
     if (why := _in_the_way(path)) is not None:
         raise NoLock.of(path, why)
+
+
+def _only_read(place: Path) -> bool:
+    return place.exists() and bool(os.statvfs(place).f_flag & os.ST_RDONLY)
+
+
+def only_read(home: Home) -> bool:
+    """Whether nobody can change the lake from here: it, or the home, lies on a disk that can only be read."""
+    return _only_read(home.root) or (storage_of(home.lake).on_disk and _only_read(Path(home.lake)))
 
 
 def _in_the_way(path: Path) -> str | None:
@@ -246,8 +257,11 @@ def _in_the_way(path: Path) -> str | None:
 
 
 def unusable(home: Home) -> list[NoLock]:
-    """Locks of this machine that cannot be taken by anybody: what stands in their place is no file of ours."""
-    if not home.locks.is_dir():
+    """Locks of this machine that cannot be taken by anybody: what stands in their place is no file of ours.
+
+    On a disk that can only be read there are none: nothing is wrong with them there.
+    """
+    if not home.locks.is_dir() or _only_read(home.locks):
         return []
     found = [(path, _in_the_way(path)) for path in sorted(home.locks.glob("*.lock"))]
     return [NoLock.of(path, why) for path, why in found if why is not None]

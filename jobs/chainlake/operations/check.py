@@ -17,7 +17,7 @@ from chainlake.errors import InfrastructureError
 from chainlake.ingest.check import SourceTables, check_source
 from chainlake.lake.delta.damaged import in_the_way
 from chainlake.lake.errors import UnknownTable
-from chainlake.lake.locks import file_lock, unusable
+from chainlake.lake.locks import file_lock, only_read, unusable
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.runs import phase
@@ -105,7 +105,7 @@ def check(home: Home, *, run_id: str, scope: Scope) -> Checked:
     """
     runs = look_at(home, "ops", "runs", strangers=False)
     history_gone = runs.contents is None and not runs.findings and bool(list_tables(home, "ops"))
-    if runs.findings or unusable(home) or (runs.contents is None and forgotten(home)):
+    if runs.findings or unusable(home) or only_read(home) or (runs.contents is None and forgotten(home)):
         # A run that cannot be logged must not hide what it found, nor make a lake that is gone look like a new one.
         found = look(home, scope)
     else:
@@ -149,7 +149,8 @@ def _forgotten(home: Home, scope: Scope) -> list[Finding]:
 
 def _run(home: Home, unit: _Unit, into: Checked) -> None:
     findings, tables = unit.run()
-    if any(one.damage for one in findings):
+    # Of a disk that can only be read no writer has a lock.
+    if any(one.damage for one in findings) and not only_read(home):
         try:
             with ExitStack() as locks:
                 for lock in unit.locks:

@@ -19,6 +19,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.delta.log import marked
 from chainlake.lake.delta.own_files import remove_table
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.where import delta_literal
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.registered import later_versions
@@ -152,7 +153,7 @@ def _drop(home: Home, schema: str, table: str, name: str) -> str | None:
     column = _SHARED.get((schema, table))
     if column is not None:
         rows = open_table(home, schema, table, to_write=True)
-        gone = rows.delete(f"{column} = '{name}'", commit_properties=marked("retire"))["num_deleted_rows"]
+        gone = rows.delete(f"{column} = {delta_literal(name)}", commit_properties=marked("retire"))["num_deleted_rows"]
         return f"{gone} rows of {schema}.{table}" if gone else None
     path = home.table(schema, table)
     if not storage_of(path).names(path):

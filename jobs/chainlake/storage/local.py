@@ -81,8 +81,7 @@ class LocalStorage:
 
     def stamp(self, path: str) -> Stamp:
         """See ``Storage.stamp``."""
-        known = os.stat(path)
-        return Stamp(known.st_size, known.st_mtime_ns, known.st_ino)
+        return stamp_of(os.stat(path))
 
     def opened(self, path: str) -> io.RawIOBase:
         """See ``Storage.opened``."""
@@ -153,3 +152,8 @@ class LocalStorage:
                     place.rmdir()
             elif place.relative_to(path).as_posix() not in kept:
                 place.unlink()
+
+
+def stamp_of(known: os.stat_result) -> Stamp:
+    """The state of a file by what the file system says of it."""
+    return Stamp(known.st_size, known.st_mtime_ns, known.st_ino, known.st_ctime_ns)

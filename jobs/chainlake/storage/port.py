@@ -38,11 +38,14 @@ class Stamp:
         size: bytes.
         modified_ns: nanoseconds since 1970.
         number: that the file system gives to each file, 0 in a store.
+        changed_ns: when anything of it was changed last, by the file system's own clock, which no program sets back as
+            it can ``modified_ns``; 0 in a store.
     """
 
     size: int
     modified_ns: int
     number: int = 0
+    changed_ns: int = 0
 
 
 class Storage(Protocol):

@@ -10,6 +10,9 @@ from chainlake.cep.events.errors import UnfitColumn
 from chainlake.cep.values.arrow import FALSE, MINUS_ONE, NAN, ZERO, numpy_of, plain
 from chainlake.cep.values.values import NULL, Lists, Value
 
+#: Whole numbers up to this size are doubles.
+_EXACT = 2**53
+
 
 def kind_of(kind: pa.DataType) -> str | None:
     """The kind of value that a column of this Arrow type holds, or None if the language has none for it."""
@@ -35,6 +38,11 @@ def is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
+def is_whole(kind: pa.DataType) -> bool:
+    """Whether a column of this Arrow type holds whole numbers alone; databases write theirs as decimals, too."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) and kind.scale <= 0)
+
+
 def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
     """A column of timestamps (as whole µs, rounded down) or whole numbers (as they are) as int64.
 
@@ -44,7 +52,7 @@ def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
     if column.null_count:
         raise UnfitColumn.incomplete(name, column.null_count)
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        return _whole_us(column)
+        return whole_us(column)
     if not pa.types.is_integer(column.type):
         raise UnfitColumn.no_time(name, column.type)
     try:
@@ -77,15 +85,15 @@ def values_of(column: pa.ChunkedArray, kind: str, name: str) -> Value:
         return NULL
     column = plain(column)
     if kind == "list":
-        return _lists(column)
+        return _lists(column, name)
     valid = None if column.null_count == 0 else numpy_of(pc.is_valid(column))
-    if kind == "number" and not pa.types.is_integer(column.type):
+    if kind == "number" and not is_whole(column.type):
         whole = filled(column if pa.types.is_float64(column.type) else column.cast(pa.float64()), NAN)
         return Value(numpy_of(whole), None, kind)
     if kind == "bool":
         return Value(numpy_of(filled(column, FALSE)), valid, kind)
     if kind == "time":
-        return Value(_whole_us(column), valid, kind)
+        return Value(whole_us(column), valid, kind)
     if kind == "duration":
         column = column.cast(pa.duration("us"), safe=False)
     try:
@@ -95,19 +103,24 @@ def values_of(column: pa.ChunkedArray, kind: str, name: str) -> Value:
         raise UnfitColumn.beyond(name, error) from None
 
 
-def _lists(column: pa.ChunkedArray) -> Value:
+def _lists(column: pa.ChunkedArray, name: str) -> Value:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
     valid = None if array.null_count == 0 else numpy_of(array.is_valid())
     lengths = numpy_of(filled(pc.list_value_length(array).cast(pa.int64()), ZERO))
-    flat = numpy_of(filled(pc.list_flatten(array).cast(pa.float64()), NAN))
+    numbers = pc.list_flatten(array)
+    try:
+        flat = numpy_of(filled(numbers.cast(pa.float64()), NAN))
+    except pa.ArrowInvalid:
+        large = next(one for one in numbers.to_pylist() if one is not None and abs(one) > _EXACT)
+        raise UnfitColumn.inexact(name, large) from None
     matrix = np.full((len(array), int(lengths.max(initial=0))), np.nan)
     matrix[np.arange(matrix.shape[1]) < lengths[:, None]] = flat
     return Value(Lists(matrix, lengths, np.arange(len(array))), valid, "list")
 
 
-def _whole_us(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+def whole_us(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     """Timestamps or dates in µs, rounded down; 0 for null."""
     unit = getattr(column.type, "unit", None)
     if unit == "ns":  # a cast would round to zero, so up before 1970

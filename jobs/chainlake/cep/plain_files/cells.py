@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.plain_files.errors import Said, UnfitCell, UnfitColumn, WrongTypeOf
+from chainlake.cep.plain_files.errors import INEXACT, VANISHED, Said, UnfitCell, UnfitColumn, WrongTypeOf
 from chainlake.cep.plain_files.event_times import dates, iso, iso_error
 from chainlake.cep.plain_files.places import row_place
 from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, int64_scalar, text_array
@@ -23,8 +23,6 @@ _WHOLE = r"^-?\d+$"
 _LOWEST, _HIGHEST = int64_scalar(-(2**53)), int64_scalar(2**53)
 #: A whole number of at most this many characters fits into 64 bits.
 _SURE_DIGITS = int64_scalar(18)
-_INEXACT = "is a larger number than can be kept exactly"
-_VANISHED = "is a smaller number than can be told from 0"
 #: A number that is not 0, whatever its exponent.
 _NOT_ZERO = r"^[^eE]*[1-9]"
 #: What a column can be said to hold.
@@ -194,7 +192,7 @@ def _numbers(columns: Sequence[Column]) -> list[pa.ChunkedArray] | Cell:
         for row in _rows(long):
             text = texts[row].as_py()
             if len(text) > 400 or not -(2**63) <= int(text) < 2**63:
-                return _cell(column, row, _INEXACT)
+                return _cell(column, row, INEXACT)
         ints.append(pc.if_else(are, texts, NO_TEXT).cast(pa.int64()))
     if all(one.null_count == texts.null_count for one, texts in zip(ints, plain, strict=True)):
         return ints
@@ -203,9 +201,9 @@ def _numbers(columns: Sequence[Column]) -> list[pa.ChunkedArray] | Cell:
         values = texts.cast(pa.float64())
         inexact = pc.or_(pc.less(one, _LOWEST), pc.greater(one, _HIGHEST))
         for row in _rows(pc.or_kleene(inexact, pc.is_inf(values))):
-            return _cell(column, row, _INEXACT)
+            return _cell(column, row, INEXACT)
         for row in _rows(pc.and_(pc.equal(values, 0.0), pc.match_substring_regex(texts, _NOT_ZERO))):
-            return _cell(column, row, _VANISHED)
+            return _cell(column, row, VANISHED)
         floats.append(values)
     return floats
 

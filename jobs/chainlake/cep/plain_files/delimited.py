@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import re
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.plain_files.errors import UnfitColumn, UnfitLine
-from chainlake.cep.plain_files.places import csv_error, delimiter_of, rows, text_of
+from chainlake.cep.plain_files.places import csv_error, delimiter_of, text_of
 from chainlake.cep.values.arrow import NO_TEXT
 
 #: A line's longest length: Arrow reads a file in blocks of this size, and a row lies within one.
@@ -28,7 +29,12 @@ def read_delimited(file: Path) -> pa.Table:
 
     data = text_of(file)
     _check_lines(file, data)
-    header = next(rows(file), (1, []))[1]
+    try:
+        lines = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), delimiter=delimiter_of(file))
+        header = next((cells for cells in lines if cells), [])
+    except csv.Error:
+        # A name that is longer than this reader takes.
+        raise csv_error(file) from None
     twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
     if twice:
         raise UnfitColumn.duplicate(file, twice[0], line=1)

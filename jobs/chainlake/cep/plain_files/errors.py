@@ -10,6 +10,9 @@ from typing import NamedTuple
 from chainlake.errors import InputError, UsageError
 from chainlake.words import counted
 
+#: What is wrong with a number that a double does not keep.
+INEXACT = "is a larger number than can be kept exactly"
+VANISHED = "is a smaller number than can be told from 0"
 #: Characters of a text in a message.
 _SHOWN = 40
 _LINES = 'Each line is one object, such as {"id": 1, "type": "A", "ts": 0}.'

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.events.columns import whole_us
 from chainlake.cep.plain_files.errors import UnfitTime, WrongTypeOf
 from chainlake.cep.plain_files.places import row_place
 from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, int64_array
@@ -65,7 +66,8 @@ def counted(file: Path, numbers: pa.ChunkedArray, name: str, unit: str | None) -
         return numbers.cast(pa.int64())
     if pa.types.is_floating(numbers.type):
         return pc.round(pc.multiply(numbers, 1_000_000 / scale)).cast(pa.int64()).cast(pa.timestamp("us")).cast(UTC_US)
-    return numbers.cast(pa.int64()).cast(pa.timestamp(unit)).cast(pa.timestamp("us"), safe=False).cast(UTC_US)
+    ticks = int64_array(whole_us(numbers.cast(pa.int64()).cast(pa.timestamp(unit))))
+    return pa.chunked_array([ticks.cast(pa.timestamp("us")).cast(UTC_US)])
 
 
 def iso(texts: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.plain_files.errors import UnfitLine
+from chainlake.cep.plain_files.errors import INEXACT, Place, Said, UnfitCell, UnfitLine
 from chainlake.cep.plain_files.places import opened
 from chainlake.cep.values.arrow import text_array
 from chainlake.cep.values.texts import is_unicode
 
 _KINDS = {bool: "true or false", str: "a text", dict: "an object", list: "a list"}
+#: Whole numbers up to this size are doubles.
+_WHOLE = 2**53
 #: Lines that are put into arrays together.
 _BLOCK = 1 << 16
 
@@ -104,6 +106,8 @@ def _close(file: Path, found: dict[str, _Attribute], lines: list[int]) -> None:
         except UnicodeEncodeError:
             wrong = next(row for row, one in enumerate(values) if one is not None and not is_unicode(one))
             raise UnfitLine.half_character(file, lines[wrong], name) from None
+        except _Inexact as error:
+            raise UnfitCell.of(Said(error.text, INEXACT, Place(file, lines[error.row]), name)) from None
 
 
 def _array(kind: str, values: list[Any]) -> pa.Array:
@@ -116,10 +120,27 @@ def _array(kind: str, values: list[Any]) -> pa.Array:
     if kind != "a list":
         return pa.Array.from_buffers(_TYPES[kind], len(values), [known])
     flat = np.array([np.nan if x is None else float(x) for one in values for x in one or ()], np.float64)
+    if np.any(np.abs(flat) >= _WHOLE):
+        _see_that_all_are_kept(values)
     offsets = np.zeros(len(values) + 1, np.int32)
     offsets[1:] = np.cumsum([len(one or ()) for one in values])
     inner = pa.Array.from_buffers(pa.float64(), len(flat), [None, pa.py_buffer(flat)])
     return pa.Array.from_buffers(pa.list_(pa.float64()), len(values), [known, pa.py_buffer(offsets)], children=[inner])
+
+
+class _Inexact(Exception):
+    """A number in a list that a double does not keep, of the value ``row``."""
+
+    def __init__(self, row: int, text: str) -> None:
+        self.row, self.text = row, text
+
+
+def _see_that_all_are_kept(values: list[Any]) -> None:
+    for row, one in enumerate(values):
+        for text in (str(x) for x in one or () if x is not None):
+            # As of single numbers: whole ones are exact, and none is infinite.
+            if not abs(float(text)) < np.inf or (text.lstrip("-").isdigit() and abs(int(text)) > _WHOLE):
+                raise _Inexact(row, text)
 
 
 def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -127,7 +148,8 @@ def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with opened(file) as stream:
         for line, raw in enumerate(stream, 1):
             try:
-                text = raw.decode("utf-8-sig" if line == 1 else "utf-8")
+                # Files that were put together have their marks of the byte order in the middle.
+                text = raw.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise UnfitLine.no_text(file, line) from None
             if not text.strip():

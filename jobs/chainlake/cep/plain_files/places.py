@@ -55,13 +55,16 @@ def row_place(file: Path, row: int) -> Place:
 
 
 def text_of(file: Path) -> bytes:
-    """The bytes of a file of text, a byte order mark left out.
+    """The bytes of a file of text; byte order marks before lines are left out.
 
     Raises:
         InputError: with the line, if it is no UTF-8 text or holds a NUL.
     """
     with opened(file) as stream:
-        data = stream.read().removeprefix(codecs.BOM_UTF8)
+        data = stream.read()
+    while (plain := data.removeprefix(codecs.BOM_UTF8).replace(b"\n" + codecs.BOM_UTF8, b"\n")) != data:
+        # Files that were put together have their marks in the middle.
+        data = plain
     at = data.find(b"\0")
     try:
         str(data, "utf-8")

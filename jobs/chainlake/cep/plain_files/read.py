@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import zlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +18,11 @@ from chainlake.cep.plain_files.delimited import read_delimited
 from chainlake.cep.plain_files.errors import UnfitCell, UnfitColumn, UnfitFile, UnfitTime, UnknownSuffix, WrongTypeOf
 from chainlake.cep.plain_files.event_times import UTC_US, check_form, counted, dates, first_without_zone, iso, iso_error
 from chainlake.cep.plain_files.json_lines import read_json_lines
+from chainlake.cep.plain_files.parquet import read_parquet
 from chainlake.cep.plain_files.places import JSON, TEXT, row_place, suffix_of
 from chainlake.cep.values.arrow import NO_TEXT, TRUE, text_array
 from chainlake.errors import InputError
+from chainlake.terminal import storable
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Asked:
     """What the caller says of the files' columns.
 
     Args:
-        id_column: default ``event_id`` or ``id``; events without an id are called ``FILE:ROW``.
+        id_column: default ``event_id`` or ``id``; events without an id are called ``FILE:ROW``, by the
+            whole path of the file where several have its name.
         type_column: default ``type``; a table without it has no column ``type``.
         ts_column: default ``ts``; timestamps, texts in ISO 8601 (UTC if they name no zone), or whole seconds. Digits
             finer than a microsecond are cut off.
@@ -102,12 +107,13 @@ def read_events(files: Sequence[Path], asked: Asked = Asked()) -> Events:  # noq
     for kind in asked.kinds.values():
         if kind.startswith("date:"):
             check_form(kind.removeprefix("date:"))
-    read = [_without(_read(file), asked.missing) for file in files]
+    names = _names(files)
+    read = [_without(_read(file), asked.missing) for file in names]
     full = [one for one in read if len(one.table)]
     for name in asked.kinds:
         if full and not any(name in one.table.column_names for one in full):
             raise UnfitColumn.absent(full[0].file, name, full[0].table.column_names)
-    events = [_events(one, asked) for one in full]
+    events = [_events(one, names[one.file], asked) for one in full]
     texts: dict[str, Cell] = {}
     cells: dict[str, list[Column]] = {}
     for name in dict.fromkeys(name for one in events for name in one.rest):
@@ -130,6 +136,18 @@ def read_events(files: Sequence[Path], asked: Asked = Asked()) -> Events:  # noq
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         raise _misfit([one.file for one in full], tables, texts) from None
     return Events(table, texts, cells, [note for one in events for note in one.notes])
+
+
+def _names(files: Sequence[Path]) -> dict[Path, str]:
+    """What the events of each file are called by: its name, or its whole path where several have that name.
+
+    A file that is named twice is one file.
+    """
+    places: dict[str, Path] = {}
+    for file in files:
+        places.setdefault(os.path.realpath(file), file)
+    counts = Counter(file.name for file in places.values())
+    return {file: storable(file.name if counts[file.name] == 1 else place) for place, file in places.items()}
 
 
 def _without(file: _File, missing: Sequence[str]) -> _File:
@@ -197,9 +215,7 @@ def _read(file: Path) -> _File:
             table = read_delimited(file)
             return _File(file, table, dict.fromkeys(table.column_names, "cell"))
         if suffix in (".parquet", ".pq"):
-            import pyarrow.parquet
-
-            return _File(file, pyarrow.parquet.ParquetFile(file).read(), {})
+            return _File(file, read_parquet(file), {})
     except PermissionError:
         raise UnfitFile.denied(file) from None
     except (pa.ArrowException, OSError, EOFError, zlib.error):
@@ -209,7 +225,7 @@ def _read(file: Path) -> _File:
     raise UnknownSuffix.of(file, suffix, (*JSON, *TEXT, ".parquet"))
 
 
-def _events(one: _File, asked: Asked) -> _Rows:
+def _events(one: _File, called: str, asked: Asked) -> _Rows:
     names = one.table.column_names
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
@@ -228,7 +244,7 @@ def _events(one: _File, asked: Asked) -> _Rows:
     for name in (id_column, type_column, ts_column):
         if name is not None:
             _single(one.file, one.table[name], name)
-    columns: dict[str, Any] = {"event_id": _ids(one, id_column, asked.kinds)}
+    columns: dict[str, Any] = {"event_id": _ids(one, called, id_column, asked.kinds)}
     if type_column is not None:
         _complete(one.file, one.table[type_column], type_column)
         columns["type"] = one.table[type_column].cast(pa.string())
@@ -239,8 +255,8 @@ def _events(one: _File, asked: Asked) -> _Rows:
     return _Rows(columns, rest, [] if note is None else [note])
 
 
-def _ids(one: _File, id_column: str | None, kinds: Mapping[str, str]) -> pa.Array | pa.ChunkedArray:
-    rows = text_array([f"{one.file.name}:{row}" for row in range(1, len(one.table) + 1)])
+def _ids(one: _File, called: str, id_column: str | None, kinds: Mapping[str, str]) -> pa.Array | pa.ChunkedArray:
+    rows = text_array([f"{called}:{row}" for row in range(1, len(one.table) + 1)])
     if id_column is None:
         return rows
     ids = one.table[id_column]

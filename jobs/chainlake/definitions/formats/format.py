@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping as Fields
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
@@ -92,7 +92,7 @@ class Format:
     mapping: dict[str, Mapping]
     unpivot: tuple[tuple[str, str], ...]
     unpivot_into: str | None
-    #: Columns that a file must have, or is none of this format.
+    #: Columns that are read; without one that is not optional, a file is none of this format.
     needed: tuple[Needed, ...]
 
     def fits_path(self, path: str) -> bool:
@@ -197,7 +197,7 @@ def _needed(
     wide: tuple[tuple[str, str], ...],
     time: TimeRule,
 ) -> tuple[Needed, ...]:
-    """The columns that a file of cells must have: all that are read, but for the ``optional`` ones."""
+    """The columns that are read of a file of cells."""
     optional = section.texts("optional")
     keys = list(fields)[:2]
     given = section.section("map").data
@@ -224,7 +224,7 @@ def _needed(
             what = "no row is an event without" if column in read else "this format does not read"
             hint = f"Did you mean {near}?" if near else f"One of: {', '.join(attributes)}."
             raise section.error(f"'{column}' is a column that {what}", "optional", at, hint=hint)
-    return tuple(one for one in found if one.column not in optional)
+    return tuple(replace(one, optional=one.column in optional) for one in found)
 
 
 def _columns(section: Section, needed: tuple[Needed, ...]) -> tuple[str, ...] | None:

@@ -10,10 +10,18 @@ from chainlake.definitions.formats.time_formats import Problem
 
 #: Names that uploaders give to files that are not there yet.
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart")
+#: Parts of a path that name no file.
+_FOLDERS = (".", "..")
 #: ``{date}``, ``{date-1}``, ``{date+1:%Y%m%d}`` in an ``expect`` glob.
 DATE_FIELD = re.compile(r"\{date(?:([+-]\d+))?(?::([^{}]+))?\}")
 #: No file of a day is named after a day further away.
 _FURTHEST = 3660
+
+
+def is_passed_over(path: str) -> bool:
+    """Whether a file of this path is never taken: it is hidden, or in a hidden folder, or an upload has not ended."""
+    hidden = (part for part in path.split("/") if part.startswith(".") and part not in _FOLDERS)
+    return path.endswith(UNFINISHED) or any(hidden)
 
 
 def glob_problem(glob: str) -> Problem | None:

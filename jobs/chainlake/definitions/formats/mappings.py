@@ -74,6 +74,7 @@ class Needed:
         named: whether ``map``, ``unpivot`` or ``time`` names it; an attribute that ``map`` leaves out has the column of
             its own name, and a file may lack that.
         attribute: whether an attribute is read from it, and not the time, the type or the key.
+        optional: whether a file may lack it.
     """
 
     column: str
@@ -82,6 +83,7 @@ class Needed:
     at: int
     named: bool
     attribute: bool
+    optional: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,7 @@ def missing_columns(needed: tuple[Needed, ...], header: list[str]) -> list[Missi
     free = [name for name in header if name not in read]
     found = []
     for one in needed:
-        if one.column not in header:
+        if one.column not in header and not one.optional:
             alike = free if one.named else [name for name in free if _one_slip(name, one.column)]
             nearest = closest(one.column, alike, 0.5 if one.named else 0.75)
             if one.named or nearest is not None:

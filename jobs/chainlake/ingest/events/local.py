@@ -52,7 +52,7 @@ def resolve_local(source: Source, files: Sequence[Landed], rows: Sequence[pa.Tab
     """
     # Files of a look by hand have no load: their places stand for them.
     effective = [
-        Effective(str(n), f.file_date, f.revision, f.path, path_key(source, f.fields), whole=not f.problem)
+        Effective(str(n), f.file_date, f.revision, f.path, path_key(source, f.path, f.fields), whole=not f.problem)
         for n, f in enumerate(files)
     ]
     given = pa.concat_tables(rows)

@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import Any, BinaryIO, cast
 
+from chainlake.definitions.formats.globs import is_passed_over
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 
@@ -189,7 +190,7 @@ def gather(stream: Content, size: int) -> tuple[bytes, bool]:
 
 def members(path: str, pattern: str) -> Counter[str] | None:
     """The files in the zip archive ``path`` that fit the glob, with how many have each name; ``None`` if it is no
-    archive.
+    archive. Those of names that are passed over in a folder are none, such as what a Mac puts beside each file.
 
     Raises:
         NotReadable: the file system does not give the file.
@@ -201,7 +202,9 @@ def members(path: str, pattern: str) -> Counter[str] | None:
         with _told_apart(), _archive(raw) as archive:
             names = [item.filename for item in archive.infolist() if not item.is_dir()]
     return Counter(
-        name for name in sorted(names) if fnmatchcase(name, pattern) or fnmatchcase(name.rsplit("/", 1)[-1], pattern)
+        name
+        for name in sorted(names)
+        if not is_passed_over(name) and (fnmatchcase(name, pattern) or fnmatchcase(name.rsplit("/", 1)[-1], pattern))
     )
 
 

@@ -1,7 +1,7 @@
 """What has landed: files, archive members, their content checksums and path fields.
 
 No Spark. Reading every file at every run would make a run with nothing to do as dear as one with work, so checksums are
-remembered per (path, size, mtime, inode). That memory is a cache: without it the same answer takes longer.
+remembered per (path, size, mtime, inode, ctime). That memory is a cache: without it the same answer takes longer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import os
 import re
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,11 +28,12 @@ from chainlake.ingest.landing.container import (
     members,
     open_bytes,
 )
-from chainlake.ingest.landing.walk import Entry, storable, walk
+from chainlake.ingest.landing.walk import Entry, walk
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.port import Stamp
+from chainlake.terminal import storable
 
 #: The highest revision that can be stored.
 HIGHEST = 2**63 - 1
@@ -41,7 +42,7 @@ _TOLD = 40
 #: Dates of files: those around them can be computed with, in any zone.
 FIRST_DATE, LAST_DATE = date(1000, 1, 1), date(8999, 12, 31)
 
-#: A file changed within this time may change again without its mtime moving.
+#: A file changed within this time may change again without its times moving.
 _MTIME_GRAIN_S = 2.0
 #: Stores tell whole seconds, of a clock that may be another one by minutes.
 _STORE_GRAIN_NS, _STORE_GRAIN_S = 1_000_000_000, 900.0
@@ -56,7 +57,7 @@ class Landed:
         file: the file on disk; ``member`` inside it or ``None``.
         size: bytes of the landed file.
         checksum: of the decompressed bytes.
-        file_id: of checksum and path fields.
+        file_id: of checksum, path fields and, where not all formats of the source take such a name, those that do.
         fields: named groups of the source's path expression.
         file_date, revision: from the path; ``None`` and 0 if it names none.
         problem: code of what is wrong with the content or the path, else "".
@@ -256,14 +257,18 @@ def _landed(source: Source, file: str, relative: str, size: int, content: _Conte
     member, checksum, problem, detail = content
     path = relative if member is None else f"{relative}!{member}"
     named = path_fields(source, path)
-    text = json.dumps([checksum, sorted(named.fields.items())])
+    facts: list[Any] = [checksum, sorted(named.fields.items())]
+    taking = [at for at, form in enumerate(source.formats) if form.fits_path(path)]
+    if len(taking) < len(source.formats):
+        # Read in another way, the same bytes are other rows: a format may say whose they are.
+        facts.append(taking)
     return Landed(
         path=path,
         file=file,
         member=member,
         size=size,
         checksum=checksum,
-        file_id=text_digest(text),
+        file_id=text_digest(json.dumps(facts)),
         fields=named.fields,
         file_date=named.file_date,
         revision=named.revision,
@@ -340,17 +345,15 @@ class _Memory:
 
     def get(self, path: str, stat: Stamp) -> list[_Content] | None:
         entry = self._old.get(path)
-        if entry is None or entry[0] != [stat.size, stat.modified_ns, stat.number]:
-            return None
-        # Written before a failure of the file system was told from damage: such a problem is looked at again.
-        if any(len(content) == 3 and content[2] for content in entry[1]):
+        if entry is None or entry[0] != list(astuple(stat)):
             return None
         self._new[path] = entry
         return [_Content(*content) for content in entry[1]]
 
     def put(self, path: str, stat: Stamp, contents: list[_Content], young_s: float) -> None:
-        if time.time() - stat.modified_ns / 1e9 > young_s:
-            self._new[path] = [[stat.size, stat.modified_ns, stat.number], [list(one) for one in contents]]
+        # Both: a file with a time of long ago may have been written just now.
+        if time.time() - max(stat.modified_ns, stat.changed_ns) / 1e9 > young_s:
+            self._new[path] = [list(astuple(stat)), [list(one) for one in contents]]
 
     def save(self) -> None:
         if self._new == self._old:

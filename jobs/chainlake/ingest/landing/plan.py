@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
+from chainlake.cep.values.arrow import text_array
 from chainlake.days import Days
 from chainlake.definitions.source import Source
 from chainlake.errors import InputError
+from chainlake.ingest.identity import identity
 from chainlake.ingest.landing.discovery import Landed, Landing, date_begins, path_fields
 from chainlake.ingest.landing.effective import Effective
 from chainlake.ingest.landing.expected import expected_globs, glob_matches
@@ -178,7 +180,7 @@ def effective(source: Source, rows: Iterable[FileRow]) -> list[Effective]:
             file_date=row["file_date"],
             revision=int(row["revision"] or 0),
             name=row["path"],
-            key=path_key(source, dict(row["path_fields"] or {})),
+            key=path_key(source, row["path"], dict(row["path_fields"] or {})),
             whole=is_read(row),
             first=_day(row.get("first_ts")),
             last=_day(row.get("last_ts")),
@@ -191,13 +193,13 @@ def _day(at: datetime | None) -> date | None:
     return None if at is None else at.astimezone(UTC).date()
 
 
-def path_key(source: Source, fields: dict[str, str]) -> str | None:
+def path_key(source: Source, path: str, fields: dict[str, str]) -> str | None:
     """The key that a path names, written as events write it; ``None`` if the key stands in the rows."""
     for form in source.formats:
         rule = form.mapping.get(source.key)
-        if rule is not None and rule.path is not None and rule.path in fields:
-            text = fields[rule.path]
-            return text.upper() if rule.case == "upper" else text.lower() if rule.case == "lower" else text
+        if rule is not None and rule.path is not None and rule.path in fields and form.fits_path(path):
+            (key,) = identity(text_array([fields[rule.path]]), rule.case).to_pylist()
+            return None if key is None else str(key)
     return None
 
 

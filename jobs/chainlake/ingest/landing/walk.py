@@ -6,10 +6,12 @@ import os
 import stat
 from dataclasses import dataclass
 
-from chainlake.definitions.formats.globs import UNFINISHED
+from chainlake.definitions.formats.globs import UNFINISHED, is_passed_over
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
+from chainlake.storage.local import stamp_of
 from chainlake.storage.port import Stamp
+from chainlake.terminal import storable
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,6 @@ class Walked:
     waiting: dict[str, str]
 
 
-def storable(name: str) -> str:
-    """``name`` with the bytes that are no UTF-8 written as ``\\xNN``: tables, JSON and terminals take no others."""
-    return name if name.isascii() else os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
 def walk(folder: str, *, follow_links: bool) -> Walked:
     """All files below ``folder`` but hidden and unfinished ones; a folder that does not exist holds none.
 
@@ -68,7 +65,7 @@ def _listed(folder: str) -> Walked:
     entries = [
         Entry(file.path, f"{folder}/{file.path}", Stamp(file.size, round(file.modified * 1e9)))
         for file in files
-        if not file.path.endswith(UNFINISHED) and not any(name.startswith(".") for name in file.path.split("/"))
+        if not is_passed_over(file.path)
     ]
     return Walked(tuple(entries), {})
 
@@ -109,7 +106,7 @@ class _Walker:
         if is_folder:
             self.look(entry.path, path, above)
         elif stat.S_ISREG(known.st_mode):
-            self.entries.append(Entry(path, entry.path, Stamp(known.st_size, known.st_mtime_ns, known.st_ino)))
+            self.entries.append(Entry(path, entry.path, stamp_of(known)))
         else:
             self._refuse(entry, path, "not_a_file", "a pipe, socket or device")
 

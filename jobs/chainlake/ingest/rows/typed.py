@@ -15,6 +15,7 @@ from chainlake.definitions.formats.format import EPOCHS, Format
 from chainlake.definitions.formats.mappings import Mapping
 from chainlake.definitions.source import Source
 from chainlake.definitions.source_keys import Attribute
+from chainlake.ingest.identity import cased, identity
 from chainlake.ingest.rows import casts
 from chainlake.ingest.rows.lines import KEPT
 from chainlake.ingest.rows.zones import LocalTimes
@@ -194,12 +195,12 @@ class TypedRows:
         return column if column is not None else pa.nulls(self.n, pa.string())
 
     def _identity(self, name: str) -> pa.Array:
-        """Type or key: only a blank is missing here, since "NA" can be the name of something."""
-        return self._cased(name, casts.clean(self._origin(name), ("",)))
+        """Type or key."""
+        return identity(self._origin(name), self._case(name))
 
     def _cleaned(self, name: str) -> pa.Array:
         """An attribute's texts, null where the format says that they mean "no value"."""
-        return self._cased(name, casts.clean(self._origin(name), self._form.nulls))
+        return cased(casts.clean(self._origin(name), self._form.nulls), self._case(name))
 
     def _plain(self, name: str) -> pa.Array:
         """A number's texts with a decimal point."""
@@ -208,9 +209,8 @@ class TypedRows:
         constant = form.mapping.get(name, _NOTHING).constant is not None
         return texts if constant else casts.plain_numbers(texts, form.decimal, form.thousands)
 
-    def _cased(self, name: str, texts: pa.Array) -> pa.Array:
-        case = self._form.mapping.get(name, _NOTHING).case
-        return pc.utf8_upper(texts) if case == "upper" else pc.utf8_lower(texts) if case == "lower" else texts
+    def _case(self, name: str) -> str | None:
+        return self._form.mapping.get(name, _NOTHING).case
 
     def _time_text(self) -> pa.Array:
         """The time's columns, joined by a space; null if any of them is blank."""

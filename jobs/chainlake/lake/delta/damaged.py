@@ -64,7 +64,9 @@ def require_entries(home: Home, schema: str, name: str) -> LogFiles | None:
 
     Raises:
         DamagedTable: an entry that no checkpoint stands for is empty, or a file is where a folder should be.
+        OddPlace: no table can lie in the lake's folder.
     """
+    home.require_place()
     folder = os.path.join(home.table(schema, name), "_delta_log")
     if storage_of(folder).whole_files:
         return None

@@ -89,11 +89,14 @@ def micros(value: datetime) -> int:
 
 
 def delta_literal(value: Any) -> str:
-    """A date or an instant as delta-rs reads it."""
+    """A date, an instant or a text as delta-rs reads it."""
     if isinstance(value, datetime):
         return f"arrow_cast({micros(value)}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
-    assert isinstance(value, date)
-    return f"DATE '{value.isoformat()}'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    assert isinstance(value, str)
+    doubled = value.replace("'", "''")
+    return f"'{doubled}'"
 
 
 def delta_names(names: Iterable[str], alias: str) -> dict[str, str]:

@@ -109,10 +109,12 @@ def scan(con: duckdb.DuckDBPyConnection, home: Home, schema_name: str, name: str
     """
     uri, table = home.table(schema_name, name), open_table(home, schema_name, name)
     schema = pa.schema(table.schema().to_arrow())
-    if not storage_of(uri).on_disk:
+    partitions = table.metadata().partition_columns
+    # DuckDB takes every folder of a path with a = in its name for a value of a column, those above the table too.
+    if not storage_of(uri).on_disk or (partitions and "=" in uri):
         return whole(uri, table)
     files = _files(table, f"{schema_name}.{name}", uri)
-    return _parquet(con, files, schema, table.metadata().partition_columns) if files else empty(schema)
+    return _parquet(con, files, schema, partitions) if files else empty(schema)
 
 
 def whole(uri: str, table: DeltaTable) -> Scan:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from chainlake.days import Days
 from chainlake.lake.delta.sums.checksums import Checksum, Place, Sums
+from chainlake.lake.delta.where import delta_literal
 from chainlake.lake.upkeep import noted
 from chainlake.lake.upkeep.check_table import Looked
 from chainlake.lake.upkeep.contents import Contents
@@ -184,7 +185,7 @@ def _where(sums: Sums, place: Place) -> str:
     """The rows of an owner's day, as SQL."""
     owner, day = place
     text = f"CAST({sums.day_column} AS DATE) = '{day}'"
-    return f"{text} AND {sums.owner_column} = '{owner}'" if sums.owner_column else text
+    return f"{text} AND {sums.owner_column} = {delta_literal(owner)}" if sums.owner_column else text
 
 
 def _gone(looked: Looked, wanted: Mapping[Place, Expected], within: Days | None) -> list[Finding]:

@@ -17,6 +17,7 @@ from chainlake.lake.delta.kept import files_of, there
 from chainlake.lake.delta.log import marked
 from chainlake.lake.delta.own_files import is_table_file
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.where import delta_literal
 from chainlake.lake.faults import around
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
@@ -120,7 +121,7 @@ def _remove_loads(home: Home, source: str) -> int:
     there = set(pc.unique(delta.to_pyarrow_table(columns=["load_id"])["load_id"]).to_pylist())
     gone = sorted(there - named)
     if gone:
-        listed = ", ".join(f"'{load}'" for load in gone)
+        listed = ", ".join(map(delta_literal, gone))
         delta.delete(f"load_id IN ({listed})", commit_properties=marked("maintain"))
     return len(gone)
 

@@ -6,9 +6,9 @@ import argparse
 import sys
 
 from chainlake.catalog.tables import defined_tables
+from chainlake.cli.tables import write_exactly
 from chainlake.lake.sql.errors import NotInTheLake
 from chainlake.paths import Home
-from chainlake.terminal import for_programs
 
 HELP = (
     "Print a data contract in the Open Data Contract Standard: the tables of an installation with their columns, "
@@ -34,5 +34,5 @@ def run(args: argparse.Namespace) -> int:
         if name not in known:
             raise NotInTheLake.listed("table", name, sorted(known))
     chosen = [known[name] for name in args.tables or sorted(known)]
-    for_programs(sys.stdout).write(as_yaml(contract(chosen, home.lake, code_version())))
+    write_exactly(as_yaml(contract(chosen, home.lake, code_version())), sys.stdout)
     return 0
