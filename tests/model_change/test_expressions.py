@@ -323,3 +323,21 @@ def test_a_key_that_where_leaves_no_event_of_is_said() -> None:
     result = monitor(MODEL | {"where": "key != 'b'"}, events(6, days=1))
     (line,) = [line for line in result.warnings if "no event" in line]
     assert line.startswith("no event that 'where' is true for up to 2025-03-08 has the key 'b'")
+
+
+@pytest.mark.parametrize(
+    ("feature", "name"),
+    [
+        ({"expression": "Sqrt(0 - x * x - 1)"}, "sqrt("),
+        ({"name": "share", "expression": "x / (seen - seen)"}, "share"),
+        ({"name": "p", "expression": "0 - Abs(x)", "transform": "log"}, "log(p)"),
+    ],
+)
+def test_what_never_has_a_value_is_said(feature: dict, name: str) -> None:
+    """A model of it has no usable round, so no row of any table would tell."""
+    result = monitor(MODEL | {"features": ["x", feature]}, events(6, days=1))
+    assert not len(result.changes)
+    (line,) = [line for line in result.warnings if "no value" in line]
+    assert line.startswith(name) and "has no value in any of 144 rounds" in line
+    sound = monitor(MODEL | {"features": ["x", {"expression": "Sqrt(x)"}]}, events(6, days=1))
+    assert not [line for line in sound.warnings if "no value" in line]
