@@ -92,6 +92,7 @@ def found(query: str) -> list[str]:
          "5:41 a value is expected, not '>' | Values are compared"),
         ("PATTERN SEQ(Open a, Heat b) WHERE EXISTS(a.x) WITHIN 1 s",
          "5:35 a condition is expected, not a value | a.x IS NULL"),
+        ("PATTERN SEQ(Open a, Heat b) WITHIN 5 PAUSE 2 s", "5:29 the window needs a unit | Write WITHIN 5 s."),
         ("PATTERN SEQ(Open a, Heat b) WITHIN min 1",
          "5:40 nothing may follow the window, but '1' does | The number of a duration"),
         ("PATTERN SEQ(Open a, Heat b) WITHIN -1 s",

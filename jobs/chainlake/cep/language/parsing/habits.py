@@ -40,7 +40,7 @@ _STRUCTURE = {
     r"[(,]\s*\w+\s*:\s*\w+": 'The type stands before the name: SEQ(A a); one with a colon takes quotes: SEQ("a:b" x).',
     r"[(,]\s*[\w*]+\s+AS\s+\w+": "The name follows the type: SEQ(A a, B b).",
     r"\bWITHIN\s+'[^'\n]*'|\bINTERVAL\b[^,)\n]*": "A duration is a number and a unit: WITHIN 90 min.",
-    r"\bWITHIN\s+[\d.]+\s*\w+\s+\d+": "A duration has one number and one unit: 90 min.",
+    r"\bWITHIN\s+[\d.]+\s*(?!PAUSE\b|TOP\b)\w+\s+\d+": "A duration has one number and one unit: 90 min.",
     r"\bWITHIN\s+[A-Za-z]+\s+[\d.]+": "The number of a duration stands first: WITHIN 5 min.",
     r"\bCOUNT\s*\(\s*(?:\*|\w+\.\*|\))": "COUNT(b) is the number of events of the name b.",
     r"\bPREV\s*\((?:\s*\w+\s*[),]|\s*[\w.]+\s*[-+*/])":
