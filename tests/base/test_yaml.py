@@ -229,6 +229,12 @@ TYPED = {
     "an open list at the end": ("a: [1, 2", (1, 4), "the [ has no ]", "Close it."),
     "an open map": ("a: {b: 1, c: 2\n\nd: [3]\n", (1, 4), "the { has no }", "before line 3"),
     "no comma": ("b: {x: 1 y: 2}\n", (1, 11), "a comma or } is missing", "column 4"),
+    "a brace in a text": (
+        "b: {x: a IN {1, 2}}\n",
+        (1, 13),
+        "a comma or } is missing",
+        "column 4. A text with a bracket",
+    ),
     "an open quote": ("a: 1\nb: 'it\nc: 1\n", (2, 4), "the quote that begins here", "twice"),
     "a quote in quotes": ("a: 'don't'\nb: 1\n", (1, 9), "follows the text in quotes", "twice"),
     "a backslash": ('path: "(\\d+)"\n', (1, 9), "a backslash in double quotes", "single quotes"),

@@ -56,3 +56,18 @@ def test_what_a_table_has_not_or_cannot_be_used_is_said() -> None:
 def test_no_events_are_no_rows() -> None:
     none = EVENTS.slice(0, 0)
     assert len(value("x + end").numbers(none)) == len(condition("s LIKE 'a%' AND x > 1").holds(none)) == 0
+
+
+@pytest.mark.parametrize("name", ["seq", "Where", "in", "NOT", "true", "case", "max", "prev", "s", "null", "ts2"])
+def test_an_attribute_may_be_called_as_a_word_of_the_language_is(name: str) -> None:
+    events = pa.table({"ts": [1, 2], name: [1.0, 2.0]})
+    first = value(f'"{name}" * 2')
+    assert list(value(first.text).numbers(events)) == list(first.numbers(events)) == [2.0, 4.0]
+    assert list(condition(f'"{name}" > 1 AND "{name}" < 5').holds(events)) == [False, True]
+
+
+def test_a_history_is_said_to_be_one() -> None:
+    """A source has it for patterns; a model would have to read earlier events."""
+    with pytest.raises(DefinitionError, match="last5 is a history") as caught:
+        condition("AVG(last5) > x").check({"x": pa.float64()}, ["last5"])
+    assert caught.value.column == 1 and "lag N" in (caught.value.hint or "")

@@ -61,10 +61,55 @@ def found(query: str) -> list[str]:
         ("PATTERN SEQ(Open a, Heat b) WITHIN 5 s MEASURES b.y AS rise", "5:49 the events have no attribute y"),
         ("PATTERN SEQ(Open a, Heat? b) WHERE b.q = 1 WITHIN 5 s", "5:36 the events have no attribute q"),
         ("PATTERN COLLECT(Open a) WITHIN 5 s", "5:9 a branch needs a positive event"),
+        ("PATERN SEQ(Open a, Heat b) WITHIN 1 s",
+         "5:1 a query begins with PATTERN, not 'PATERN' | Did you mean PATTERN?"),
+        ("PATTERN SEQ(Open a, Heat b) WHER a.x > 1 WITHIN 1 s",
+         "5:29 WITHIN is expected, not 'WHER' | Did you mean WHERE?"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.x > 1 WITHN 1 s",
+         "5:43 WITHIN is expected, not 'WITHN' | Did you mean WITHIN?"),
+        ("PATTERN SEQ(Open a, Heat b) WITHIN 1 s MAXMAL",
+         "5:40 nothing may follow the window, but 'MAXMAL' does | Did you mean MAXIMAL?"),
+        ("PATTERN SEQ(Open a, Heat b) WITHIN 1 minits", "5:38 'minits' is not a unit | Did you mean mins?"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE b.ts - a.ts < 1 wek WITHIN 1 s",
+         "5:51 'wek' is not a unit | Did you mean week?"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.x > 1 b.x > 2 WITHIN 1 s",
+         "5:43 WITHIN is expected, not 'b' | Conditions are joined by AND and OR."),
+        ("PATTERN SEQ(Open a, Heat bank) WHERE a.x > 1 bank.x > 2 WITHIN 1 s",
+         "5:46 WITHIN is expected, not 'bank' | Conditions are joined by AND and OR."),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.x > 1,000 WITHIN 1 s",
+         "5:42 WITHIN is expected, not ',' | Numbers have no sep"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.x > 1_000 WITHIN 1 s",
+         "5:42 '_000' is not a unit | Numbers have no separators"),
+        ("PATTERN SEQ(Open a, Heat b) -- why\nWITHIN 1 s",
+         "5:29 WITHIN is expected, not '-' | A comment begins with #"),
+        ("PATTERN SEQ(Open a, Heat b) /* why */ WITHIN 1 s",
+         "5:29 WITHIN is expected, not '/' | A comment begins with #"),
+        ("PATTERN SEQ(Open AS a, Heat b) WITHIN 1 s",
+         "5:21 ')' or ',' is expected inside SEQ, not 'a' | The name follows"),
+        ("PATTERN SEQ(a: Open, Heat b) WITHIN 1 s",
+         "5:14 the character ':' has no meaning here | The type stands before"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.x <=> b.x WITHIN 1 s",
+         "5:41 a value is expected, not '>' | Values are compared"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE EXISTS(a.x) WITHIN 1 s",
+         "5:35 a condition is expected, not a value | a.x IS NULL"),
+        ("PATTERN SEQ(Open a, Heat b) WITHIN 5 PAUSE 2 s", "5:29 the window needs a unit | Write WITHIN 5 s."),
+        ("PATTERN SEQ(Open a, Heat b) WITHIN min 1",
+         "5:40 nothing may follow the window, but '1' does | The number of a duration"),
+        ("PATTERN SEQ(Open a, Heat b) WITHIN -1 s",
+         "5:36 a duration is expected after WITHIN, not '-' | WITHIN 5 min."),
+        ("PATTERN SEQ(Open a, Heat b) WITHIN 1 s ORDER BY a.x LIMIT 3",
+         "5:40 nothing may follow the window, but 'ORDER' does | The best come first: RANK BY MAX(a.x) TOP 10"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.text > 5 WITHIN 1 s",
+         "5:42 a string and a number have no order | Texts take"),
     ],
 )  # fmt: skip
 def test_habits_of_other_languages_get_a_hint(query: str, what: str) -> None:
     assert any(one.startswith(what) for one in found(query)), found(query)
+
+
+def test_a_misspelt_window_is_told_once() -> None:
+    """The window that could not be read is not said to be missing besides."""
+    assert len(found("PATTERN SEQ(Open a, Heat b) WHERE a.x > 1 WITHN 1 s")) == 1
 
 
 @pytest.mark.parametrize(

@@ -327,6 +327,15 @@ def test_what_is_not_defined_is_said() -> None:
     ):
         with pytest.raises(UsageError, match=f"{engine} is not defined for pattern: .*{why}"):
             ran(f"PATTERN {text} WITHIN 5", [], engine=engine)
+    for engine in ENGINES:
+        for tail, why in (
+            ("CONTEXT chronicle", "CONTEXT, SELECT"),
+            ("SELECT first", "CONTEXT, SELECT"),
+            ("RANK BY MAX(b.x) TOP 1 PER ALL", "RANK BY"),
+            ("MAXIMAL", "MAXIMAL"),
+        ):
+            with pytest.raises(UsageError, match=f"{engine} is not defined for pattern: {why}"):
+                ran(f"PATTERN SEQ(A a, B b) WITHIN 5 {tail}", [], engine=engine)
     with pytest.raises(UsageError, match="there is no engine 'lazy'\nhint: Choose one of eager, "):
         ran(ABC, [], engine="lazy")
     with pytest.raises(UsageError, match="takes no order"):

@@ -252,6 +252,16 @@ def refused(path, text: str) -> DefinitionError:
         ("where: ¦a", "a condition is expected", ""),
         ("where: a = ¦NULL", "equals nothing", "IS NULL"),
         ("where: a ¦IN names", "no set names", ""),
+        # What people write elsewhere, and attributes without the name of an event in what they are told.
+        ("where: ¦Hour(ts) = 9", "hour takes 2 values", "Hour(ts, 'Europe/Berlin')"),
+        ("where: a BETWEEN 1¦, 2", "AND is expected", "x BETWEEN 1 AND 2"),
+        ("where: ¦LN(a) > 1", "no function ln", "Log(x)"),
+        ("where: ¦LAG(a) > 1", "no function lag", "by transform: lag N"),
+        ("where: a > 1 ¦&& b > 1", "no meaning here", "Write AND"),
+        ("where: a > 1 ¦BETWEN 2", "should end before 'BETWEN'", "Did you mean BETWEEN?"),
+        ("where: ¦seq = 1", "a value is expected, not 'SEQ'", '"seq"'),
+        ("where: 1 < a ¦< 3", "cannot be chained", "1 < x AND x < 5"),
+        ("where: a = ¦'b #c' AND b > 1", "no closing quote", "in double quotes"),
         ("where: a = 'x' AND a LIKE ¦x", "x is no text", "single quotes"),
         ("¦where:", "'where' is missing", "text"),
         ("¦where: true", "not a text", "text"),
@@ -275,6 +285,7 @@ def test_errors_point_into_a_condition(tmp_path, where: str, said: str, hint: st
         ("(high - low) / close", "¦ts - ts", "features.1.expression", "this is a duration"),
         ("(high - low) / close", "low + ¦SUM(high + 1)", "features.1.expression", "SUM needs several events"),
         ("name: spread, ", "¦of: flow, ", "features.1.of", "exclude each other"),
+        ("(high - low) / close", "Least(high, ¦low)", "features.1.low)", "the text of 'expression' ends at a comma"),
         ("name: spread, expression: (high - low) / close", "¦name: n, of: flow", "features.1.name", "only an"),
         ("Abs(position)", "\"¦Abs(position, 2)\"", "features.2.polynomial.expression", "abs takes 1 values"),
         ("response: speed", "response: {expression: speed *¦}", "response.expression", "not the end"),
@@ -312,3 +323,21 @@ def test_a_key_that_where_leaves_no_event_of_is_said() -> None:
     result = monitor(MODEL | {"where": "key != 'b'"}, events(6, days=1))
     (line,) = [line for line in result.warnings if "no event" in line]
     assert line.startswith("no event that 'where' is true for up to 2025-03-08 has the key 'b'")
+
+
+@pytest.mark.parametrize(
+    ("feature", "name"),
+    [
+        ({"expression": "Sqrt(0 - x * x - 1)"}, "sqrt("),
+        ({"name": "share", "expression": "x / (seen - seen)"}, "share"),
+        ({"name": "p", "expression": "0 - Abs(x)", "transform": "log"}, "log(p)"),
+    ],
+)
+def test_what_never_has_a_value_is_said(feature: dict, name: str) -> None:
+    """A model of it has no usable round, so no row of any table would tell."""
+    result = monitor(MODEL | {"features": ["x", feature]}, events(6, days=1))
+    assert not len(result.changes)
+    (line,) = [line for line in result.warnings if "no value" in line]
+    assert line.startswith(name) and "has no value in any of 144 rounds" in line
+    sound = monitor(MODEL | {"features": ["x", {"expression": "Sqrt(x)"}]}, events(6, days=1))
+    assert not [line for line in sound.warnings if "no value" in line]

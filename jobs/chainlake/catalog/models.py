@@ -67,7 +67,7 @@ def load_one(file: Path, sources: Sources) -> LoadedModel:
     numbers = sorted(name for name, kind in source.event_columns().items() if _is_number(kind))
     response, features = config.COLUMN_KEYS
     if config.has_expressions:
-        check_against(Settings.read(file), source.event_columns())
+        check_against(Settings.read(file), source.event_columns(), [history.name for history in source.derived])
     wanted = [(config.response.of, response), *((f.of, features) for f in config.features)]
     for name, key in (*wanted, (config.missing_if_zero, "missing_if_zero")):
         if name is not None and expression_of(name) is None and name not in numbers:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -19,10 +20,12 @@ from chainlake.cep.language.errors.kinds import UnfitExpression
 from chainlake.cep.language.errors.names import UnknownAttribute, UnknownEvent
 from chainlake.cep.language.formatter import format_node, identifier
 from chainlake.cep.language.parsing.conditions import Conditions
+from chainlake.cep.language.parsing.habits import advised
 from chainlake.cep.language.parsing.lexer import Token
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.values.values import as_float
+from chainlake.errors import DefinitionError
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,14 @@ class Expression:
     stored: tuple[str, ...]
     source: SourceText
 
-    def check(self, columns: Mapping[str, pa.DataType]) -> None:
-        """Check it against the columns of events.
+    def check(self, columns: Mapping[str, pa.DataType], histories: Collection[str] = ()) -> None:
+        """Check it against the columns of events; ``histories``: what a source has besides for patterns.
 
         Raises:
             DefinitionError: with line and column in the text: there is no such attribute, or its kind does not fit.
         """
-        _check(self.source, self.node, columns)
+        with _advice(self.source.text):
+            _check(self.source, self.node, columns, histories)
 
     def holds(self, events: pa.Table) -> np.ndarray:
         """For each event whether the condition is TRUE: not where it is unknown because of a null.
@@ -92,11 +96,21 @@ def value(text: str) -> Expression:
     return _compiled(text, condition=False)
 
 
+@contextmanager
+def _advice(text: str) -> Iterator[None]:
+    """Errors say what is written here where the text has what other languages write."""
+    try:
+        yield
+    except DefinitionError as error:
+        raise advised(error, text, of_one=True) from None
+
+
 def _compiled(text: str, *, condition: bool) -> Expression:
     source = SourceText(text)
-    node = _OneEvent(source, 0).whole(condition)
-    node = _lists(Resolver(source, {}, strict=True).node(node, frozenset({EVENT})))
-    _check(source, node, None)
+    with _advice(text):
+        node = _OneEvent(source, 0).whole(condition)
+        node = _lists(Resolver(source, {}, strict=True).node(node, frozenset({EVENT})))
+        _check(source, node, None)
     refs = {STORED.get(ref.attr, ref.attr) for ref in _refs(node)}
     if not refs and not condition:
         raise UnfitExpression.constant(source)
@@ -123,6 +137,8 @@ class _OneEvent(Conditions):
 
     def factor(self) -> ast.Node:
         """As everywhere, and an attribute in double quotes."""
+        if self.token.kind == "keyword" and self.token.text not in ("TRUE", "FALSE"):
+            raise UnfitExpression.reserved(self.source, self.token.at, self.token.text)
         if self.token.kind != "quoted":
             return super().factor()
         token = self.take()
@@ -151,13 +167,17 @@ def _lists(node: ast.Node) -> ast.Node:
     return rebuilt(node, _lists)
 
 
-def _check(source: SourceText, node: ast.Node, columns: Mapping[str, pa.DataType] | None) -> None:
+def _check(
+    source: SourceText, node: ast.Node, columns: Mapping[str, pa.DataType] | None, histories: Collection[str] = ()
+) -> None:
     kinds = None if columns is None else kinds_of(columns)
     for part in node.walk():
         if isinstance(part, ast.Aggregate) or isinstance(part, ast.ListAggregate) and _is_single(part, kinds):
             raise UnfitExpression.several(source, part.at, part.function)
     if kinds is not None:
         for ref in _refs(node):
+            if ref.attr in histories:
+                raise UnknownAttribute.history(source, ref.at, ref.attr)
             _known(source, ref, kinds)
     checker = Checker(source, kinds, strict=True)
     if isinstance(node, ast.CONDITIONS):

@@ -19,7 +19,7 @@ import yaml
 
 from chainlake.definitions.errors import NoMapping
 from chainlake.definitions.files import read_definition
-from chainlake.definitions.yaml_scalars import place_of
+from chainlake.definitions.yaml_scalars import COMMA, COMMENT, is_cut, is_open, place_of
 from chainlake.definitions.yaml_words import in_words
 from chainlake.errors import DefinitionError
 from chainlake.words import closest
@@ -267,6 +267,8 @@ class Section:
             text, begin = str(self.spot(*keys).text), self.spot(*keys).begin
             lines = read_definition(Path(self.file)).split("\n")
             at = place_of(lines, begin, text, (error.line or 1, error.column or 1))
+            if self.spot(*keys).bare and is_cut(lines, begin, text, at):
+                details["hint"] = COMMENT
             shown = "".join(letter if letter.isprintable() else " " for letter in lines[at[0] - 1])
             details |= {"file": self.file, "line": at[0], "column": at[1], "excerpt": shown}
         return DefinitionError(error.what, **details)
@@ -295,10 +297,11 @@ class Section:
     def only(self, allowed: Iterable[str]) -> None:
         """Raise ``DefinitionError`` for a key that means nothing here."""
         names = tuple(allowed)
-        for key in self.data:
+        for before, key in zip(("", *self.data), self.data, strict=False):
             if key not in names:
-                meant = closest(key, names)
-                guess = "" if meant is None else f"Did you mean {meant}? "
+                if self.data[key] is None and is_open(self.data.get(before)):
+                    raise self.error(f"the text of '{before}' ends at a comma, before '{key}'", key, hint=COMMA)
+                guess = f"Did you mean {meant}? " if (meant := closest(key, names)) else ""
                 raise self.error(f"unknown key '{key}'", key, hint=f"{guess}Allowed here: {', '.join(names)}.")
 
     def get(self, key: str, *kinds: type, default: Any = None, required: bool = False) -> Any:
@@ -382,11 +385,7 @@ def load_section(path: Path) -> Section:
 
 
 def section_of(text: str, file: str | None) -> Section:
-    """The YAML mapping in ``text``, which was read from ``file``.
-
-    Raises:
-        DefinitionError: as `load_section`.
-    """
+    """The YAML mapping in ``text``, which was read from ``file``; raises what `load_section` does."""
     try:
         data, spots = read_yaml(text)
     except YamlProblem as error:

@@ -1,8 +1,31 @@
-"""Where a character of a YAML scalar stands in its file, whatever quotes, escapes and folds lie between."""
+"""Where a YAML scalar ends, and where a character of it stands, whatever quotes, escapes and folds lie between."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+
+#: What to do where a text without quotes ends earlier than it should.
+COMMA = "Between { and } a text with a comma in it takes quotes."
+COMMENT = "A # behind a blank begins a comment of the file: put the whole text in double quotes."
+
+
+def is_open(text: object) -> bool:
+    """Whether a value is a text with a parenthesis or a quote that it does not close."""
+    return isinstance(text, str) and (text.count("(") > text.count(")") or text.count("'") % 2 == 1)
+
+
+def is_cut(lines: Sequence[str], begin: tuple[int, int], text: str, at: tuple[int, int]) -> bool:
+    """Whether a scalar without quotes ends where a comment begins, within what begins with a quote at a place.
+
+    Args:
+        lines: of the file.
+        begin: line and column of the scalar, 1-based.
+        text: what it says.
+        at: the place.
+    """
+    behind = lines[begin[0] - 1][begin[1] - 1 + len(text) :]
+    return lines[at[0] - 1][at[1] - 1 : at[1]] in ("'", '"') and re.match(r"\s+#", behind) is not None
 
 
 def place_of(lines: Sequence[str], begin: tuple[int, int], text: str, at: tuple[int, int]) -> tuple[int, int]:

@@ -140,7 +140,10 @@ def _unclosed(found: _Stumble) -> Told:
         return Told(f"the {opening} has no {closing}", found.begun, f"Close it before line {found.at[0]}.")
     if found.at < found.begun:  # behind the last line
         return Told(f"the {opening} has no {closing}", found.begun, "Close it.")
-    return Told(f"here a comma or {closing} is missing", found.at, f"The {opening} is in column {found.begun[1]}.")
+    hint = f"The {opening} is in column {found.begun[1]}."
+    if found.letter(found.at) in "{}[]":
+        hint = f"{hint} A text with a bracket or a comma in it takes quotes."
+    return Told(f"here a comma or {closing} is missing", found.at, hint)
 
 
 def _no_content(found: _Stumble) -> Told:

@@ -1,4 +1,7 @@
-"""Keys that a monitor names and no event has: most often misspelt, or ``007`` without quotes, which YAML reads as 7."""
+"""Keys that a monitor names and no event has: most often misspelt, or ``007`` without quotes, which YAML reads as 7.
+
+And values that it is made of and no event gives: an attribute that is never filled, or what cannot be computed.
+"""
 
 from __future__ import annotations
 
@@ -43,3 +46,12 @@ def unheard_of_state(config: SeriesConfig, group: str, snapshot: str, day: date)
         return []
     heard = values["rounds"]["heard"]
     return unheard(config, group, heard, day) if len(heard) == len(config.keys(group)) else []
+
+
+def of_no_round(group: str, name: str, rounds: int) -> str:
+    """What to say of a response or a feature that no node had a value of; ``rounds``: in how many."""
+    where = f" of group {group}" if group else ""
+    return (
+        f"{name} has no value in any of {rounds} rounds{where}, so none of them is used: check that events fill what "
+        "it is made of, and that it can be computed (no division by 0, no root or logarithm of what is below 0)"
+    )

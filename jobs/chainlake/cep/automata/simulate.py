@@ -69,6 +69,8 @@ def unfit_for(engine: str, pattern: Pattern) -> str | None:
             "UNTIL": bool(branch.until),
             "PAUSE, but in a sequence of single events": completion.pause is not None,
             pattern.extras.keep: bool(pattern.extras.keep),
+            "CONTEXT, SELECT, PICK and CONSUME": pattern.extras.policy is not None,
+            "RANK BY": pattern.extras.ranking is not None,
         }
         for word, used in unknown.items():
             if used:

@@ -21,6 +21,7 @@ from chainlake.cep.language.front_matter import FrontMatter, read_front_matter
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.lists import Lists
 from chainlake.cep.language.normal_form import Branch, normal_form
+from chainlake.cep.language.parsing.expected import WindowExpected
 from chainlake.cep.language.parsing.habits import advised
 from chainlake.cep.language.parsing.lexer import pieces
 from chainlake.cep.language.parsing.query import parse
@@ -183,7 +184,9 @@ class _Lint:
             try:
                 return parse(SourceText(text, self.source.file), start)
             except DefinitionError as error:
-                self.add(error)
+                # A window that could not be read is missing in what is left.
+                if not (isinstance(error, WindowExpected) and WindowExpected in map(type, self.errors)):
+                    self.add(error)
                 masked = without(text, start, error)
                 if masked is None:
                     return None

@@ -5,7 +5,7 @@ The language is imported where a model has some: others do without it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from chainlake.errors import DefinitionError
@@ -74,8 +74,13 @@ def stored_columns(columns: Iterable[str], where: str | None) -> tuple[str, ...]
     return tuple(sorted(found))
 
 
-def check_against(top: Settings, columns: Mapping[str, pa.DataType]) -> None:
+def check_against(top: Settings, columns: Mapping[str, pa.DataType], histories: Collection[str]) -> None:
     """Check all expressions of a model's file, which was read without an error, against the columns of events.
+
+    Args:
+        top: the file's mapping.
+        columns: of the events.
+        histories: what the source has besides for patterns.
 
     Raises:
         DefinitionError: with the place in the file: there is no such column, or it is of another kind.
@@ -85,7 +90,7 @@ def check_against(top: Settings, columns: Mapping[str, pa.DataType]) -> None:
 
         text = str(section.data[key])
         try:
-            (condition(text) if key == "where" else value(text)).check(columns)
+            (condition(text) if key == "where" else value(text)).check(columns, histories)
         except DefinitionError as error:
             raise section.error_inside(error, key) from None
 

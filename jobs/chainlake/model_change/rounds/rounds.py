@@ -17,7 +17,7 @@ from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.rounds.carry import fill_forward
 from chainlake.model_change.rounds.membership import Membership, Switch
 from chainlake.model_change.statistics.statistics import Array
-from chainlake.model_change.unheard import unheard
+from chainlake.model_change.unheard import of_no_round, unheard
 
 #: Larger values count as not reported: their squares, and the products of those, would leave the range of doubles.
 LARGEST = 1e70
@@ -81,6 +81,9 @@ class Rounds:
         self.k = len(self.nodes)
         #: Values so far that were too large to be used, and rounds of nodes in which what is made of them was.
         self.beyond = self.made_beyond = 0
+        entries = (config.response, *config.features)
+        #: The rounds so far, and in how many of them any node had a value of each entry, by its name.
+        self.rounds, self.valued = 0, {entry.base: 0 for entry in entries if entry.of is not None}
         #: The last day whose rounds were made.
         self.day: date | None = None
         self._places = [np.array([self.keys.index(key) for key in node.keys]) for node in self.nodes]
@@ -107,6 +110,8 @@ class Rounds:
     def remarks(self) -> list[str]:
         """What the values showed, one sentence each."""
         found = [] if self.day is None else unheard(self.config, self.group, self.carry.heard, self.day)
+        if self.rounds:
+            found += [of_no_round(self.group, name, self.rounds) for name, count in self.valued.items() if not count]
         if self.beyond:
             found.append(f"{self.beyond} values beyond {LARGEST:g} in size were taken as not reported")
         if self.made_beyond:
@@ -200,6 +205,10 @@ class Rounds:
         reach = max(f.reach for f in entries)
         c.history = with_history[len(with_history) - min(reach, len(with_history)) :].copy()
         y, *columns = (self._values(i - 1, f, with_history, declared)[h:] for i, f in enumerate(entries))
+        self.rounds += len(ts)
+        for entry, made in zip(entries, (y, *columns), strict=True):
+            if entry.of is not None:
+                self.valued[entry.base] += int((~np.isnan(made[:, :, 0])).any(axis=1).sum())
         x, y = np.concatenate(columns, axis=2), y[:, :, 0]
         ages = [(self._age(f, age), f.key is None) for f in entries if f.of is not None]
         oldest = np.max([found for found, _ in ages], axis=0)

@@ -14,12 +14,14 @@ class WrongKind(PatternError):
     @classmethod
     def no_text(cls, source: SourceText, at: At, word: str, kind: str) -> WrongKind:
         """LIKE or MATCHES of no text."""
-        return cls._at(source, at, f"{word} takes a text, not a {kind}")
+        hint = "Numbers are compared: a.x BETWEEN 1 AND 2." if kind == "number" else None
+        return cls._at(source, at, f"{word} takes a text, not a {kind}", hint)
 
     @classmethod
     def no_number(cls, source: SourceText, at: At, operator: str, kind: str) -> WrongKind:
         """Arithmetic with no number."""
-        return cls._at(source, at, f"'{operator}' takes numbers, not a {kind}")
+        hint = "Texts are not joined: compare each of them." if kind == "string" else None
+        return cls._at(source, at, f"'{operator}' takes numbers, not a {kind}", hint)
 
     @classmethod
     def operands(cls, source: SourceText, at: At, operator: str, left: str, right: str) -> WrongKind:
@@ -100,7 +102,8 @@ class Incomparable(PatternError):
     def unordered(cls, source: SourceText, at: At, left: str, right: str) -> Incomparable:
         """They are equal or not, and have no order."""
         what = f"a {left} and a {right}" if left != right else f"two {left} values"
-        return cls._at(source, at, f"{what} have no order")
+        hint = "Texts take single quotes, numbers none; each is compared with its kind." if left != right else None
+        return cls._at(source, at, f"{what} have no order", hint)
 
     @classmethod
     def bare_number(cls, source: SourceText, at: At) -> Incomparable:
@@ -151,6 +154,12 @@ class UnfitExpression(PatternError):
         """Something follows it; ``shown``: what."""
         hint = "Conditions are joined by AND and OR, values by + - * and /."
         return cls._at(source, at, f"the expression should end before {shown}", hint)
+
+    @classmethod
+    def reserved(cls, source: SourceText, at: At, word: str) -> UnfitExpression:
+        """A word of the language stands where an attribute is needed."""
+        hint = f'An attribute of this name takes double quotes: "{word.lower()}".'
+        return cls._at(source, at, f"a value is expected, not '{word}'", hint)
 
     @classmethod
     def earlier(cls, source: SourceText, at: At) -> UnfitExpression:

@@ -69,6 +69,12 @@ class UnknownAttribute(PatternError):
         return cls._at(source, at, f"the events have no attribute {attr}", hint)
 
     @classmethod
+    def history(cls, source: SourceText, at: At, attr: str) -> UnknownAttribute:
+        """It is a history of the source, and only one event is spoken of."""
+        hint = "A model's features look back by transform: lag N, or diff."
+        return cls._at(source, at, f"{attr} is a history, which patterns read and models do not", hint)
+
+    @classmethod
     def fixed(cls, source: SourceText, at: At, name: str, attr: str) -> UnknownAttribute:
         """It is a column that every events table has; ``name`` is the event's."""
         hint = f"Patterns may use {name}.id and {name}.ts."

@@ -9,7 +9,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.parsing.cursor import Cursor, is_word, number
 from chainlake.cep.language.parsing.errors import Duplicate, TooComplex, WrongCall
 from chainlake.cep.language.parsing.expected import Expected
-from chainlake.cep.language.parsing.lexer import Token
+from chainlake.cep.language.parsing.lexer import Token, misspelt
 from chainlake.definitions.duration import UNITS, is_unit, seconds
 
 AGGREGATES = frozenset({
@@ -209,9 +209,15 @@ class Conditions(Cursor):
     def number_with_unit(self, token: Token) -> ast.Node:
         """A number, or a duration."""
         value = number(token.text)
-        if self.token.kind != "word" or self.at_word(*_AFTER_NUMBER) and not is_unit(self.token.text):
+        if self.token.kind != "word" or not is_unit(self.token.text) and self.goes_on():
             return ast.Literal(value, token.at)
         return ast.Duration(seconds(value, str(self.unit())), None, token.at)
+
+    def goes_on(self) -> bool:
+        """Whether the word that comes next is no misspelt unit, but part of what follows a number."""
+        following = self.ahead()
+        begins = following.kind == "symbol" and following.text in {".", "(", *_COMPARE}
+        return begins or self.at_word(*_AFTER_NUMBER) or not is_unit(misspelt(self.token.text) or "s")
 
     def identifier(self, token: Token) -> ast.Node:
         """What a word stands for by what follows it."""

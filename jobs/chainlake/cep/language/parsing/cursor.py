@@ -10,7 +10,7 @@ from chainlake.cep.language.parsing.errors import TooComplex
 from chainlake.cep.language.parsing.expected import Expected
 from chainlake.cep.language.parsing.lexer import Token, tokens
 from chainlake.cep.language.source_text import SourceText
-from chainlake.definitions.duration import UNITS, is_unit
+from chainlake.definitions.duration import USUAL, is_unit
 
 #: Levels of parentheses, signs, groups and calls: this parser and later passes are recursive.
 _DEEPEST = 50
@@ -124,7 +124,7 @@ class Cursor:
             return None
         token = self.take()
         if not is_unit(token.text):
-            raise Expected.unit(self.source, token, sorted(UNITS))
+            raise Expected.unit(self.source, token, USUAL)
         return token.text.lower()
 
     def whole_number(self, what: str) -> int:

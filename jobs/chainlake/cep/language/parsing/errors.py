@@ -192,7 +192,7 @@ class Duplicate(PatternError):
     @classmethod
     def comparison(cls, source: SourceText, at: At) -> Duplicate:
         """Two comparisons in a row."""
-        return cls._at(source, at, "comparisons cannot be chained", "Write a.x < b.x AND b.x < c.x.")
+        return cls._at(source, at, "comparisons cannot be chained", "Write them one by one: 1 < a.x AND a.x < 5.")
 
     @classmethod
     def selection(cls, source: SourceText, at: At) -> Duplicate:

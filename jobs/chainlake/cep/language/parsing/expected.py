@@ -118,7 +118,7 @@ class Expected(PatternError):
     @classmethod
     def duration(cls, source: SourceText, found: Found, after: str) -> Expected:
         """A length of time."""
-        return cls._not(source, found, f"a duration is expected after {after}")
+        return cls._not(source, found, f"a duration is expected after {after}", f"{after} 5 min.")
 
     @classmethod
     def value(cls, source: SourceText, found: Found) -> Expected:
@@ -160,9 +160,9 @@ class Expected(PatternError):
         return cls._not(source, found, "a set holds numbers, strings and words")
 
     @classmethod
-    def unit(cls, source: SourceText, found: Found, units: Sequence[str]) -> Expected:
-        """A unit of time."""
-        return cls._at(source, found.at, f"'{found.text}' is not a unit", f"Units are {', '.join(units)}.")
+    def unit(cls, source: SourceText, found: Found, units: str) -> Expected:
+        """A unit of time; ``units``: those that are usual."""
+        return cls._at(source, found.at, f"'{found.text}' is not a unit", f"Units are {units}.")
 
     @classmethod
     def braces(cls, source: SourceText, at: At) -> Expected:
@@ -209,8 +209,11 @@ class WindowExpected(Expected):
     at_end: bool
 
     @classmethod
-    def of(cls, source: SourceText, found: Found, *, sequence: bool) -> WindowExpected:
-        """For what stands there; ``sequence``: whether it is how other languages write sequences."""
+    def of(cls, source: SourceText, found: Found, *, sequence: bool, conditions: bool) -> WindowExpected:
+        """For what stands there; ``sequence``: whether it is how other languages write sequences; ``conditions``:
+        whether conditions stand before it."""
         hint = "A sequence is written SEQ(A a, B b)." if sequence else "End the query with WITHIN 10 min."
+        if conditions and found.kind != "end":
+            hint = f"Conditions are joined by AND and OR. {hint}"
         error = cls._at(source, found.at, f"WITHIN is expected, not {found.shown}", hint)
         return error.holding(at_end=found.kind == "end")

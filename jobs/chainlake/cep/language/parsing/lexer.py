@@ -9,9 +9,18 @@ from dataclasses import dataclass
 
 from chainlake.cep.language.parsing.errors import Unreadable
 from chainlake.cep.language.source_text import At, SourceText
+from chainlake.definitions.duration import UNITS, is_unit
+from chainlake.words import closest
 
 #: Reserved words; case-insensitive.
 KEYWORDS = frozenset({"PATTERN", "WHERE", "WITHIN", "SEQ", "AND", "OR", "NOT", "IN", "TRUE", "FALSE"})
+#: Words that mean something in their place only.
+SOFT = (
+    "ALL ANY AS AT AVG BETWEEN BUCKET BY CASE COLLECT COMBINE CONSUME CONTEXT COUNT DAY DISTINCT EACH ELSE END "
+    "EPISODES EVENTS FIRST FOR FROM GAP HOP INITIATOR IS KEY LAST LEAST LIKE MATCH MATCHES MAX MAXIMAL MEASURES "
+    "MEDIAN MIN MONTH MOST NON NONE NORM NULL OF OFFSET ON OUTERMOST OVERLAPPING PAUSE PER PERCENTILE PICK PREV "
+    "QUANTUM RANK SELECT STDDEV STEP STRICT SUM TERMINATOR THEN TIES TOP UNTIL WEEK WEIGHT WHEN WITH"
+).split()
 
 _TOKEN = re.compile(
     r"""
@@ -25,6 +34,20 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
+
+
+#: Words that queries of other languages have, of which errors know.
+ELSEWHERE = "EVENT EVERY FOLLOWED FOLLOWEDBY SEQUENCE".split()
+#: How like a known word another one must be to be taken for it.
+_LIKE = 0.75
+
+
+def misspelt(word: str) -> str | None:
+    """The word of the language, or the unit, that ``word`` is like; None if it is one itself, or like none."""
+    known = {*KEYWORDS, *SOFT}
+    if word.upper() in known or is_unit(word):
+        return None
+    return closest(word, [*sorted(UNITS), *sorted(known)], _LIKE)
 
 
 @dataclass(frozen=True)
