@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from chainlake.cep.language import functions
+from chainlake.cep.language import ast, functions
 from chainlake.cep.language.parsing.lexer import KEYWORDS
 
-#: Words that mean something in their place only.
+#: Words that mean something in their place only, beside the aggregates.
 SOFT = (
-    "ALL ANY AS AT BETWEEN BUCKET BY CASE COLLECT COMBINE CONSUME CONTEXT COUNT DAY DISTINCT EACH ELSE END EPISODES "
+    "ALL ANY AS AT BETWEEN BUCKET BY CASE COLLECT COMBINE CONSUME CONTEXT DAY DISTINCT EACH ELSE END EPISODES "
     "EVENT EVENTS EVERY FIRST FOLLOWED FOLLOWEDBY FOR FROM GAP HOP INITIATOR IS KEY LAST LEAST LIKE MATCHES MAX "
-    "MAXIMAL MEASURES MEDIAN MIN MONTH MOST NON NONE NORM NULL OF OFFSET ON OUTERMOST OVERLAPPING PAUSE PER "
-    "PERCENTILE PICK PREV QUANTUM RANK SELECT SEQUENCE STDDEV STEP STRICT SUM AVG THEN TIES TOP UNTIL WEEK WEIGHT "
+    "MAXIMAL MEASURES MIN MONTH MOST NON NONE NORM NULL OF OFFSET ON OUTERMOST OVERLAPPING PAUSE PER "
+    "PICK PREV QUANTUM RANK SELECT SEQUENCE STEP STRICT THEN TIES TOP UNTIL WEEK WEIGHT "
     "WHEN WITH"
 ).split()  # fmt: skip
 
@@ -39,7 +39,7 @@ def grammar() -> dict[str, Any]:
                     {"name": "string.quoted.single.sase", "match": r"'(?:[^'\n]|'')*'"},
                     {"name": "variable.other.quoted.sase", "match": r'"(?:[^"\n]|"")*"'},
                     {"name": "constant.language.boolean.sase", "match": r"(?i)\b(?:TRUE|FALSE)\b"},
-                    {"name": "keyword.control.sase", "match": _words([*KEYWORDS, *SOFT])},
+                    {"name": "keyword.control.sase", "match": _words([*KEYWORDS, *SOFT, *ast.AGGREGATES])},
                     {"name": "support.function.sase", "match": rf"{_words(functions.known())}(?=\s*\()"},
                     {"name": "constant.numeric.sase", "match": r"(?:\b\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?\b"},
                     {"name": "keyword.operator.sase", "match": r"<=|>=|==|!=|<>|\.\.|[-+*/<>=∈?]"},
