@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import pyarrow as pa
 
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
@@ -11,7 +13,8 @@ COEFFICIENTS = pa.list_(
     pa.field("element", pa.struct([pa.field("feature", pa.string()), pa.field("value", pa.float64())]))
 )
 
-KINDS = ("init", "sync", "change", "node_change", "recovered", "unidentifiable")
+ChangeKind = Literal["init", "sync", "change", "node_change", "recovered", "unidentifiable"]
+KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
 
 CHANGES = Table(
     schema="models",
@@ -51,7 +54,8 @@ CHANGES = Table(
     day_column="event_date",
 )
 
-ALERT_KINDS = ("below", "recovered")
+AlertKind = Literal["below", "recovered"]
+ALERT_KINDS: tuple[AlertKind, ...] = get_args(AlertKind)
 
 ALERTS = Table(
     schema="alerts",
@@ -73,7 +77,8 @@ ALERTS = Table(
     day_column="ts",
 )
 
-ZONE_KINDS = ("design", "balanced", "outside", "inside")
+ZoneKind = Literal["design", "balanced", "outside", "inside"]
+ZONE_KINDS: tuple[ZoneKind, ...] = get_args(ZoneKind)
 
 #: An array of a node, the share of its past vectors that lies in its zone, and the zone's levels, facet by facet.
 ZONES = pa.list_(
@@ -121,7 +126,8 @@ ZONE_EVENTS = Table(
     day_column="event_date",
 )
 
-LEARNER_KINDS = ("sync", "balanced", "day")
+LearnerKind = Literal["sync", "balanced", "day"]
+LEARNER_KINDS: tuple[LearnerKind, ...] = get_args(LearnerKind)
 
 LEARNERS = Table(
     schema="models",

@@ -5,8 +5,11 @@ The current row of a key is the one with the highest ``seq``. These are plain ta
 
 from __future__ import annotations
 
+from typing import Any, get_args
+
 import pyarrow as pa
 
+from chainlake.schemas.ops_rows import DayStatus, IntervalStatus
 from chainlake.schemas.table import TIMESTAMP, Column, Table
 
 _TAIL = (
@@ -18,6 +21,12 @@ _TAIL = (
 
 def _log(name: str, comment: str, key: tuple[str, ...], *columns: Column) -> Table:
     return Table(schema="ops", name=name, comment=comment, columns=(*columns, *_TAIL), key=key)
+
+
+def _one_of(words: Any) -> str:
+    """The words of a closed set, such as `'a, b or c.'`."""
+    *some, last = get_args(words)
+    return f"{', '.join(some)} or {last}."
 
 
 FILES = _log(
@@ -67,7 +76,7 @@ EVENT_DAYS = _log(
     ("source", "day"),
     Column("source", pa.string(), "Name of the source.", False),
     Column("day", pa.date32(), "UTC day.", False),
-    Column("status", pa.string(), "changing, open, complete or provisional.", False),
+    Column("status", pa.string(), _one_of(DayStatus), False),
     Column("rows", pa.int64(), "Events of the day."),
     Column("duplicates", pa.int64(), "Raw rows that repeat an event."),
     Column("conflicts", pa.int64(), "Raw rows that contradict an event and lost."),
@@ -101,7 +110,7 @@ INTERVALS = _log(
     Column(
         "input_fingerprint", pa.string(), "Hash of the checksums of the days whose events, or matches, it reads.", False
     ),
-    Column("status", pa.string(), "publishing, done, failed, audit_failed or retired.", False),
+    Column("status", pa.string(), _one_of(IntervalStatus), False),
     Column("rows", pa.int64(), "Rows of the day after publishing."),
     Column("added", pa.int64(), "Rows added."),
     Column("withdrawn", pa.int64(), "Rows withdrawn."),

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import NotRequired, TypedDict
+from typing import Literal, NotRequired, TypedDict
+
+#: How the events of a day stand.
+DayStatus = Literal["changing", "open", "complete", "provisional"]
+#: The same where the matches of a pattern are read in the place of events: these may not be published yet.
+ReadStatus = DayStatus | Literal["unmatched"]
+#: What came of a day of a definition.
+IntervalStatus = Literal["publishing", "done", "failed", "audit_failed", "retired"]
+#: What came of a phase.
+RunStatus = Literal["ok", "nothing", "failed", "incomplete"]
 
 
 class _Set(TypedDict):
@@ -57,12 +66,23 @@ class EventDayRow(_Set):
 
     source: str
     day: date
-    status: str
+    status: DayStatus
     rows: NotRequired[int | None]
     duplicates: NotRequired[int | None]
     conflicts: NotRequired[int | None]
     superseded: NotRequired[int | None]
     checksum: NotRequired[str | None]
+    events_version: NotRequired[int | None]
+
+
+class MatchedDayRow(TypedDict):
+    """A day of published matches as one of events; no table has it."""
+
+    source: str
+    day: date
+    status: ReadStatus
+    rows: int | None
+    checksum: str | None
     events_version: NotRequired[int | None]
 
 
@@ -91,7 +111,7 @@ class PublishedDay(TypedDict):
 
     day: date
     table_name: str
-    status: str
+    status: IntervalStatus
 
 
 class IntervalRow(_Set):
@@ -103,7 +123,7 @@ class IntervalRow(_Set):
     definition_hash: str
     engine_version: int
     input_fingerprint: str
-    status: str
+    status: IntervalStatus
     rows: NotRequired[int | None]
     added: NotRequired[int | None]
     withdrawn: NotRequired[int | None]
@@ -126,7 +146,7 @@ class RunRow(_Set):
     day_to: NotRequired[date | None]
     started: NotRequired[datetime | None]
     ended: NotRequired[datetime | None]
-    status: str
+    status: RunStatus
     reason: NotRequired[str | None]
     rows_in: NotRequired[int | None]
     rows_out: NotRequired[int | None]

@@ -15,6 +15,7 @@ import pytest
 
 import chainlake as cl
 from chainlake.cep import match
+from chainlake.cep.language.ast import AGGREGATES
 from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.functions import known
 from chainlake.cep.language.source_text import SourceText
@@ -36,8 +37,7 @@ CONSTRUCTS = [
     *(f"CONTEXT {name}" for name in ("unrestricted", "recent", "chronicle", "continuous", "cumulative")),
     *(f"SELECT {name}" for name in ("each", "last", "per_initiator")), "PICK first .*, last .* within", "CONSUME all",
     "CONSUME initiator", "CONSUME [a-c]", "PER MATCH", "PER TERMINATOR", r"\d EVENTS", r"GAP \d EVENTS OF KEY",
-    *(rf"{name}\(" for name in ("AVG", "SUM", "MIN", "MAX", "COUNT", "FIRST", "LAST", "STDDEV",
-                                "MEDIAN", "PERCENTILE")), r"COUNT\(DISTINCT ",
+    *(rf"{name}\(" for name in AGGREGATES), r"COUNT\(DISTINCT ",
 ]  # fmt: skip
 
 

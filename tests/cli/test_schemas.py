@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 from chainlake.cep.language import functions
+from chainlake.cep.language.ast import AGGREGATES
 from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.parsing import lexer
 from chainlake.cep.language.source_text import SourceText
@@ -299,11 +300,12 @@ def words_of(scope: str) -> re.Pattern[str]:
 
 
 def test_the_grammar_has_all_words_of_the_language() -> None:
-    """Those that the parser's files compare tokens with, and the functions that it knows."""
+    """Those that the parser's files compare tokens with, and the aggregates and functions that it knows."""
     keyword, function = words_of("keyword.control.sase"), words_of("support.function.sase")
     folder = Path(lexer.__file__).parent
     texts = [file.read_text() for file in folder.glob("*.py")]
-    asked = {word for text in texts for word in re.findall(r'"([A-Z]{2,})"', text)} | lexer.KEYWORDS
+    asked = {word for text in texts for word in re.findall(r'"([A-Z]{2,})"', text)}
+    asked |= lexer.KEYWORDS | AGGREGATES.keys()
     assert len(asked) > 60
     for word in asked:
         assert keyword.fullmatch(word) and keyword.fullmatch(word.lower()), word

@@ -21,7 +21,7 @@ from chainlake.ingest.landing.completeness import Arrived, day_rows
 from chainlake.ingest.landing.discovery import Landed, Landing
 from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting, RereadFailed, days_of, left_by, unread
 from chainlake.ingest.landing.plan import effective, make_plan
-from chainlake.ingest.landing.waiting import EARLY, early, note_waiting
+from chainlake.ingest.landing.waiting_log import EARLY, early, note_waiting
 from chainlake.ingest.parser_version import parser_version
 from chainlake.lake.records import ops
 from chainlake.paths import Home

@@ -180,7 +180,7 @@ def test_an_address_that_is_none_is_told_and_not_shown(
 
 
 def test_numbers_that_json_does_not_have_are_told_as_null() -> None:
-    from chainlake.operations.alerts.outbox import _plain
+    from chainlake.operations.alerts.messages import _plain
 
     found = _plain({"a": [float("nan"), float("inf"), 1.5], "b": -math.inf})
     assert json.loads(json.dumps(found, allow_nan=False)) == {"a": [None, None, 1.5], "b": None}

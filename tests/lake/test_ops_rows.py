@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from types import NoneType
-from typing import Any, NotRequired, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NotRequired, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 import pytest
@@ -52,5 +53,18 @@ def test_a_row_has_the_columns_of_its_table(name: str) -> None:
         hint = hints[column.name]
         optional = get_origin(hint) is NotRequired
         kinds = set(get_args(get_args(hint)[0]) or get_args(hint)) if optional else {hint}
+        kinds = {type(get_args(one)[0]) if get_origin(one) is Literal else one for one in kinds}
         assert optional == (column.nullable or column.name in SET)
         assert kinds - {NoneType} == KINDS[column.type] and (NoneType in kinds) == column.nullable
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_the_words_of_a_closed_set_are_those_that_its_column_says(name: str) -> None:
+    hints, columns = get_type_hints(ROWS[name]), {column.name: column for column in ALL[name].columns}
+    assert ("status" in columns) == (name in ("event_days", "intervals", "runs"))
+    for column, hint in hints.items():
+        if get_origin(hint) is Literal:
+            said = columns[column].comment.split(":")[0].rstrip(".")
+            assert sorted(re.split(r",? or |, ", said)) == sorted(get_args(hint))
+        else:
+            assert column != "status"

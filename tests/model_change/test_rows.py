@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, datetime
 from types import NoneType
-from typing import Any, NotRequired, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NotRequired, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 import pytest
@@ -46,6 +46,7 @@ def test_a_row_has_the_columns_of_its_table(table: Table, row: type) -> None:
         kind = get_args(hint)[0] if optional else hint
         assert (optional or column.name in rows.MetricFigures.__annotations__) == column.nullable
         kinds = get_args(kind) if NoneType in get_args(kind) else (kind,)
+        kinds = tuple(type(get_args(one)[0]) if get_origin(one) is Literal else one for one in kinds)
         assert kinds == ((KINDS[column.type], NoneType) if column.nullable else (KINDS[column.type],))
 
 

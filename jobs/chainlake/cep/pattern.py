@@ -234,9 +234,9 @@ class Pattern:
 
     @cached_property
     def in_stream(self) -> bool:
-        """Whether the order of the stream, (ts, seq, id), counts: FIRST and LAST go by it."""
+        """Whether the order of the stream, (ts, seq, id), counts: FIRST and LAST, for two, go by it."""
         nodes = (node for value in (*self.extras.conditions, *self.extras.measured) for node in value.walk())
-        return any(isinstance(node, ast.Aggregate) and node.function in ("FIRST", "LAST") for node in nodes)
+        return any(isinstance(node, ast.Aggregate) and ast.AGGREGATES[node.function].by_place for node in nodes)
 
     @cached_property
     def partition_key(self) -> str | None:

@@ -15,9 +15,6 @@ from chainlake.cep.ranking.rule import Rule
 from chainlake.schemas.matches import MatchName, MatchShape
 from chainlake.schemas.table import TIMESTAMP
 
-#: Aggregates whose value is one of those that they range over.
-_OF_ONE = frozenset({"MIN", "MAX", "FIRST", "LAST"})
-
 
 def match_shape(
     pattern: Pattern, *, version: int = 1, key: str | None = None, types: Mapping[str, Any] | None = None
@@ -80,10 +77,10 @@ def measure_type(measure: Measure, types: Mapping[str, pa.DataType]) -> pa.DataT
 
 def _is_whole(node: ast.Node, types: Mapping[str, pa.DataType]) -> bool:
     match node:
-        case ast.Aggregate("COUNT") | ast.ListAggregate("COUNT"):
-            return True
-        case ast.Aggregate(function, _, str(attr)) if function in _OF_ONE:
-            return is_whole(types.get(attr, pa.null()))
+        case ast.Aggregate(function, _, attr) if ast.AGGREGATES[function].numbers == "same":
+            return attr is not None and is_whole(types.get(attr, pa.null()))
+        case ast.Aggregate(function) | ast.ListAggregate(function):
+            return ast.AGGREGATES[function].numbers == "whole"
         case ast.Ref(_, attr):
             return is_whole(types.get(attr, pa.null()))
         case ast.Literal(value):

@@ -24,7 +24,7 @@ from chainlake.ingest.landing.edits import prepare_tables
 from chainlake.ingest.landing.lost import note_lost_days, trusted_days
 from chainlake.ingest.landing.outcomes import Left, RereadFailed, left_by, unread
 from chainlake.ingest.landing.plan import Plan, effective, make_plan
-from chainlake.ingest.landing.waiting import EARLY, early, note_waiting, removed_rows
+from chainlake.ingest.landing.waiting_log import EARLY, early, note_waiting, removed_rows
 from chainlake.ingest.loads import Loads, load_of_contents
 from chainlake.ingest.rows.groups import GroupReport, GroupWork, groups_of
 from chainlake.ingest.rows.parsed import WAITING, Counts

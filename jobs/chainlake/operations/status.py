@@ -20,7 +20,7 @@ from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
 from chainlake.ingest.landing.outcomes import READ, reason_of, unread
-from chainlake.ingest.landing.waiting import early
+from chainlake.ingest.landing.waiting_log import early
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.defined.wanted import names_of

@@ -25,10 +25,10 @@ from chainlake.pictures.model import profile_feature
 from chainlake.report import companions
 from chainlake.report.drawing import charts
 from chainlake.report.drawing.road import PLACE, Change, is_road, road_map
+from chainlake.report.drawing.states import shown, which_are
 from chainlake.report.page import chart, document
-from chainlake.report.patterns import COLOURS
 from chainlake.report.reading import Lake
-from chainlake.report.showing import Clock, counted, dot, number, unit_of, with_unit
+from chainlake.report.showing import Clock, counted, number, unit_of, with_unit
 
 #: Days, and events on them, that are drawn at most.
 DAYS, EVENTS = 4, 150_000
@@ -127,10 +127,10 @@ def _failures(of: Subject) -> Html:
     rows = [
         (
             of.judged.day(at),
-            dot(COLOURS[str(of.judged.state[at])], str(of.judged.state[at]).replace("_", " ")),
+            shown(of.judged.state_at(at)),
             of.judged.why(at),
         )
-        for at in np.flatnonzero(~np.isin(of.judged.state, ("done", "retired")))[::-1][:LISTED].tolist()
+        for at in np.flatnonzero(which_are(of.judged.state, "open", "bad"))[::-1][:LISTED].tolist()
     ]
     if not rows:
         return Html("")

@@ -16,16 +16,10 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.staleness import Judged
 from chainlake.markup import Html, joined, link, section, table, tag
 from chainlake.paths import Home
+from chainlake.report.drawing.states import LEGEND, SHOWN, for_grid, shown, which_are, words_of
 from chainlake.report.page import data_block, document
-from chainlake.report.patterns import COLOURS
 from chainlake.report.showing import counted, dot
 
-#: States by number, as ``report.js`` has them.
-STATES = ("done", "suspect", "missing", "stale", "following", "failed", "audit_failed", "waiting", "retired")
-_LEGEND = (
-    ("done", "done"), ("stale", "stale, following or suspect"), ("missing", "missing"), ("waiting", "waiting"),
-    ("failed", "failed"), ("retired", "retired"),
-)  # fmt: skip
 #: Reasons that the grid itself tells, and rows of the lists.
 _WHYS, _LISTED = 400, 30
 #: Days without any definition that are left out of the grid, if there are more in a row.
@@ -73,8 +67,8 @@ def page(home: Home, entries: Sequence[Entry], notes: Sequence[str], docs: str |
 
 def _facts(entries: Sequence[Entry], made: datetime) -> Html:
     states = np.concatenate([one.judged.state for one in entries]) if entries else np.zeros(0, str)
-    bad = int(np.isin(states, ("failed", "audit_failed", "suspect")).sum())
-    open_ = int(np.isin(states, ("missing", "stale", "following", "waiting")).sum())
+    bad = int(which_are(states, "bad").sum())
+    open_ = int(which_are(states, "open").sum())
     numbers = [one.judged.numbers for one in entries if len(one.judged.numbers)]
     span = (
         f"{day_of(int(min(n[0] for n in numbers)))} to {day_of(int(max(n[-1] for n in numbers)))}"
@@ -116,8 +110,14 @@ def _grid(entries: Sequence[Entry]) -> Html:
     told = itertools.count()
     rows = [_row(one, spans, told) for one in with_days]
     most = max((int(one.judged.rows(np.arange(len(one.judged.numbers))).max()) for one in with_days), default=0)
-    data = {"spans": [[str(day_of(first)), many] for first, many in spans], "days": days, "most": most, "rows": rows}
-    legend = [tag("li", dot(COLOURS[one], said)) for one, said in _LEGEND]
+    data = {
+        "spans": [[str(day_of(first)), many] for first, many in spans],
+        "days": days,
+        "most": most,
+        "states": for_grid(),
+        "rows": rows,
+    }
+    legend = [tag("li", dot(colour, said)) for colour, said in LEGEND]
     heat = [tag("li", dot("empty", "none")), tag("li", dot("few", "one")), tag("li", dot("many", f"{most:,}"))]
     buttons = [tag("button", said, type="button", data_layer=name, aria_pressed="true" if name == "status" else "false")
                for name, said in (("status", "Status"), ("matches", "Rows published"))]  # fmt: skip
@@ -160,13 +160,13 @@ def _row(entry: Entry, spans: Sequence[tuple[int, int]], told: Iterator[int]) ->
     every_day = np.concatenate([np.arange(first, first + many) for first, many in spans])
     codes, counts = np.full(len(every_day), -1, np.int64), np.full(len(every_day), -1, np.int64)
     at = np.searchsorted(every_day, judged.numbers)
-    known = {name: number for number, name in enumerate(STATES)}
+    known: dict[str, int] = {name: number for number, name in enumerate(SHOWN)}
     names, places = np.unique(judged.state, return_inverse=True)
     codes[at] = np.array([known[str(name)] for name in names], np.int64)[places]
     every = judged.rows(np.arange(len(at)))
     counts[at] = np.where((judged.state == "done") | (every > 0), every, -1)
     whys = {}
-    for place in np.flatnonzero(~np.isin(judged.state, ("done", "retired", "waiting"))).tolist():
+    for place in np.flatnonzero(which_are(judged.state, "open", "bad") & (judged.state != "waiting")).tolist():
         if next(told) >= _WHYS:
             break
         whys[str(int(at[place]))] = judged.why(place)[:160]
@@ -206,7 +206,7 @@ def _years(spans: Sequence[tuple[int, int]]) -> list[Html]:
 def _failed(entries: Sequence[Entry]) -> Html:
     rows: list[tuple[date, Entry, int]] = []
     for one in entries:
-        found = np.flatnonzero(np.isin(one.judged.state, ("failed", "audit_failed", "suspect")))
+        found = np.flatnonzero(which_are(one.judged.state, "bad"))
         rows += [(one.judged.day(at), one, at) for at in found[-_LISTED:].tolist()]
     if not rows:
         return section("Failed", tag("p", "No day has failed.", class_="none"))
@@ -215,7 +215,7 @@ def _failed(entries: Sequence[Entry]) -> Html:
         (
             _named(one),
             day,
-            dot(COLOURS[str(one.judged.state[at])], str(one.judged.state[at]).replace("_", " ")),
+            shown(one.judged.state_at(at)),
             one.judged.why(at),
         )
         for day, one, at in rows[:_LISTED]
@@ -295,8 +295,8 @@ def _index(entries: Sequence[Entry]) -> Html:
         judged = one.judged
         states = {str(name): int(many) for name, many in zip(*np.unique(judged.state, return_counts=True), strict=True)}
         told = [
-            tag("span", dot(COLOURS[name], f"{states[name]:,} {name.replace('_', ' ')}"), class_="state")
-            for name in STATES
+            tag("span", shown(name, f"{states[name]:,} {words_of(name)}"), class_="state")
+            for name in SHOWN
             if name in states
         ]
         last = judged.day(len(judged.numbers) - 1) if len(judged.numbers) else "–"

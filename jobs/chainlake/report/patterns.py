@@ -25,20 +25,16 @@ from chainlake.markup import Html, details, joined, link, section, table, tag
 from chainlake.report import matches
 from chainlake.report.drawing import charts
 from chainlake.report.drawing.road import MATCHES, PLACE, Change, is_road, road_map
+from chainlake.report.drawing.states import shown, which_are, words_of
 from chainlake.report.page import chart, document
 from chainlake.report.reading import Lake, Match, chosen, whole
-from chainlake.report.showing import Clock, counted, dot, number, with_unit
+from chainlake.report.showing import Clock, counted, number, with_unit
 
 #: Events and evaluations of a search for near misses at most: it shall cost seconds.
 SEARCHED, EVALUATED = 50_000, 3_000_000
 #: Days that the table behind a chart lists.
 LISTED = 60
 _ONE = timedelta(days=1)
-#: Colour of each state of a day.
-COLOURS = {
-    "done": "done", "suspect": "stale", "missing": "missing", "stale": "stale", "following": "stale",
-    "failed": "failed", "audit_failed": "failed", "waiting": "waiting", "retired": "other",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -117,9 +113,8 @@ def _failures(of: Subject) -> Html:
     """Days that are not as they should be, with the reason."""
     rows = []
     for judged in (of.judged, *of.derived):
-        for at in np.flatnonzero(~np.isin(judged.state, ("done", "retired"))).tolist():
-            state = str(judged.state[at])
-            rows.append((judged.name, judged.day(at), dot(COLOURS[state], state.replace("_", " ")), judged.why(at)))
+        for at in np.flatnonzero(which_are(judged.state, "open", "bad")).tolist():
+            rows.append((judged.name, judged.day(at), shown(judged.state_at(at)), judged.why(at)))
     if not rows:
         return Html("")
     rows.sort(key=lambda row: row[1], reverse=True)
@@ -186,7 +181,7 @@ def _counts(of: Subject) -> Html:
         (
             day_of(numbers[at]),
             f"{rows[at]:,}",
-            dot(COLOURS[str(judged.state[at])], str(judged.state[at]).replace("_", " ")),
+            shown(judged.state_at(at)),
         )
         for at in range(len(numbers) - 1, max(-1, len(numbers) - 1 - LISTED), -1)
     ]
@@ -373,6 +368,6 @@ def _origin(of: Subject, match: Match) -> Html:
     place = int(at[0])
     names = ("table_name", "published_version", "definition_hash", "engine_version", "input_fingerprint")
     noted = {name: of.judged.noted(name)[place] for name in names}
-    rows = [("day (UTC)", match.day), ("state of the day", str(of.judged.state[place]).replace("_", " "))]
+    rows = [("day (UTC)", match.day), ("state of the day", words_of(of.judged.state_at(place)))]
     rows += [(name.replace("_", " "), tag("code", value)) for name, value in noted.items()]
     return table(("", "value"), rows, "What the rows of this day were computed from, as ops.intervals has it")

@@ -34,8 +34,14 @@ _COMPARE = {
     "=": operator.eq,
     "!=": operator.ne,
 }
-#: Aggregates that are computed member by member.
-_BY_MEMBER = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
+#: Aggregates of the values that are not null, from the first to the last; the others are computed as the search does.
+_OF_VALUES: dict[str, Callable[[list[Any]], Any]] = {
+    "COUNT": len,
+    "SUM": lambda values: _total(values),
+    "AVG": lambda values: _total(values) / len(values),
+    "MIN": min,
+    "MAX": max,
+}
 _ARITHMETIC = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 
 
@@ -207,27 +213,20 @@ class Conditions:
         function, name, attr = node.function, node.name, node.attr
         if attr is None:
             return lambda one, bound: len(bound[name]), "number"
-        kind = self._data.columns[attr].kind
+        known, kind = ast.AGGREGATES[function], self._data.columns[attr].kind
+        given = known.gives(kind)
+        assert given is not None, "check.py lets no other kinds through"
         if kind == "null":
-            return (_constant(0), "number") if function == "COUNT" else (_null, kind)
-        if node.distinct or function not in _BY_MEMBER:
-            return self._of_sets(node, attr), "number" if function == "COUNT" else kind
-        column = self._column(attr)
+            return (_constant(0) if known.counts else _null), given
+        if node.distinct or function not in _OF_VALUES:
+            return self._of_sets(node, attr), given
+        column, of = self._column(attr), _OF_VALUES[function]
 
         def compute(one: Bound, bound: Bound) -> Any:
             values = [x for x in (column[row] for row in bound[name]) if x is not None]
-            if function == "COUNT":
-                return len(values)
-            if not values:
-                return None
-            if function in ("MIN", "MAX"):
-                return min(values) if function == "MIN" else max(values)
-            total = 0.0
-            for x in values:  # from the first to the last, as the kernel adds them
-                total += x
-            return total / len(values) if function == "AVG" else total
+            return of(values) if values or known.counts else None
 
-        return compute, "number" if function == "COUNT" else kind
+        return compute, given
 
     def _of_sets(self, node: ast.Aggregate, attr: str) -> _Value:
         """An aggregate that is computed as the search computes it."""
@@ -269,6 +268,13 @@ class Conditions:
     @cached_property
     def _every(self) -> Candidates:
         return Candidates(self._data, np.arange(len(self._data.ts)))
+
+
+def _total(values: list[Any]) -> float:
+    total = 0.0
+    for x in values:  # as the kernel adds them
+        total += x
+    return total
 
 
 def _constant(value: Any) -> _Value:

@@ -10,10 +10,9 @@ from chainlake.cep.language.declared.function import Code, Place
 from chainlake.cep.language.errors.names import UnfitFunction
 from chainlake.cep.language.front_matter import FrontMatter
 from chainlake.cep.language.functions import Function, declared, lookup
-from chainlake.cep.language.parsing.conditions import AGGREGATES
 from chainlake.cep.language.source_text import SourceText
 
-_WORDS = frozenset({"prev", "case", "seconds", *(name.lower() for name in AGGREGATES)})
+_WORDS = frozenset({"prev", "case"})
 
 
 def parted(params: Mapping[str, Any]) -> tuple[dict[str, Code], dict[str, Any]]:
@@ -39,7 +38,7 @@ def own_functions(
     """
     found = {}
     for name, entry in front.functions.items():
-        if lookup(name) is not None or name in _WORDS:
+        if lookup(name) is not None or name in _WORDS or name.upper() in ast.AGGREGATES:
             raise UnfitFunction.of_language(source, entry.at, entry.name)
         code = codes.get(entry.name)
         if codes and code is None:

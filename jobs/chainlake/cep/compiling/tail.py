@@ -292,7 +292,7 @@ def measures_of(
 def in_branch(value: ast.Node, branch: Branch) -> ast.Node:
     """The value where only the events of a branch are bound: others have no attributes, and their sets are empty."""
     if isinstance(value, ast.Ref | ast.Prev | ast.Aggregate) and value.name not in {*branch.positive, *branch.sets}:
-        counts = isinstance(value, ast.Aggregate) and value.function == "COUNT"
+        counts = isinstance(value, ast.Aggregate) and ast.AGGREGATES[value.function].counts
         return ast.Literal(0, value.at) if counts else ast.Case((), None, value.at)
     return rebuilt(value, lambda part: in_branch(part, branch))
 

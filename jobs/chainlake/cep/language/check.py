@@ -14,7 +14,7 @@ FIXED_COLUMNS = frozenset({"event_id", "event_date", "file_id", "line", "ingeste
 PSEUDO = frozenset({"ts", "id", "type"})
 _ORDERED = frozenset({"number", "string", "time", "duration"})
 #: Kinds that are unknown before events are seen.
-OPEN = frozenset({"any", "null"})
+OPEN = functions.OPEN
 
 
 class Checker:
@@ -154,19 +154,21 @@ class Checker:
             kind = self.attribute(node, node.name, node.attr)
         else:
             return "number"
-        if node.function == "COUNT":
-            if node.distinct and kind == "list":
-                raise WrongKind.counted_lists(self.source, node.at)
-            return "number"
-        if kind not in _AGGREGATED[node.function] | OPEN:
-            raise WrongKind.aggregate(self.source, node.at, node.function, kind)
-        return kind
+        if node.distinct and kind == "list":
+            raise WrongKind.counted_lists(self.source, node.at)
+        return self.given(node, kind)
 
     def list_aggregate(self, node: ast.ListAggregate) -> str:
         kind = self.kind(node.of)
         if kind not in OPEN | {"list"}:
             raise NoSet.single(self.source, node.at, node.function, node.of.name, node.type)
-        return "number"
+        return self.given(node, "number")
+
+    def given(self, node: ast.Aggregate | ast.ListAggregate, kind: str) -> str:
+        found = ast.AGGREGATES[node.function].gives(kind)
+        if found is None:
+            raise WrongKind.aggregate(self.source, node.at, node.function, kind)
+        return found
 
     def arithmetic(self, node: ast.Arithmetic) -> str:
         left, right = self.kind(node.left), self.kind(node.right)
@@ -203,14 +205,6 @@ class Checker:
         return result
 
 
-_SIZES = frozenset({"number", "duration"})
-_POINTS = _SIZES | {"time"}
-#: What each aggregate may range over.
-_AGGREGATED: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("AVG", "SUM", "STDDEV"), _SIZES),
-    **dict.fromkeys(("MIN", "MAX", "MEDIAN", "PERCENTILE"), _POINTS),
-    **dict.fromkeys(("FIRST", "LAST"), _POINTS | {"string", "bool"}),
-}
 _RESULT: dict[tuple[str, str, str], str] = {
     ("+", "time", "duration"): "time",
     ("+", "duration", "time"): "time",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from chainlake.cep.language.parsing.conditions import AGGREGATES
+from chainlake.cep.language.ast.aggregates import AGGREGATES
 from chainlake.cep.language.parsing.lexer import pieces
 
 WIDTH = 100
@@ -28,8 +28,8 @@ AT MOST NON OVERLAPPING LEAST QUANTUM
 _ENDING = frozenset({"MAXIMAL", "OUTERMOST", "MATCH", "TERMINATOR", "EVENTS", "KEY"})
 #: Those of them before which a long line may break.
 _OPTIONS = frozenset({"FOR", "DISTINCT", "NON", "QUANTUM"})
-#: Words before a parenthesis that are written in capitals.
-_CALLED = AGGREGATES | {"PREV", "COLLECT", "UNTIL", "ANY"}
+#: Words before a parenthesis that are written in capitals, beside aggregates.
+_CALLED = frozenset({"PREV", "COLLECT", "UNTIL", "ANY"})
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
 _GROUPS = frozenset({"SEQ", "AND", "OR", "ANY", "STRICT", "KEY"})
 _NO_SPACE_BEFORE = frozenset(",)}.")
@@ -131,8 +131,9 @@ def _read(text: str, start: int) -> list[_Piece]:
             continue
         word = _SAME.get(piece.text, piece.text)
         word = word.upper() if piece.kind == "keyword" else word.rstrip()
-        if word == "(" and found and found[-1].kind == "word" and found[-1].text.upper() in _CALLED:
-            found[-1].text = found[-1].text.upper()
+        before = found[-1].text.upper() if found and found[-1].kind == "word" else ""
+        if word == "(" and (before in _CALLED or before in AGGREGATES):
+            found[-1].text = before
         found.append(_Piece(word, "keyword" if word == "IN" else piece.kind, newlines))
         newlines = 0
     return found
@@ -310,8 +311,8 @@ class _Place(NamedTuple):
         word, before, after = self.piece.text.upper(), self.before, self.after
         if word == "CASE":
             return after.kind == "word" and after.text.upper() == "WHEN"
-        counted = before.text == "(" and self.earlier.text == "COUNT"
-        return word == "DISTINCT" and counted and after.kind == "word"
+        called = AGGREGATES.get(self.earlier.text) if before.text == "(" else None
+        return word == "DISTINCT" and called is not None and called.counts and after.kind == "word"
 
 
 def _break(found: list[_Piece]) -> None:

@@ -61,7 +61,7 @@ def _as_numbers(literal: ast.Node, kinds: Mapping[str, str]) -> set[str]:
                 found.add(attr)
             case ast.Arithmetic() | ast.Negative() | ast.Call():
                 found |= {part.attr for part in node.parts() if isinstance(part, ast.Ref)}
-            case ast.Aggregate(function, _, str(attr)) if function != "COUNT":
+            case ast.Aggregate(function, _, str(attr)) if not ast.AGGREGATES[function].counts:
                 found.add(attr)
     return found
 

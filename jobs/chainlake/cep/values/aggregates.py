@@ -6,6 +6,7 @@ the arrays nor on how the work was cut.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -37,8 +38,7 @@ class Function:
     """An aggregate.
 
     Args:
-        name: ``AVG``, ``SUM``, ``MIN``, ``MAX``, ``COUNT``, ``FIRST``, ``LAST``, ``STDDEV``, ``MEDIAN``,
-            ``PERCENTILE``.
+        name: one of ``chainlake.cep.language.ast.AGGREGATES``.
         distinct: of ``COUNT``: whether equal values count once.
         share: of ``PERCENTILE``, from 0 to 1.
     """
@@ -76,12 +76,7 @@ def aggregate(function: Function, value: Value | None, members: Members) -> Valu
         return _extreme(function.name == "MIN", value, good, count, members.offsets)
     if not good.all():
         value, members = take(value, np.flatnonzero(good)), Members(np.concatenate([[0], np.cumsum(count)]))
-    if function.name == "STDDEV":
-        return Value(_deviation(value, members.offsets), None, value.kind)
-    if function.name not in ("MEDIAN", "PERCENTILE"):
-        raise ValueError(f"{function.name} has no computation")
-    share = Fraction(1, 2) if function.share is None else Fraction(repr(function.share))
-    return Value(_quantile(value, share, members.offsets), None, value.kind)
+    return _OF_VALUES[function.name](function, value, members.offsets)
 
 
 def _end(last: bool, value: Value, members: Members) -> Value:
@@ -140,7 +135,7 @@ def _running(function: np.ufunc, values: np.ndarray, offsets: np.ndarray) -> np.
     return result
 
 
-def _deviation(value: Value, offsets: np.ndarray) -> np.ndarray:
+def _deviation(function: Function, value: Value, offsets: np.ndarray) -> Value:
     """The sample's standard deviation of each set; NaN of fewer than two values."""
     sizes = np.diff(offsets)
     sets = np.repeat(np.arange(len(sizes)), sizes)
@@ -156,7 +151,8 @@ def _deviation(value: Value, offsets: np.ndarray) -> np.ndarray:
         left = _running(np.add, d, offsets)
         squares = _running(np.add, d * d, offsets) - left * left / sizes
         found = np.ldexp(np.sqrt(np.maximum(squares, 0.0) / (sizes - 1)), scale)
-        return np.where(sizes > 1, found if value.values.dtype.kind in "iO" else found * 2.0, np.nan)
+        whole = found if value.values.dtype.kind in "iO" else found * 2.0
+        return Value(np.where(sizes > 1, whole, np.nan), None, value.kind)
 
 
 def _halves(value: Value, first: Value) -> np.ndarray:
@@ -165,8 +161,9 @@ def _halves(value: Value, first: Value) -> np.ndarray:
     return found
 
 
-def _quantile(value: Value, share: Fraction, offsets: np.ndarray) -> np.ndarray:
+def _quantile(function: Function, value: Value, offsets: np.ndarray) -> Value:
     """The value below which a share of each set's values lies, between two of them in proportion; NaN of none."""
+    share = Fraction(1, 2) if function.share is None else Fraction(repr(function.share))
     sizes = np.diff(offsets)
     sets = np.repeat(np.arange(len(sizes)), sizes)
     ranks = np.unique(value.values, return_inverse=True)[1] if value.values.dtype.kind == "O" else value.values
@@ -180,7 +177,7 @@ def _quantile(value: Value, share: Fraction, offsets: np.ndarray) -> np.ndarray:
         found[some] = as_float(low)
         if rest:
             found[some] = _between(low, take(ordered, at + 1), float(rest))
-    return found
+    return Value(found, None, value.kind)
 
 
 def _between(low: Value, high: Value, part: float) -> np.ndarray:
@@ -195,3 +192,11 @@ def _between(low: Value, high: Value, part: float) -> np.ndarray:
         # Doubles can lie further apart than a double can say.
         found: np.ndarray = np.where(np.isinf(wide), x * (1.0 - part) + y * part, near)
     return found
+
+
+#: Aggregates of values none of which is null, the sets next to one another.
+_OF_VALUES: dict[str, Callable[[Function, Value, np.ndarray], Value]] = {
+    "STDDEV": _deviation,
+    "MEDIAN": _quantile,
+    "PERCENTILE": _quantile,
+}

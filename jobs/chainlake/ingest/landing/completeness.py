@@ -16,7 +16,7 @@ from chainlake.ingest.landing.expected import LandedNames, missing_expected
 from chainlake.ingest.landing.outcomes import days_of, is_read, unread
 from chainlake.lake.records.event_days import quiet_stretches
 from chainlake.lake.records.runs import FINISHED
-from chainlake.schemas.ops_rows import EventDayRow, FileRow, RunRow
+from chainlake.schemas.ops_rows import DayStatus, EventDayRow, FileRow, RunRow
 
 _ONE = timedelta(days=1)
 
@@ -66,7 +66,7 @@ class Arrived:
         return cls({row["path"] for row in rows if is_read(row)}, set().union(*lacking))
 
 
-def status_of(source: Source, day: date, arrived: Arrived, passed: date, now: datetime) -> str:
+def status_of(source: Source, day: date, arrived: Arrived, passed: date, now: datetime) -> DayStatus:
     """The status of a day that has a row.
 
     Args:
@@ -177,7 +177,7 @@ def _figures(row: EventDayRow) -> DayFigures:
     }
 
 
-def _row(source: Source, day: date, status: str, figures: DayFigures, events_version: int | None) -> CountedDay:
+def _row(source: Source, day: date, status: DayStatus, figures: DayFigures, events_version: int | None) -> CountedDay:
     fates = figures["rows"] + figures["duplicates"] + figures["conflicts"] + figures["superseded"]
     return {
         "source": source.name,

@@ -27,7 +27,7 @@ from chainlake.lake.store.parts import days_of
 from chainlake.lake.store.port import Change, Lake, Staged, Turn
 from chainlake.paths import Home
 from chainlake.schemas.models import CHANGES, METRICS, STATE
-from chainlake.schemas.ops_rows import IntervalRow
+from chainlake.schemas.ops_rows import IntervalRow, IntervalStatus
 from chainlake.schemas.table import Table
 
 
@@ -230,7 +230,7 @@ def _commit_models(
         taken.append(run.lake.change(part, Staged(rows=rows, within=mine.where), mine))
     force = _interrupted(run.home, [output.definition for output in outputs], days)
 
-    def note(status: str, outcome: _Outcome | None = None) -> None:
+    def note(status: IntervalStatus, outcome: _Outcome | None = None) -> None:
         _append(
             run,
             [
@@ -316,7 +316,7 @@ def _notes(
     definition: Definition,
     days: Iterable[date],
     fingerprints: Mapping[date, str],
-    status: str,
+    status: IntervalStatus,
     outcome: _Outcome | None = None,
     of: ModelOutput | MatchOutput | None = None,
 ) -> list[IntervalRow]:
@@ -342,7 +342,7 @@ def _row(
     day: date,
     fingerprints: Mapping[date, str],
     links: Mapping[date, Link] | None,
-    status: str,
+    status: IntervalStatus,
 ) -> IntervalRow:
     row: IntervalRow = {
         "definition": definition.name,

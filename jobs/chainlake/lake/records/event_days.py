@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,13 @@ from chainlake.lake.delta import tables
 from chainlake.lake.locks import held, holder
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-from chainlake.schemas.ops_rows import EventDayRow
+from chainlake.schemas.ops_rows import EventDayRow, MatchedDayRow, ReadStatus
 
 #: Days in these states may be computed.
 COMPUTABLE = ("complete", "provisional")
 
 #: A checksum that no finished day has.
-CHANGING = "changing"
+CHANGING: Literal["changing"] = "changing"
 
 #: Days after an event that are listed though they have none; the others before the next event are known to be empty.
 QUIET_AFTER = timedelta(days=366)
@@ -63,7 +63,7 @@ class EventDays:
     """
 
     source: str
-    rows: Mapping[date, EventDayRow]
+    rows: Mapping[date, EventDayRow | MatchedDayRow]
     first: date | None
     last: date | None
     quiet: tuple[tuple[date, date], ...] = ()
@@ -88,7 +88,7 @@ class EventDays:
         first, last = min(filled, default=None), max(filled, default=None)
         return cls(source, {row["day"]: row for row in rows}, first, last, tuple(quiet_stretches(filled)))
 
-    def status(self, day: date) -> str | None:
+    def status(self, day: date) -> ReadStatus | None:
         """``changing``, ``open``, ``complete``, ``provisional``, or ``None`` if no ingest has passed the day.
 
         A day of a quiet stretch is as the last day before it that is listed, once ingest has passed the whole stretch.

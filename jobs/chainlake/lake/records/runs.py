@@ -17,7 +17,7 @@ from chainlake.errors import ChainlakeError
 from chainlake.lake.engine import engine_of
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-from chainlake.schemas.ops_rows import RunRow
+from chainlake.schemas.ops_rows import RunRow, RunStatus
 from chainlake.words import counted
 
 #: One line per phase and definition that did something, as it ends.
@@ -42,7 +42,7 @@ class Phase:
     rows_in: int | None = None
     rows_out: int | None = None
     reason: str | None = None
-    status: str = "ok"
+    status: RunStatus = "ok"
 
 
 @contextmanager

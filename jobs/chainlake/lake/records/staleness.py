@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -28,8 +28,12 @@ from chainlake.lake.records.late_files import UNKNOWN, LateFiles
 from chainlake.lake.records.lost import lost_days
 from chainlake.paths import Home
 
+#: How a day of a definition stands: see :class:`StatusRow`.
+State = Literal["done", "suspect", "missing", "stale", "following", "failed", "audit_failed", "waiting", "retired"]
+#: In the order in which they are counted and asked for.
+STATES: tuple[State, ...] = get_args(State)
 #: States that ask for a computation, if the day's events are complete or provisional.
-TO_DO = ("missing", "stale", "failed")
+TO_DO: tuple[State, ...] = ("missing", "stale", "failed")
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class ToDo:
 
     definition: str
     day: date
-    state: str
+    state: State
     why: str
 
 
@@ -61,7 +65,7 @@ class StatusRow:
 
     definition: str
     day: date
-    state: str
+    state: State
     why: str
     provisional: bool
     ready: bool
@@ -98,7 +102,7 @@ def to_do(
     found = []
     for judged in judge(home, definitions, days, asked):
         for at in np.flatnonzero(judged.ready & np.isin(judged.state, TO_DO)).tolist():
-            found.append(ToDo(judged.definition.name, judged.day(at), str(judged.state[at]), judged.why(at)))
+            found.append(ToDo(judged.definition.name, judged.day(at), judged.state_at(at), judged.why(at)))
     return found
 
 
@@ -195,9 +199,13 @@ class Judged:
         """The day at ``position``."""
         return day_of(int(self.numbers[position]))
 
+    def state_at(self, position: int) -> State:
+        """The state at ``position``."""
+        return cast(State, str(self.state[position]))
+
     def why(self, position: int) -> str:
         """The reason of the state at ``position``, one line; empty for ``done``."""
-        state = self.state[position]
+        state = self.state_at(position)
         if state == "suspect":
             return self._suspected
         waiting = waiting_for(str(self._event_status[position]))
@@ -256,7 +264,7 @@ class Judged:
         return StatusRow(
             self.name,
             self.day(position),
-            str(self.state[position]),
+            self.state_at(position),
             self.why(position),
             bool(self.provisional[position]),
             bool(self.ready[position]),

@@ -7,6 +7,7 @@ import numpy as np
 from chainlake.model_change.detectors.constraints import TIE
 from chainlake.model_change.statistics.records import Event, State, Trace
 from chainlake.model_change.statistics.statistics import Array, norm
+from chainlake.schemas.models import ChangeKind
 
 #: Rounds tested together right after a change; doubled while nothing happens.
 _SHORT = 16
@@ -57,6 +58,6 @@ def detect(state: State, beta: Array, place: int, trace: Trace, *, alone: bool) 
         for i in np.flatnonzero(lost != before):
             old, new = (next(model for row, model in reversed(held) if row < bound) for bound in (i, i + 1))
             after = None if lost[i] else new
-            kind = "unidentifiable" if lost[i] else "recovered"
+            kind: ChangeKind = "unidentifiable" if lost[i] else "recovered"
             trace.events.append(Event(place + int(i), kind, old, after))
     state.exact_lost = bool(lost[-1])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chainlake.model_change.statistics.statistics import Array
+from chainlake.schemas.models import AlertKind
 
 #: Rounds tested together right after a report; doubled while no sensor reports.
 _SHORT = 16
@@ -35,7 +36,7 @@ class Collection:
     violators: tuple[int, ...]
     collected: tuple[int, ...]
     balanced: bool
-    signal: str | None
+    signal: AlertKind | None
     thresholds: Array
 
 

@@ -15,6 +15,7 @@ from chainlake.model_change.rounds.rounds import Chunk
 from chainlake.model_change.rounds.rows import Coefficient, DayRows, LearnerRow
 from chainlake.model_change.rounds.series_run import SeriesRun
 from chainlake.model_change.statistics.statistics import Array
+from chainlake.schemas.models import LearnerKind
 
 
 class LearningRun(SeriesRun[LearningConfig]):
@@ -118,14 +119,14 @@ class LearningRun(SeriesRun[LearningConfig]):
 
     def _synced(self, chunk: Chunk, at: int, sync: Sync) -> list[LearnerRow]:
         violators, weights = set(sync.violators), self._weights(sync.model)
-        kind = "sync" if sync.full else "balanced"
+        kind: LearnerKind = "sync" if sync.full else "balanced"
         return [
             {**self._row(chunk, at, kind, j), "divergence": sync.divergence, "weights": weights,
              "violator": j in violators}
             for j in sorted(sync.balanced)
         ]  # fmt: skip
 
-    def _row(self, chunk: Chunk, at: int, kind: str, j: int) -> LearnerRow:
+    def _row(self, chunk: Chunk, at: int, kind: LearnerKind, j: int) -> LearnerRow:
         ts = instant(int(chunk.ts[at]))
         return {"model": self.config.name, "group_id": self.group, "ts": ts, "kind": kind, "learner": self.names[j],
                 "round": int(chunk.number[at]), "event_date": ts.date()}  # fmt: skip

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import NamedTuple, NotRequired, TypedDict
 
+from chainlake.schemas.models import AlertKind, ChangeKind, LearnerKind, ZoneKind
+
 
 class Coefficient(TypedDict):
     """A number of a named feature."""
@@ -32,7 +34,7 @@ class ChangeRow(TypedDict):
     model: str
     group_id: str
     ts: datetime
-    kind: str
+    kind: ChangeKind
     round: int
     violators: NotRequired[Sequence[str] | None]
     max_value: NotRequired[float | None]
@@ -49,7 +51,7 @@ class AlertRow(TypedDict):
 
     monitor: str
     ts: datetime
-    kind: str
+    kind: AlertKind
     mean: NotRequired[float | None]
     n_collected: int
 
@@ -60,7 +62,7 @@ class ZoneRow(TypedDict):
     model: str
     group_id: str
     ts: datetime
-    kind: str
+    kind: ZoneKind
     round: int
     violators: NotRequired[Sequence[str] | None]
     collected: NotRequired[int | None]
@@ -77,7 +79,7 @@ class LearnerRow(TypedDict):
     model: str
     group_id: str
     ts: datetime
-    kind: str
+    kind: LearnerKind
     learner: str
     round: int
     violator: NotRequired[bool | None]

@@ -8,6 +8,7 @@ import numpy as np
 
 from chainlake.model_change.statistics.basis import Basis, Measure
 from chainlake.model_change.statistics.statistics import Array
+from chainlake.schemas.models import ChangeKind
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Event:
     """A row of ``models.changes`` before it knows its time: ``at`` is the round's place in the fed chunk."""
 
     at: int
-    kind: str
+    kind: ChangeKind
     beta_before: Array | None
     beta_after: Array | None
     error_before: float | None = None

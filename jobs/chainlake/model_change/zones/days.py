@@ -19,6 +19,7 @@ from chainlake.model_change.zones.config import ZonesConfig
 from chainlake.model_change.zones.design import coverage, designed
 from chainlake.model_change.zones.monitor import Hearing, ZoneMonitor
 from chainlake.model_change.zones.region import supports_fit
+from chainlake.schemas.models import ZoneKind
 
 
 class ZonesRun(SeriesRun[ZonesConfig]):
@@ -105,7 +106,7 @@ class ZonesRun(SeriesRun[ZonesConfig]):
             "zones": zones,
         }
 
-    def _place(self, chunk: Chunk, at: int, kind: str) -> ZoneRow:
+    def _place(self, chunk: Chunk, at: int, kind: ZoneKind) -> ZoneRow:
         ts = instant(int(chunk.ts[at]))
         return {"model": self.config.name, "group_id": self.group, "ts": ts, "kind": kind,
                 "round": int(chunk.number[at]), "event_date": ts.date()}  # fmt: skip

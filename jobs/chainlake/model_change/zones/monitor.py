@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from chainlake.model_change.statistics.statistics import Array
+from chainlake.schemas.models import ZoneKind
 
 #: Rounds tested together right after a report; doubled while all nodes are silent.
 _SHORT = 16
@@ -37,7 +38,7 @@ class Hearing:
     """
 
     at: int
-    kind: str
+    kind: ZoneKind
     violators: tuple[int, ...]
     heard: tuple[int, ...]
     facets: tuple[int, ...]
@@ -126,7 +127,7 @@ class ZoneMonitor:
             held = np.tile(self.limits, (k, 1)) if len(heard) == k else self.levels[heard]
             self.levels = self.levels.copy()
             self.levels[heard] = _shared(facets[heard], held)
-        kind = "outside" if outside else "balanced"
+        kind: ZoneKind = "outside" if outside else "balanced"
         return [Hearing(at, kind, tuple(violators.tolist()), tuple(heard.tolist()), *told, self.levels)]
 
     def _enough(self, facets: Array, order: Array, least: int) -> int:

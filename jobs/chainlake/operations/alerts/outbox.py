@@ -1,11 +1,9 @@
-"""What there is to tell of a definition: the messages that the change feed of its table makes."""
+"""Which definitions have alerts, and which rows of their tables are told; the messages are made in ``messages``."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
@@ -15,13 +13,11 @@ from chainlake.definitions.alerting import Alerts
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.days.definitions import result_table
-from chainlake.schemas.models import ALERTS, CHANGES, FAULT_SCORES, ZONE_EVENTS
+from chainlake.schemas.models import ALERTS, CHANGES, FAULT_SCORES, ZONE_EVENTS, AlertKind, ChangeKind, ZoneKind
 
 Row = Mapping[str, Any]
-#: Columns of the feed that are not the table's.
-_OF_THE_FEED = ("change", "version", "committed_at")
 #: Of each table of findings the kinds of rows that are told; what only says that all went on is not.
-_KINDS = {
+_KINDS: dict[str, tuple[ChangeKind | AlertKind | ZoneKind, ...]] = {
     CHANGES.path_name: ("change", "unidentifiable", "recovered"),
     ALERTS.path_name: ("below", "recovered"),
     ZONE_EVENTS.path_name: ("outside", "inside"),
@@ -87,60 +83,3 @@ def _told(config: SeriesConfig, table: str, owner: str, row: Row) -> bool:
         # It has no other word for a change: a sync in which eps was really passed.
         return bool(row["exceeded"])
     return row["kind"] in _KINDS[table]
-
-
-def messages(outbox: Outbox, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """A message for each change of a row that is told, oldest version first, in an order that never changes.
-
-    Args:
-        outbox: whose.
-        rows: of the feed, with what changed rows were before.
-    """
-    before = {(row["version"], _id(outbox, row)): row for row in rows if row["change"] == "before"}
-    changed = [row for row in rows if row["change"] != "before"]
-    for row in sorted(changed, key=lambda row: (row["version"], row["change"], _id(outbox, row))):
-        kind = _kind(outbox, row, before.get((row["version"], _id(outbox, row))))
-        if kind is None or (kind == "withdrawn" and not outbox.alerts.withdrawn):
-            continue
-        yield {
-            # A row can be withdrawn and found again: these are three messages, so the version is part of the id.
-            "id": f"{_id(outbox, row)}:{kind}:{row['version']}",
-            "kind": kind,
-            outbox.kind: outbox.name,
-            "description": outbox.description,
-            "source": outbox.source,
-            "published": _plain(row["committed_at"]),
-            "match" if outbox.kind == "pattern" else "change": {
-                name: _plain(value) for name, value in row.items() if name not in _OF_THE_FEED
-            },
-        }
-
-
-def _kind(outbox: Outbox, row: Row, was: Row | None) -> str | None:
-    """What became of a row, as far as it is told: one that no longer is a change is withdrawn, though its row stays."""
-    now = outbox.told(row)
-    if row["change"] != "changed" or was is None:
-        return str(row["change"]) if now else None
-    if outbox.told(was):
-        return "changed" if now else "withdrawn"
-    return "added" if now else None
-
-
-def _id(outbox: Outbox, row: Row) -> str:
-    return ":".join(str(_plain(row[column])) for column in outbox.key)
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON knows it."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        # JSON has no such numbers.
-        return None
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

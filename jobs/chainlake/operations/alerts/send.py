@@ -20,7 +20,8 @@ from chainlake.lake.commits.changes import FeedUnavailable, changes, feed_now
 from chainlake.lake.errors import UnknownTable
 from chainlake.lake.locks import file_lock, require_locks
 from chainlake.operations.alerts.cursor import Cursor, read_cursor, write_cursor
-from chainlake.operations.alerts.outbox import Outbox, messages, of_model, of_pattern
+from chainlake.operations.alerts.messages import messages
+from chainlake.operations.alerts.outbox import Outbox, of_model, of_pattern
 from chainlake.operations.alerts.webhook import Trying, address_of, post
 from chainlake.paths import Home
 

@@ -32,16 +32,16 @@ class NotTaken(InfrastructureError):
     """A webhook does not take a message."""
 
     @classmethod
-    def refused(cls, pattern: str, status: int) -> NotTaken:
+    def refused(cls, name: str, status: int) -> NotTaken:
         """It says that the message is wrong, so that to try again is of no use."""
         moved = ", which sends elsewhere" if 300 <= status < 400 else ""
-        what = f"the webhook of {pattern} answered {status}{moved} and did not take the message"
+        what = f"the webhook of {name} answered {status}{moved} and did not take the message"
         return cls(what, hint="Mend the receiver; the next 'alerts send' begins with the same message.")
 
     @classmethod
-    def given_up(cls, pattern: str, tries: int, why: str) -> NotTaken:
+    def given_up(cls, name: str, tries: int, why: str) -> NotTaken:
         """It did not answer as it should, however often it was tried."""
-        what = f"the webhook of {pattern} was tried {tries} times: {why}"
+        what = f"the webhook of {name} was tried {tries} times: {why}"
         return cls(what, hint="The next 'alerts send' begins with the same message.")
 
 
@@ -49,16 +49,16 @@ class NoAddress(UsageError):
     """There is no address of a webhook that could be used."""
 
     @classmethod
-    def of(cls, pattern: str, variable: str) -> NoAddress:
-        """For the variable that a pattern names."""
-        what = f"the environment variable {variable} has no address, which the alerts of {pattern} go to"
+    def of(cls, name: str, variable: str) -> NoAddress:
+        """For the variable that the alerts of a pattern or model go by."""
+        what = f"the environment variable {variable} has no address, which the alerts of {name} go to"
         return cls(what, hint=f"Set {variable} to https://….")
 
     @classmethod
-    def unusable(cls, pattern: str) -> NoAddress:
+    def unusable(cls, name: str) -> NoAddress:
         """For one that is none; it is not shown, for it may hold a secret."""
         hint = "Write https://HOST/PATH without spaces, letters beyond ASCII, or a user and a password before the host."
-        return cls(f"the address that the alerts of {pattern} go to is none", hint=hint)
+        return cls(f"the address that the alerts of {name} go to is none", hint=hint)
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,12 @@ class Trying:
     sleep: Callable[[float], None] = time.sleep
 
 
-def address_of(pattern: str, alerts: Alerts) -> str:
-    """Where the alerts of a pattern go.
+def address_of(name: str, alerts: Alerts) -> str:
+    """Where the alerts of a pattern or model go.
+
+    Args:
+        name: whose they are, for errors.
+        alerts: what it says of them.
 
     Raises:
         UsageError: the environment variable that it names has no address.
@@ -89,15 +93,15 @@ def address_of(pattern: str, alerts: Alerts) -> str:
     variable = alerts.webhook[1:]
     address = os.environ.get(variable, "")
     if not address.lower().startswith(("http://", "https://")):
-        raise NoAddress.of(pattern, variable)
+        raise NoAddress.of(name, variable)
     return address
 
 
-def post(pattern: str, address: str, message: dict[str, Any], trying: Trying) -> None:
+def post(name: str, address: str, message: dict[str, Any], trying: Trying) -> None:
     """Send a message until it is taken.
 
     Args:
-        pattern: whose it is, for errors.
+        name: of the pattern or model whose it is, for errors.
         address: of the webhook.
         message: with its ``id``, which is sent as the header ``Idempotency-Key``, too: a receiver that has seen it
             knows that it is the same message again.
@@ -119,11 +123,11 @@ def post(pattern: str, address: str, message: dict[str, Any], trying: Trying) ->
                 return
         except urllib.error.HTTPError as error:
             if error.code < 500 and error.code not in _LATER:
-                raise NotTaken.refused(pattern, error.code) from None
+                raise NotTaken.refused(name, error.code) from None
             why = f"it answered {error.code}"
         except (http.client.InvalidURL, UnicodeError):
-            raise NoAddress.unusable(pattern) from None
+            raise NoAddress.unusable(name) from None
         except (OSError, http.client.HTTPException) as error:
             # Not the address: it may hold a secret.
             why = f"{type(error).__name__}: {getattr(error, 'reason', error)}"
-    raise NotTaken.given_up(pattern, trying.tries, why)
+    raise NotTaken.given_up(name, trying.tries, why)

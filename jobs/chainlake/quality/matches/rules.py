@@ -22,7 +22,9 @@ class MatchRules:
 
     Args:
         pattern: its name.
-        window_us: W in microseconds.
+        window_us: how far apart the events of a match may be, in microseconds: the pattern's ``reach_us``, which is
+            WITHIN (its ``window_us``), and of a pattern without a window the limit ``longest`` that stands for it. Only
+            whether matches wait for the end of a window is asked of WITHIN alone.
         waits: matches decide at ``min(ts) + W`` (an open-right negation), else at ``max(ts)``.
         names: positive name → whether its column is an array (a set in any branch).
         computed: its other columns: measures, and counts of sets.

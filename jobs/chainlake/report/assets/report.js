@@ -60,13 +60,6 @@
 
   /* ---- the grid of definitions and days */
 
-  const STATES = [
-    ["done", "done"], ["suspect", "stale"], ["missing", "missing"], ["stale", "stale"], ["following", "stale"],
-    ["failed", "failed"], ["audit_failed", "failed"], ["waiting", "waiting"], ["retired", "other"],
-  ];
-  /* Of days that share a column of pixels, the one that most needs a look is shown. */
-  const RANK = [1, 5, 3, 4, 4, 8, 8, 2, 0];
-
   function unpack(text) {
     /* "3x12,0x4": twelve days of state 3, four of state 0; "-" is no day. */
     const out = [];
@@ -83,6 +76,8 @@
       this.box = box; this.data = data; this.layer = "status"; this.row = 0; this.at = data.days - 1; this.hit = null;
       this.numbers = data.spans.flatMap(([day, many]) => Array.from({ length: many }, (_, n) => Date.parse(day + "T00:00:00Z") / 864e5 + n));
       this.begins = new Set(); let at = 0; for (const [, many] of data.spans) { this.begins.add(at); at += many; }
+      /* Per state its words, its colour, and its rank among days that share a column of pixels. */
+      this.known = data.states.map(([words, colour, rank]) => ({ words, colour, rank }));
       this.states = data.rows.map((row) => Int8Array.from(unpack(row.states)));
       this.counts = data.rows.map((row) => Float64Array.from(unpack(row.counts)));
       this.canvas = box.querySelector("canvas");
@@ -135,7 +130,7 @@
       this.ticks(g);
       const gap = this.cell >= 5 ? 1 : 0;
       const columns = Math.min(this.days, Math.ceil(this.days * this.cell));
-      const colours = Object.fromEntries(STATES.map(([, name]) => [name, css(name)]));
+      const colours = Object.fromEntries(this.known.map(({ colour }) => [colour, css(colour)]));
       const most = Math.max(1, this.data.most), few = parse(css("few")), many = parse(css("many")), empty = css("empty");
       g.fillStyle = css("fg");
       this.data.rows.forEach((row, r) => {
@@ -157,8 +152,8 @@
 
     worst(r, a, b, colours) {
       let best = -1, state = -1;
-      for (let d = a; d < b; d++) { const one = this.states[r][d]; if (one >= 0 && RANK[one] > best) { best = RANK[one]; state = one; } }
-      return state < 0 ? null : colours[STATES[state][1]];
+      for (let d = a; d < b; d++) { const one = this.states[r][d]; if (one >= 0 && this.known[one].rank > best) { best = this.known[one].rank; state = one; } }
+      return state < 0 ? null : colours[this.known[state].colour];
     }
 
     heat(r, a, b, most, few, many, empty) {
@@ -201,7 +196,7 @@
       const row = this.data.rows[this.row], state = this.states[this.row][this.at], count = this.counts[this.row][this.at];
       const key = row.name + " " + this.day(this.at);
       const why = row.why && row.why[String(this.at)];
-      let text = key + ": " + (state < 0 || state === undefined ? "no such day" : STATES[state][0].replace("_", " "));
+      let text = key + ": " + (state < 0 || state === undefined ? "no such day" : this.known[state].words);
       if (count >= 0) text += ", " + count.toLocaleString("en") + (count === 1 ? " row" : " rows");
       if (why) text += " (" + why + ")";
       this.said.textContent = text;

@@ -1,6 +1,9 @@
-"""The abstract syntax of a pattern: conditions and values (``nodes``), and the structure around them."""
+"""The abstract syntax of a pattern: conditions and values (``nodes``), what aggregates there are, and the structure
+around both.
+"""
 
 from chainlake.cep.events.any_type import ANY_TYPE
+from chainlake.cep.language.ast.aggregates import AGGREGATES
 from chainlake.cep.language.ast.nodes import (
     CONDITIONS,
     Aggregate,
@@ -47,6 +50,7 @@ from chainlake.cep.language.ast.structure import (
 )
 
 __all__ = [
+    "AGGREGATES",
     "ANY_SIZE",
     "ANY_TYPE",
     "Aggregate",

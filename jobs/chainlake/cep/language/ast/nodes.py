@@ -122,8 +122,7 @@ class Aggregate(Node):
     """``AVG(name.attr)`` and the like, over the set that is bound to a name.
 
     Args:
-        function: ``AVG``, ``SUM``, ``MIN``, ``MAX``, ``COUNT``, ``FIRST``, ``LAST``, ``STDDEV``, ``MEDIAN``,
-            ``PERCENTILE``.
+        function: its name in ``AGGREGATES``.
         name: the name.
         attr: the attribute; None in ``COUNT(name)``, and where ``of`` says what is aggregated.
         distinct: whether equal values count once (``COUNT`` only).

@@ -12,9 +12,6 @@ from chainlake.cep.language.parsing.expected import Expected
 from chainlake.cep.language.parsing.lexer import Token, misspelt
 from chainlake.definitions.duration import UNITS, is_unit, seconds
 
-AGGREGATES = frozenset({
-    "AVG", "SUM", "MIN", "MAX", "COUNT", "FIRST", "LAST", "STDDEV", "MEDIAN", "PERCENTILE",
-})  # fmt: skip
 #: Operators in a row: later passes are recursive.
 _LONGEST = 150
 _COMPARE = frozenset({"<", "<=", ">", ">=", "=", "!="})
@@ -236,7 +233,7 @@ class Conditions(Cursor):
         """An aggregate, PREV, or a function with its arguments."""
         self.take()
         word = token.text.upper()
-        if word in AGGREGATES:
+        if word in ast.AGGREGATES:
             return self.aggregate(token)
         if word == "PREV":
             return self.prev(token)
@@ -254,33 +251,34 @@ class Conditions(Cursor):
     def aggregate(self, token: Token) -> ast.Node:
         """An aggregate; its name and parenthesis are read already."""
         function = token.text.upper()
+        known = ast.AGGREGATES[function]
         distinct = self.at_word("DISTINCT") and self.ahead().kind == "word"
         if distinct:
             self.take()
-            if function != "COUNT":
+            if not known.counts:
                 raise WrongCall.distinct(self.source, token.at)
         if self.token.kind != "word" and not self.at_symbol("(", "-"):
             raise Expected.ranged(self.source, self.token, function)
         place = self.token.at
         of = self.argument()
-        share = self.share() if function == "PERCENTILE" else None
+        share = self.share(function) if known.share else None
         self.expect_symbol(")", f"after the argument of {function}")
         if isinstance(of, ast.Ref):
             return ast.Aggregate(function, of.name, of.attr, token.at, distinct, share)
         if isinstance(of, ast.Word):
-            if function != "COUNT" or distinct:
+            if not known.counts or distinct:
                 raise WrongCall.no_attribute(self.source, token.at, function, of.name)
             return ast.Aggregate(function, of.name, None, token.at)
         if of.aggregated or len(of.plain) != 1:
             raise WrongCall.several_names(self.source, place, function)
         return ast.Aggregate(function, next(iter(of.plain)), None, token.at, distinct, share, of)
 
-    def share(self) -> float:
-        """The second argument of PERCENTILE."""
-        self.expect_symbol(",", "after the first argument of PERCENTILE")
+    def share(self, function: str) -> float:
+        """The second argument of an aggregate that takes a share."""
+        self.expect_symbol(",", f"after the first argument of {function}")
         found = self.take()
         if found.kind != "number" or not 0 <= float(found.text) <= 1:
-            raise Expected.share(self.source, found)
+            raise Expected.share(self.source, found, function)
         return float(found.text)
 
     def prev(self, token: Token) -> ast.Node:

@@ -106,9 +106,9 @@ class Expected(PatternError):
         return cls._not(source, found, f"{what} is expected")
 
     @classmethod
-    def share(cls, source: SourceText, found: Found) -> Expected:
-        """The share of PERCENTILE."""
-        return cls._not(source, found, "a number from 0 to 1 is expected", "PERCENTILE(b.x, 0.9).")
+    def share(cls, source: SourceText, found: Found, function: str) -> Expected:
+        """The share that an aggregate takes."""
+        return cls._not(source, found, "a number from 0 to 1 is expected", f"{function}(b.x, 0.9).")
 
     @classmethod
     def amount(cls, source: SourceText, found: Found, after: str) -> Expected:

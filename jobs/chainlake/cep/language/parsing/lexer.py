@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from chainlake.cep.language.ast.aggregates import AGGREGATES
 from chainlake.cep.language.parsing.errors import Unreadable
 from chainlake.cep.language.source_text import At, SourceText
 from chainlake.definitions.duration import UNITS, is_unit
@@ -15,12 +16,15 @@ from chainlake.words import closest
 #: Reserved words; case-insensitive.
 KEYWORDS = frozenset({"PATTERN", "WHERE", "WITHIN", "SEQ", "AND", "OR", "NOT", "IN", "TRUE", "FALSE"})
 #: Words that mean something in their place only.
-SOFT = (
-    "ALL ANY AS AT AVG BETWEEN BUCKET BY CASE COLLECT COMBINE CONSUME CONTEXT COUNT DAY DISTINCT EACH ELSE END "
-    "EPISODES EVENTS FIRST FOR FROM GAP HOP INITIATOR IS KEY LAST LEAST LIKE MATCH MATCHES MAX MAXIMAL MEASURES "
-    "MEDIAN MIN MONTH MOST NON NONE NORM NULL OF OFFSET ON OUTERMOST OVERLAPPING PAUSE PER PERCENTILE PICK PREV "
-    "QUANTUM RANK SELECT STDDEV STEP STRICT SUM TERMINATOR THEN TIES TOP UNTIL WEEK WEIGHT WHEN WITH"
-).split()
+SOFT = [
+    *(
+        "ALL ANY AS AT BETWEEN BUCKET BY CASE COLLECT COMBINE CONSUME CONTEXT DAY DISTINCT EACH ELSE END EPISODES "
+        "EVENTS FIRST FOR FROM GAP HOP INITIATOR IS KEY LAST LEAST LIKE MATCH MATCHES MAX MAXIMAL MEASURES MIN MONTH "
+        "MOST NON NONE NORM NULL OF OFFSET ON OUTERMOST OVERLAPPING PAUSE PER PICK PREV QUANTUM RANK SELECT STEP "
+        "STRICT TERMINATOR THEN TIES TOP UNTIL WEEK WEIGHT WHEN WITH"
+    ).split(),
+    *AGGREGATES,
+]
 
 _TOKEN = re.compile(
     r"""

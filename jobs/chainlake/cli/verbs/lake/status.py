@@ -14,7 +14,7 @@ import numpy as np
 from chainlake.catalog.models import LoadedModel
 from chainlake.cli.errors import OptionsClash
 from chainlake.days import Days
-from chainlake.lake.records.staleness import Judged
+from chainlake.lake.records.staleness import STATES, Judged, State
 from chainlake.lake.remembered import forgotten
 from chainlake.monitoring.states import KeptStates
 from chainlake.operations.status import judge_all, left_files, united
@@ -36,8 +36,6 @@ EXAMPLE = (
     "  chainlake status --definition pattern/NAME --json"
 )
 
-STATES = ("done", "suspect", "missing", "stale", "following", "failed", "audit_failed", "waiting", "retired")
-
 _ONE = timedelta(days=1)
 
 
@@ -48,7 +46,7 @@ class Span:
     definition: str
     start: date
     end: date
-    state: str
+    state: State
     why: str
     provisional: bool
     rows: int

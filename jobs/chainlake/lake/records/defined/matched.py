@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from typing import Literal
 
 import numpy as np
 
@@ -12,10 +13,10 @@ from chainlake.days import ALWAYS, Days, day_of, day_of_us
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 from chainlake.lake.records.intervals import Intervals
-from chainlake.schemas.ops_rows import EventDayRow
+from chainlake.schemas.ops_rows import MatchedDayRow, ReadStatus
 
 #: Status of a day whose matches are not published under the pattern's file and engine of today.
-UNMATCHED = "unmatched"
+UNMATCHED: Literal["unmatched"] = "unmatched"
 
 
 def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, intervals: Intervals) -> EventDays:
@@ -30,7 +31,7 @@ def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, int
         wanted: its days, on which a match can be decided, as days since 1970-01-01.
         intervals: the current rows of ``ops.intervals``.
     """
-    rows: dict[date, EventDayRow] = {
+    rows: dict[date, MatchedDayRow] = {
         # On days of events that are not wanted no match can be decided.
         day: {"source": events.source, "day": day, "status": row["status"], "rows": 0, "checksum": ""}
         for day, row in events.rows.items()
@@ -56,7 +57,7 @@ def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, int
         rows[day] = {
             "source": events.source,
             "day": day,
-            "status": (status if status in COMPUTABLE else "complete") if live else UNMATCHED,
+            "status": ("provisional" if status == "provisional" else "complete") if live else UNMATCHED,
             "rows": column["rows"][at] if live else None,
             "checksum": column["rows_checksum"][at] if live else None,
         }
@@ -87,7 +88,7 @@ class PeriodDays(EventDays):
         """Whether the matches that are decided on a day are published."""
         return super().status(day) in COMPUTABLE
 
-    def status(self, day: date) -> str | None:
+    def status(self, day: date) -> ReadStatus | None:
         """``complete``, ``provisional``, or :data:`UNMATCHED`."""
         found = {super(PeriodDays, self).status(one) for one in self.reached(day)}
         if found and not found.intersection(COMPUTABLE):

@@ -1,0 +1,70 @@
+"""The messages that the change feed of a table makes: what each carries, and in which order they go."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime
+from typing import Any
+
+from chainlake.operations.alerts.outbox import Outbox, Row
+
+#: Columns of the feed that are not the table's.
+_OF_THE_FEED = ("change", "version", "committed_at")
+
+
+def messages(outbox: Outbox, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """A message for each change of a row that is told, oldest version first, in an order that never changes.
+
+    Args:
+        outbox: whose.
+        rows: of the feed, with what changed rows were before.
+    """
+    before = {(row["version"], _id(outbox, row)): row for row in rows if row["change"] == "before"}
+    changed = [row for row in rows if row["change"] != "before"]
+    for row in sorted(changed, key=lambda row: (row["version"], row["change"], _id(outbox, row))):
+        kind = _kind(outbox, row, before.get((row["version"], _id(outbox, row))))
+        if kind is None or (kind == "withdrawn" and not outbox.alerts.withdrawn):
+            continue
+        yield {
+            # A row can be withdrawn and found again: these are three messages, so the version is part of the id.
+            "id": f"{_id(outbox, row)}:{kind}:{row['version']}",
+            "kind": kind,
+            outbox.kind: outbox.name,
+            "description": outbox.description,
+            "source": outbox.source,
+            "published": _plain(row["committed_at"]),
+            "match" if outbox.kind == "pattern" else "change": {
+                name: _plain(value) for name, value in row.items() if name not in _OF_THE_FEED
+            },
+        }
+
+
+def _kind(outbox: Outbox, row: Row, was: Row | None) -> str | None:
+    """What became of a row, as far as it is told: one that no longer is a change is withdrawn, though its row stays."""
+    now = outbox.told(row)
+    if row["change"] != "changed" or was is None:
+        return str(row["change"]) if now else None
+    if outbox.told(was):
+        return "changed" if now else "withdrawn"
+    return "added" if now else None
+
+
+def _id(outbox: Outbox, row: Row) -> str:
+    return ":".join(str(_plain(row[column])) for column in outbox.key)
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON knows it."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        # JSON has no such numbers.
+        return None
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,74 @@
+"""How the states of days are shown: their colours, their words, and what needs a look.
+
+A state of ``chainlake.lake.records.staleness`` is told of here and nowhere else in the report; what a colour looks
+like, in the light and in the dark, is in ``assets/report.css``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from chainlake.lake.records.staleness import State
+from chainlake.markup import Html
+from chainlake.report.showing import dot
+
+#: Whether a day is as it should be, is to be computed or waited for, or is bad.
+Standing = Literal["good", "open", "bad"]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """How a state is shown.
+
+    Args:
+        colour: its colour in ``report.css``.
+        rank: of days that share a column of the grid, the one with the highest is shown.
+        standing: which days it is counted and listed with.
+    """
+
+    colour: str
+    rank: int
+    standing: Standing
+
+
+#: By state, in the order in which they are counted.
+SHOWN: Mapping[State, Shown] = {
+    "done": Shown("done", 1, "good"),
+    "suspect": Shown("stale", 5, "bad"),
+    "missing": Shown("missing", 3, "open"),
+    "stale": Shown("stale", 4, "open"),
+    "following": Shown("stale", 4, "open"),
+    "failed": Shown("failed", 8, "bad"),
+    "audit_failed": Shown("failed", 8, "bad"),
+    "waiting": Shown("waiting", 2, "open"),
+    "retired": Shown("other", 0, "good"),
+}
+#: Per colour what the legend says of it.
+LEGEND = (
+    ("done", "done"), ("stale", "stale, following or suspect"), ("missing", "missing"), ("waiting", "waiting"),
+    ("failed", "failed"), ("other", "retired"),
+)  # fmt: skip
+
+
+def words_of(state: State) -> str:
+    """A state in words."""
+    return state.replace("_", " ")
+
+
+def shown(state: State, said: str | None = None) -> Html:
+    """A state in words beside its colour, or something else that is said of it."""
+    return dot(SHOWN[state].colour, words_of(state) if said is None else said)
+
+
+def which_are(states: np.ndarray, *standings: Standing) -> np.ndarray:
+    """Which of some states are of these standings."""
+    return np.isin(states, [state for state, one in SHOWN.items() if one.standing in standings])
+
+
+def for_grid() -> list[list[str | int]]:
+    """The states as the grid's script has them: words, colour and rank, by number."""
+    return [[words_of(state), one.colour, one.rank] for state, one in SHOWN.items()]
