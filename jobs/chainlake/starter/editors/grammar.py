@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from chainlake.cep.language import functions
+from chainlake.cep.language import ast, functions
 from chainlake.cep.language.parsing.lexer import ELSEWHERE, KEYWORDS, SOFT
 
 
@@ -30,7 +30,7 @@ def grammar() -> dict[str, Any]:
                     {"name": "string.quoted.single.sase", "match": r"'(?:[^'\n]|'')*'"},
                     {"name": "variable.other.quoted.sase", "match": r'"(?:[^"\n]|"")*"'},
                     {"name": "constant.language.boolean.sase", "match": r"(?i)\b(?:TRUE|FALSE)\b"},
-                    {"name": "keyword.control.sase", "match": _words([*KEYWORDS, *SOFT, *ELSEWHERE])},
+                    {"name": "keyword.control.sase", "match": _words([*KEYWORDS, *SOFT, *ELSEWHERE, *ast.AGGREGATES])},
                     {"name": "support.function.sase", "match": rf"{_words(functions.known())}(?=\s*\()"},
                     {"name": "constant.numeric.sase", "match": r"(?:\b\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?\b"},
                     {"name": "keyword.operator.sase", "match": r"<=|>=|==|!=|<>|\.\.|[-+*/<>=∈?]"},

@@ -15,16 +15,13 @@ from chainlake.words import closest
 
 #: Reserved words; case-insensitive.
 KEYWORDS = frozenset({"PATTERN", "WHERE", "WITHIN", "SEQ", "AND", "OR", "NOT", "IN", "TRUE", "FALSE"})
-#: Words that mean something in their place only.
-SOFT = [
-    *(
-        "ALL ANY AS AT BETWEEN BUCKET BY CASE COLLECT COMBINE CONSUME CONTEXT DAY DISTINCT EACH ELSE END EPISODES "
-        "EVENTS FIRST FOR FROM GAP HOP INITIATOR IS KEY LAST LEAST LIKE MATCH MATCHES MAX MAXIMAL MEASURES MIN MONTH "
-        "MOST NON NONE NORM NULL OF OFFSET ON OUTERMOST OVERLAPPING PAUSE PER PICK PREV QUANTUM RANK SELECT STEP "
-        "STRICT TERMINATOR THEN TIES TOP UNTIL WEEK WEIGHT WHEN WITH"
-    ).split(),
-    *AGGREGATES,
-]
+#: Words that mean something in their place only, beside the aggregates.
+SOFT = (
+    "ALL ANY AS AT BETWEEN BUCKET BY CASE COLLECT COMBINE CONSUME CONTEXT DAY DISTINCT EACH ELSE END EPISODES EVENTS "
+    "FIRST FOR FROM GAP HOP INITIATOR IS KEY LAST LEAST LIKE MATCH MATCHES MAX MAXIMAL MEASURES MIN MONTH MOST NON "
+    "NONE NORM NULL OF OFFSET ON OUTERMOST OVERLAPPING PAUSE PER PICK PREV QUANTUM RANK SELECT STEP STRICT TERMINATOR "
+    "THEN TIES TOP UNTIL WEEK WEIGHT WHEN WITH"
+).split()
 
 _TOKEN = re.compile(
     r"""
@@ -48,7 +45,7 @@ _LIKE = 0.75
 
 def misspelt(word: str) -> str | None:
     """The word of the language, or the unit, that ``word`` is like; None if it is one itself, or like none."""
-    known = {*KEYWORDS, *SOFT}
+    known = {*KEYWORDS, *SOFT, *AGGREGATES}
     if word.upper() in known or is_unit(word):
         return None
     return closest(word, [*sorted(UNITS), *sorted(known)], _LIKE)
