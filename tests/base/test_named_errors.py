@@ -12,23 +12,24 @@ import chainlake
 from chainlake import errors
 from chainlake.cep.language.errors.front_matter import FrontMatterError
 from chainlake.cep.language.errors.placed import PatternError
+from chainlake.cep.search.compiled.text.errors import NotCompilable
 
 ROOT = Path(chainlake.__file__).parent
 #: Groups, and what errors of patterns have in common: neither says by itself what is wrong.
 GROUPS = {name for name, one in vars(errors).items() if inspect.isclass(one) and issubclass(one, errors.ChainlakeError)}
-GROUPS |= {PatternError.__name__, FrontMatterError.__name__}
+GROUPS |= {PatternError.__name__, FrontMatterError.__name__, NotCompilable.__name__}
 CALLED = re.compile(rf"\b(?:{'|'.join(sorted(GROUPS))})\(|\.error\(|\b[A-Z]\w+\._[a-z]\w*\(")
 
 #: Readers that put whatever is wrong with YAML at its line and column: what they are told comes from the checks of each
 #: key.
 PLACED = {"definitions/yaml_lines.py", "ingest/source_lint.py"}
-#: Rooms of patterns: their errors point into a text, and none is told what to say.
-PATTERNS = ("cep/", "catalog/functions.py", "catalog/patterns.py")
+#: Rooms of definitions: their errors point into a text, and none is told what to say.
+DEFINITIONS = ("cep/", "catalog/", "definitions/", "model_change/", "ingest/landing/")
 #: What tells by an error's text of which kind it is.
 BY_TEXT = re.compile(r"\b(?:error|failed|found|e)\.(?:what|hint)(?: [!=]= | not in | in |\.(?:starts|ends)with\()")
 
 
-def composed(text: str, *, of_pattern: bool = False) -> Iterator[int]:
+def composed(text: str, *, of_text: bool = False) -> Iterator[int]:
     """Lines on which an error of a group is made as it is, not of a class of its own."""
     if not CALLED.search(text):
         return
@@ -37,7 +38,7 @@ def composed(text: str, *, of_pattern: bool = False) -> Iterator[int]:
         called = name.id if isinstance(name, ast.Name) else name.attr if isinstance(name, ast.Attribute) else ""
         of = name.value.id if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) else ""
         told = called == "error" or of[:1].isupper() and called.startswith("_")
-        if called in GROUPS or of_pattern and told:
+        if called in GROUPS or of_text and told:
             yield node.lineno
 
 
@@ -47,6 +48,10 @@ def texts(text: str) -> Iterator[int]:
         if isinstance(node, ast.Raise | ast.Yield | ast.Return):
             made = node.exc if isinstance(node, ast.Raise) else node.value
             name = made.func if isinstance(made, ast.Call) else None
+            if isinstance(name, ast.Attribute) and name.attr == "placed":
+                assert isinstance(made, ast.Call)
+                made = made.args[0]
+                name = made.func if isinstance(made, ast.Call) else None
             if isinstance(name, ast.Attribute) and isinstance(name.value, ast.Name) and name.value.id[:1].isupper():
                 assert isinstance(made, ast.Call)
                 given = [*made.args, *(one.value for one in made.keywords)]
@@ -63,16 +68,16 @@ def files() -> Iterator[tuple[str, str]]:
 
 def test_every_error_has_a_class_of_its_own() -> None:
     found = [
-        f"{name}:{line}" for name, text in files() for line in composed(text, of_pattern=name.startswith(PATTERNS))
+        f"{name}:{line}" for name, text in files() for line in composed(text, of_text=name.startswith(DEFINITIONS))
     ]
     assert not found, "make a class for each, as in the errors.py of its room"
 
 
-def test_errors_of_patterns_are_handed_facts() -> None:
+def test_errors_of_definitions_are_handed_facts() -> None:
     found = [
         f"{name}:{line}"
         for name, text in files()
-        if name.startswith(PATTERNS) and "errors" not in name
+        if name.startswith(DEFINITIONS) and "errors" not in name
         for line in texts(text)
     ]
     assert not found, "hand names, places and kinds over, and compose the text in the class"
@@ -95,10 +100,8 @@ def test_an_error_of_a_group_is_noticed() -> None:
     text = (
         "raise self.source.error('x', at)\nraise UnknownName._at(source, at, 'x')\nraise UnknownName.of(source, at)\n"
     )
-    assert list(composed(text)) == [] and list(composed(text, of_pattern=True)) == [1, 2]
-    assert list(texts("raise Wrong.of(at, f'{x}')\nreturn_ = 1\nraise Wrong.of(at, hint=f'{x}')\nraise W.of(x)\n")) == [
-        1,
-        3,
-    ]
+    assert list(composed(text)) == [] and list(composed(text, of_text=True)) == [1, 2]
+    text = "raise Wrong.of(at, f'{x}')\nreturn_ = 1\nraise Wrong.of(at, hint=f'{x}')\nraise W.of(x)\n"
+    assert list(texts(text + "raise top.placed(W.of(f'{x}'), 'key')\nraise top.placed(W.of(x), f'{x}')\n")) == [1, 3, 5]
     told = ("if error.what == 'x':", "error.what.startswith(('x',))", "if 'x' in error.whats:")
     assert [bool(BY_TEXT.search(line)) for line in told] == [True, True, False]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from chainlake.definitions.source import load_source
 from chainlake.errors import DefinitionError
+from chainlake.model_change.config.features import Feature, values_of
 from chainlake.model_change.days.definitions import load_definition, parse_definition
 from chainlake.paths import PROJECT
 from tests.model_change.refusals import refused
@@ -124,3 +126,8 @@ def test_an_unknown_key_is_named_as_in_every_definition(tmp_path) -> None:
         (tmp_path / "m.yaml").write_text(f"{text}zzz: 1\n")
         with pytest.raises(DefinitionError, match=r"unknown key 'zzz' \(key zzz\)\n *hint: Allowed here: "):
             load(tmp_path / "m.yaml")
+
+
+def test_a_step_that_nobody_computes_is_no_shift() -> None:
+    with pytest.raises(AssertionError, match="sqrt"):
+        values_of(Feature(of="x", steps=(("sqrt", 0),)), np.ones((3, 1)), None)  # type: ignore[arg-type]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from chainlake.cep.language.errors.front_matter import FrontMatterError, KeyPlace
 from chainlake.cep.language.errors.placed import PatternError
 from chainlake.cep.language.source_text import NOWHERE, At, SourceText
+from chainlake.cep.lint.findings import key_hint
 from chainlake.errors import DefinitionError
 from chainlake.words import nearest
 
@@ -42,6 +43,21 @@ class Doubtful(DefinitionError):
     def of(cls, warning: str, file: Path) -> Doubtful:
         """For what a model's file warns of."""
         return cls(warning, file=file)
+
+
+class UnfitModel(DefinitionError):
+    """A model that its source has no events for."""
+
+    @classmethod
+    def no_column(cls, source: str, name: str, numbers: Sequence[str]) -> UnfitModel:
+        """It takes a column that the source does not have, or that is none of numbers."""
+        hint = f"Its numeric columns are {', '.join(numbers)}."
+        return cls(f"source {source} has no numeric column '{name}'", hint=hint)
+
+    @classmethod
+    def unheard(cls, where: str, key: str, value: str, known: Collection[str]) -> UnfitModel:
+        """It names a key that no event has: a warning."""
+        return cls(f"no event {where} has the {key} '{value}'", hint=key_hint(value, known))
 
 
 class UnfitRankedPattern(PatternError):

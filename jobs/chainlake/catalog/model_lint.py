@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from chainlake.catalog.errors import Doubtful
+from chainlake.catalog.errors import Doubtful, UnfitModel
 from chainlake.catalog.models import load_one
-from chainlake.cep.lint.findings import key_hint
 from chainlake.cep.lint.report import Report
 from chainlake.cep.lint.unheard import Heard
 from chainlake.definitions.source import Source, Sources
@@ -44,8 +43,7 @@ def _unheard(top: Section, key: str, named: tuple[str, ...], heard: Heard) -> It
         # The last word of a place says what a text is: a name of a node is no key, and neither is a column.
         last = next((part for part in reversed(place) if isinstance(part, str)), "")
         if value in missing and last in ("nodes", "keys", "key", *_groups(place)):
-            what = f"no event {heard.where} has the {key} '{value}'"
-            yield top.error(what, *place, hint=key_hint(value, heard.keys))
+            yield top.placed(UnfitModel.unheard(heard.where, key, value, heard.keys), *place)
 
 
 def _groups(place: tuple[str | int, ...]) -> tuple[str, ...]:

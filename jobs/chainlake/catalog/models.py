@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from chainlake.catalog.errors import UnfitModel
 from chainlake.days import Days
 from chainlake.definitions.files import BrokenDefinition, check_name, read_definition, source_line, source_named
 from chainlake.definitions.source import Source, Sources, source_for
@@ -71,8 +72,7 @@ def load_one(file: Path, sources: Sources) -> LoadedModel:
     wanted = [(config.response.of, response), *((f.of, features) for f in config.features)]
     for name, key in (*wanted, (config.missing_if_zero, "missing_if_zero")):
         if name is not None and expression_of(name) is None and name not in numbers:
-            hint = f"Its numeric columns are {', '.join(numbers)}."
-            raise load_section(file).error(f"source {source.name} has no numeric column '{name}'", key, hint=hint)
+            raise load_section(file).placed(UnfitModel.no_column(source.name, name, numbers), key)
     definition = Definition(
         name=f"model/{config.name}",
         source=source.name,

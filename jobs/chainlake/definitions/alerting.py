@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import time
 from typing import Any
 
-from chainlake.words import nearest
+from chainlake.definitions.errors import UnfitAlerts
 
 _KEYS = ("webhook", "mute", "withdrawn")
 _VARIABLE = re.compile(r"\$[A-Z_][A-Z0-9_]*\Z")
 _SPAN = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)\Z")
-#: An error of the key ``alerts``: what is wrong, and what to do.
-Wrong = Callable[[str, str | None], Exception]
 
 
 @dataclass(frozen=True)
@@ -36,38 +33,36 @@ class Alerts:
         return any((begin <= now < end) if begin < end else (now >= begin or now < end) for begin, end in self.mute)
 
 
-def read_alerts(value: Any, wrong: Wrong) -> Alerts:
+def read_alerts(value: Any) -> Alerts:
     """What a definition says of alerts.
 
     Args:
         value: of the key ``alerts``.
-        wrong: makes an error.
 
     Raises:
-        DefinitionError: not of this form.
+        UnfitAlerts: not of this form; where it stands the caller knows.
     """
     if not isinstance(value, dict):
-        raise wrong("alerts must be a map", "Write alerts: {webhook: $MY_WEBHOOK}.")
+        raise UnfitAlerts.no_map()
     for key in value:
         if key not in _KEYS:
-            raise wrong(f"alerts have no key {key}", nearest(key, _KEYS))
+            raise UnfitAlerts.unknown(key, _KEYS)
     webhook = value.get("webhook")
     if not isinstance(webhook, str) or not (
         _VARIABLE.match(webhook) or re.match(r"https?://[^\s/]+", webhook, re.IGNORECASE)
     ):
-        hint = "Write https://… or, since addresses often hold a secret, $NAME of an environment variable."
-        raise wrong("webhook must be an address", hint)
+        raise UnfitAlerts.no_address()
     withdrawn = value.get("withdrawn", True)
     if not isinstance(withdrawn, bool):
-        raise wrong("withdrawn must be true or false", None)
+        raise UnfitAlerts.no_switch("withdrawn")
     mute = value.get("mute", [])
     spans = mute if isinstance(mute, list) else [mute]
-    return Alerts(webhook, tuple(_span(one, wrong) for one in spans), withdrawn)
+    return Alerts(webhook, tuple(_span(one) for one in spans), withdrawn)
 
 
-def _span(text: Any, wrong: Wrong) -> tuple[time, time]:
+def _span(text: Any) -> tuple[time, time]:
     found = _SPAN.match(text) if isinstance(text, str) else None
     numbers = [] if found is None else [int(part) for part in found.groups()]
     if not numbers or numbers[:2] == numbers[2:]:
-        raise wrong(f"mute: {text} is no stretch of a day", "Write mute: ['22:00-06:00'], in the source's zone.")
+        raise UnfitAlerts.no_stretch(text)
     return time(numbers[0], numbers[1]), time(numbers[2], numbers[3])

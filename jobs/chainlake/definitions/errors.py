@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chainlake.errors import ChainlakeError, DefinitionError, UsageError
-from chainlake.words import closest
+from chainlake.words import closest, nearest
 
 
 class UnknownSource(DefinitionError):
@@ -155,3 +155,86 @@ class UnknownDefinition(UsageError):
         """It is the name of more than one."""
         hint = "Write it with its kind, such as pattern/NAME."
         return cls(f"'{name}' is {' and '.join(found)}", hint=hint).holding(names=(name,))
+
+
+class UnfitAlerts(DefinitionError):
+    """What stands under ``alerts`` is not what it must be."""
+
+    @classmethod
+    def no_map(cls) -> UnfitAlerts:
+        """It is no map."""
+        return cls("alerts must be a map", hint="Write alerts: {webhook: $MY_WEBHOOK}.")
+
+    @classmethod
+    def unknown(cls, key: str, known: Sequence[str]) -> UnfitAlerts:
+        """It has another key."""
+        return cls(f"alerts have no key {key}", hint=nearest(key, known))
+
+    @classmethod
+    def no_address(cls) -> UnfitAlerts:
+        """The webhook is no address, and no variable that has one."""
+        hint = "Write https://… or, since addresses often hold a secret, $NAME of an environment variable."
+        return cls("webhook must be an address", hint=hint)
+
+    @classmethod
+    def no_switch(cls, key: str) -> UnfitAlerts:
+        """A key is neither true nor false."""
+        return cls(f"{key} must be true or false")
+
+    @classmethod
+    def no_stretch(cls, text: object) -> UnfitAlerts:
+        """A time in which nothing is sent has another form, or has no length."""
+        hint = "Write mute: ['22:00-06:00'], in the source's zone."
+        return cls(f"mute: {text} is no stretch of a day", hint=hint)
+
+
+class WrongEntry(DefinitionError):
+    """A key of a definition that there is not, or whose value is not of the kind that it takes."""
+
+    @classmethod
+    def unknown(cls, key: str, known: Sequence[str]) -> WrongEntry:
+        """A key that means nothing here."""
+        meant = closest(key, known)
+        guess = "" if meant is None else f"Did you mean {meant}? "
+        return cls(f"unknown key '{key}'", hint=f"{guess}Allowed here: {', '.join(known)}.")
+
+    @classmethod
+    def cut(cls, before: str, key: str) -> WrongEntry:
+        """A key that is the rest of the text of the one before it."""
+        hint = "Between { and } a text with a comma in it takes quotes."
+        return cls(f"the text of '{before}' ends at a comma, before '{key}'", hint=hint)
+
+    @classmethod
+    def missing(cls, key: str) -> WrongEntry:
+        """A key that must be there."""
+        return cls(f"'{key}' is missing")
+
+    @classmethod
+    def no_value(cls, key: str) -> WrongEntry:
+        """A key with nothing behind it."""
+        return cls(f"'{key}' has no value", hint="Give it one, or leave the key out.")
+
+    @classmethod
+    def kind(cls, key: str, expected: str, typed: object, hint: str | None = None) -> WrongEntry:
+        """A value of another kind than ``expected``; ``hint``: how what was meant is written."""
+        return cls(f"'{key}' must be {expected}, not {typed!r}", hint=hint)
+
+    @classmethod
+    def none_of(cls, value: object, allowed: Sequence[str]) -> WrongEntry:
+        """A word that is none of those allowed."""
+        return cls(f"'{value}' is not allowed", hint=f"One of: {', '.join(allowed)}.")
+
+    @classmethod
+    def no_texts(cls, key: str) -> WrongEntry:
+        """It is no list of texts."""
+        return cls(f"'{key}' must be a list of texts")
+
+    @classmethod
+    def no_text(cls, key: str) -> WrongEntry:
+        """An item of a list of texts is none."""
+        return cls(f"'{key}' must be a list of texts", hint="Put null or ~ in quotes if it is a text.")
+
+    @classmethod
+    def no_maps(cls, key: str) -> WrongEntry:
+        """An item of a list of maps is none."""
+        return cls(f"each item of '{key}' must be a map")

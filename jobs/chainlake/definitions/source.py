@@ -13,13 +13,13 @@ from chainlake.definitions.duration import parse_span
 from chainlake.definitions.errors import SourceBroken, UnknownSource, UnknownSourceAsked
 from chainlake.definitions.files import WORD, check_name
 from chainlake.definitions.formats.format import Format, check_zone, read_format
+from chainlake.definitions.source_errors import WrongName, WrongSource
 from chainlake.definitions.source_keys import (
     FIXED,
     Attribute,
     PathRule,
     TypeRule,
     check_path_fields,
-    fixed_hint,
     hash_of,
     read_attributes,
     read_derived,
@@ -172,7 +172,7 @@ def load_source(path: Path) -> Source:
     section.only(_KEYS)
     key = section.get("key", str, required=True)
     if not WORD.match(key) or key.lower() in FIXED:
-        raise section.error(f"'{key}' cannot be the name of the key column", "key", hint=fixed_hint())
+        raise section.placed(WrongName.key_column(key, FIXED), "key")
     attributes = read_attributes(section, key)
     zone = section.get("zone", str, default="UTC")
     check_zone(section, "zone", zone)
@@ -184,7 +184,7 @@ def load_source(path: Path) -> Source:
     listed = enumerate(section.sections("formats"))
     formats = tuple(read_format(item, at, fields, zone, type_column) for at, item in listed)
     if not formats:
-        raise section.error("'formats' is missing", hint="List at least one format with time and columns.")
+        raise section.placed(WrongSource.no_formats())
     type_rule = read_type(section, formats)
     path_rule, groups = read_path(section, formats)
     check_path_fields(section, formats, path_rule, groups, attributes)
@@ -216,5 +216,5 @@ def load_source(path: Path) -> Source:
 def _duration(section: Section, key: str, default: str) -> timedelta:
     value = parse_span(section.get(key, str, default=default))
     if value is None:
-        raise section.error(f"'{section.data[key]}' is not a duration", key, hint="E.g. 90 s, 15 min, 6 h or 2 d.")
+        raise section.placed(WrongSource.no_duration(section.data[key]), key)
     return value

@@ -16,6 +16,7 @@ from chainlake.definitions.formats.format import Format, date_from_path
 from chainlake.definitions.formats.globs import expect_problem
 from chainlake.definitions.formats.path_groups import digits_of_group, field_problem
 from chainlake.definitions.formats.time_formats import is_clock, problem_of
+from chainlake.definitions.source_errors import WrongAttribute, WrongName, WrongPath, WrongScope, WrongType
 from chainlake.definitions.yaml_lines import Section
 from chainlake.digests import text_digest
 from chainlake.schemas.table import TIMESTAMP
@@ -87,11 +88,6 @@ def words(section: Section, key: str) -> str | None:
     return section.get(key, str) if section.data.get(key) is not None else None
 
 
-def fixed_hint() -> str:
-    """What a name of a column is."""
-    return f"Names consist of the letters a to z, digits and _, and begin with a letter; reserved: {', '.join(FIXED)}."
-
-
 def read_attributes(section: Section, key: str) -> tuple[Attribute, ...]:
     """``attributes``; ``key`` is the name of the key column.
 
@@ -103,7 +99,7 @@ def read_attributes(section: Section, key: str) -> tuple[Attribute, ...]:
     seen = {key.lower()}
     for name in given.data:
         if not WORD.match(name) or name.lower() in FIXED or name.lower() in seen:
-            raise given.error(f"'{name}' cannot be the name of an attribute", name, hint=fixed_hint())
+            raise given.placed(WrongName.attribute(name, FIXED), name)
         seen.add(name.lower())
         item = given.section(name)
         item.only(("type", "unit", "description", "required", "min", "max"))
@@ -119,11 +115,11 @@ def read_attributes(section: Section, key: str) -> tuple[Attribute, ...]:
             )
         )
         if (found[-1].low is not None or found[-1].high is not None) and found[-1].type not in ("double", "long"):
-            raise item.error("min and max need a number", "type", hint="Type double or long.")
+            raise item.placed(WrongAttribute.bounds_of_text(), "type")
         if found[-1].low is not None and found[-1].high is not None and found[-1].low > found[-1].high:
-            raise item.error("min is above max, so every row would be out of range", "min")
+            raise item.placed(WrongAttribute.crossed_bounds(), "min")
     if not found:
-        raise section.error("'attributes' is missing", hint="List at least one, e.g. value: {type: double}.")
+        raise section.placed(WrongAttribute.none())
     return tuple(found)
 
 
@@ -137,29 +133,28 @@ def read_type(section: Section, formats: tuple[Format, ...]) -> TypeRule:
     mapped = [f.name for f in formats if "type" in f.mapping]
     if isinstance(value, str):
         if mapped:
-            raise section.error("type is a constant here, but a format maps it to a column", "type")
+            raise section.placed(WrongType.two_origins(), "type")
         if not value.strip():
-            raise section.error("a type must not be blank", "type", hint="E.g. Bar.")
+            raise section.placed(WrongType.blank(), "type")
         return TypeRule(value, None)
     rule = section.section("type")
     rule.only(("map", "column"))
     for form in formats:
         if "type" not in form.mapping:
-            hint = "E.g. type: {column: kind}."
-            raise rule.error(f"no column for the type in format '{form.name}'", "column", hint=hint)
+            raise rule.placed(WrongType.no_column(form.name), "column")
     if "map" not in rule.data:
         return TypeRule(None, None)
     given = rule.get("map", dict)
     if not given:
-        raise rule.error("the map of types is empty", "map", hint="E.g. {T: Trade}, or leave it out.")
+        raise rule.placed(WrongType.empty_map(), "map")
     inner = rule.section("map")
     types = {text: str(inner.get(text, str)) for text in given}
     for text, kind in types.items():
         if not kind.strip() or text != text.strip():
-            raise inner.error(f"'{text}: {kind}' is no type, or has white space around it", text)
+            raise inner.placed(WrongType.no_type(text, kind), text)
         for case in {form.mapping["type"].case for form in formats} - {None}:
             if text != (text.upper() if case == "upper" else text.lower()):
-                raise inner.error(f"'{text}' is never met: the format makes all types {case} case", text)
+                raise inner.placed(WrongType.never_met(text, case), text)
     return TypeRule(None, types)
 
 
@@ -179,28 +174,27 @@ def read_path(section: Section, formats: tuple[Format, ...]) -> tuple[PathRule, 
     try:
         compiled = re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise where.error(f"not a regular expression: {error}", *keys) from None
+        raise where.placed(WrongPath.no_expression(error), *keys) from None
     groups = set(compiled.groupindex)
     used = {rule.path for form in formats for rule in form.mapping.values()} | set(PATH_FIELDS)
     if not groups & used:
-        hint = r"E.g. 'bars_(?P<date>\d{8})'; without fields leave 'path' out."
-        raise where.error("no field of the path is named", *keys, hint=hint)
+        raise where.placed(WrongPath.no_field(), *keys)
     for name in sorted(groups - used):
         near = closest(name, sorted(set(PATH_FIELDS) - groups), 0.7)
         if near is not None:
-            raise where.error(f"the field '{name}' means nothing, and '{near}' is not defined", *keys)
+            raise where.placed(WrongPath.unknown_field(name, near), *keys)
     date_format = "" if where is section else where.get("date_format", str, default="")
     if date_format:
         problem = problem_of(date_format)
         if problem is not None or is_clock(date_format) or "%z" in date_format:
-            what = problem.what if problem is not None else "gives no date alone"
-            raise where.error(f"date format '{date_format}' {what}", "date_format", hint="E.g. '%d%m%y'.")
+            what = None if problem is None else problem.what
+            raise where.placed(WrongPath.date_format(date_format, what), "date_format")
         if "date" not in groups:
-            raise where.error("there is no date in the path", "date_format", hint="Define (?P<date>…) in 'pattern'.")
+            raise where.placed(WrongPath.no_date(), "date_format")
     for name in sorted(groups & set(PATH_FIELDS)):
         problem = field_problem(name, digits_of_group(compiled, name), date_format)
         if problem is not None:
-            raise where.error(problem.what, *keys, hint=problem.hint)
+            raise where.placed(WrongPath.field(problem.what, problem.hint), *keys)
     return PathRule(pattern, date_format), groups
 
 
@@ -212,29 +206,15 @@ def check_path_fields(
     for at, form in enumerate(formats):
         for name, mapping in form.mapping.items():
             if mapping.path is not None and mapping.path not in groups:
-                raise section.error(
-                    f"'{name}' comes from the path field '{mapping.path}', which 'path' does not define",
-                    "formats", at, "map", name,
-                    hint=f"Name it in the expression: (?P<{mapping.path}>…).",
-                )  # fmt: skip
+                raise section.placed(WrongPath.lacking_field(name, mapping.path), "formats", at, "map", name)
             if mapping.path is None or path.pattern is None or name not in numeric:
                 continue
             if not digits_of_group(re.compile(path.pattern), mapping.path).most:
-                raise section.error(
-                    f"'{name}' is a {numeric[name]}, and the path field '{mapping.path}' can match no digits",
-                    "formats", at, "map", name,
-                    hint=rf"E.g. (?P<{mapping.path}>\d+), or type: string.",
-                )  # fmt: skip
+                raise section.placed(WrongPath.no_digits(name, numeric[name], mapping.path), "formats", at, "map", name)
         if "date" not in groups and "around" in section.data["formats"][at].get("time", {}):
-            raise section.error(
-                "'around' is measured from the date in the file's path, which names none", "formats", at, "time",
-                "around", hint="Define (?P<date>…) in 'path', or write earliest and latest.",
-            )  # fmt: skip
+            raise section.placed(WrongPath.around_no_date(), "formats", at, "time", "around")
         if date_from_path(form.time.format) and "date" not in groups:
-            raise section.error(
-                "times of day need a date in the path", "formats", at, "time", "format",
-                hint="Define (?P<date>…) in 'path', or read the date too: time: {column: [day, time], …}.",
-            )  # fmt: skip
+            raise section.placed(WrongPath.time_of_no_day(), "formats", at, "time", "format")
 
 
 def read_replaces(section: Section, groups: set[str]) -> tuple[str, ...]:
@@ -247,12 +227,11 @@ def read_replaces(section: Section, groups: set[str]) -> tuple[str, ...]:
     if not scope:
         return ()
     if set(scope) not in ({"file_date"}, {"file_date", "key"}):
-        raise section.error(f"{list(scope)} is not a scope", "replaces", hint="[file_date] or [file_date, key].")
+        raise section.placed(WrongScope.none(scope), "replaces")
     if "date" not in groups:
-        raise section.error("replaces needs the file's date", "replaces", hint="Define (?P<date>…) in 'path'.")
+        raise section.placed(WrongScope.no_date(), "replaces")
     if "revision" not in groups:
-        hint = "Define (?P<revision>…) in 'path'; only a higher revision replaces a lower one."
-        raise section.error("replaces needs the file's revision", "replaces", hint=hint)
+        raise section.placed(WrongScope.no_revision(), "replaces")
     return scope
 
 
@@ -266,7 +245,7 @@ def read_expect(section: Section) -> tuple[str, ...]:
     for at, glob in enumerate(globs):
         problem = expect_problem(glob)
         if problem is not None:
-            raise section.error(f"'{glob}' names no file of a day: it {problem.what}", "expect", at, hint=problem.hint)
+            raise section.placed(WrongPath.names_no_day(glob, problem.what, problem.hint), "expect", at)
     return globs
 
 
@@ -290,17 +269,13 @@ def read_derived(section: Section, key: str, attributes: MappingType[str, Attrib
     for name in given.data:
         one = parse_history(name, given.get(name, str, required=True))
         if one is None or one.of not in attributes:
-            raise given.error(
-                f"derived column '{name}' is not understood",
-                name,
-                hint="E.g. last_prices: history(price, 5, 10 min): an attribute, how many values, the longest gap.",
-            )
+            raise given.placed(WrongAttribute.no_history(name), name)
         if one.count > 1 and one.max_gap_us == 0:
-            raise given.error(f"'{name}' never has a value: no two events lie within a gap of 0", name)
+            raise given.placed(WrongAttribute.no_gap(name), name)
         if attributes[one.of].type not in ("double", "long"):
-            raise given.error(f"a history is of numbers, and {one.of} is a {attributes[one.of].type}", name)
+            raise given.placed(WrongAttribute.history_of(one.of, attributes[one.of].type), name)
         if not WORD.match(name) or name.lower() in taken:
-            raise given.error(f"'{name}' cannot be the name of a derived column", name, hint=fixed_hint())
+            raise given.placed(WrongName.derived(name, FIXED), name)
         taken.add(name.lower())
         found.append(one)
     return tuple(found)

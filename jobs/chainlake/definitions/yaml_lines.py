@@ -13,17 +13,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import yaml
 
-from chainlake.definitions.errors import NoMapping
+from chainlake.definitions.errors import NoMapping, WrongEntry
 from chainlake.definitions.files import read_definition
-from chainlake.definitions.yaml_scalars import COMMA, COMMENT, is_cut, is_open, place_of
+from chainlake.definitions.yaml_scalars import COMMENT, is_cut, is_open, place_of
 from chainlake.definitions.yaml_words import in_words
 from chainlake.errors import DefinitionError
-from chainlake.words import closest
 
+Placeable = TypeVar("Placeable", bound=DefinitionError)
 #: Place of a value inside the document: keys and list positions from the top.
 Place = tuple[str | int, ...]
 
@@ -247,13 +247,13 @@ class Section:
         self._spots = spots
         self._place = place
 
-    def error(self, what: str, *keys: str | int, hint: str | None = None) -> DefinitionError:
-        """A ``DefinitionError`` at the line and column of ``keys`` below this section."""
-        name = ".".join(str(part) for part in self._place + keys) or None
-        if not self.file:
-            return DefinitionError(what, key=name, hint=hint)
-        spot = self.spot(*keys)
-        return DefinitionError(what, file=self.file, line=spot.line, column=spot.column, key=name, hint=hint)
+    def placed(self, error: Placeable, *keys: str | int) -> Placeable:
+        """An error in what stands at ``keys`` below this section, with its file, line, column and key."""
+        error.key = ".".join(str(part) for part in self._place + keys) or None
+        if self.file:
+            spot = self.spot(*keys)
+            error.file, error.line, error.column = self.file, spot.line, spot.column
+        return error
 
     def error_inside(self, error: DefinitionError, *keys: str | int) -> DefinitionError:
         """An error with a place in the text at ``keys``, as one with the place in the file.
@@ -300,9 +300,8 @@ class Section:
         for before, key in zip(("", *self.data), self.data, strict=False):
             if key not in names:
                 if self.data[key] is None and is_open(self.data.get(before)):
-                    raise self.error(f"the text of '{before}' ends at a comma, before '{key}'", key, hint=COMMA)
-                guess = f"Did you mean {meant}? " if (meant := closest(key, names)) else ""
-                raise self.error(f"unknown key '{key}'", key, hint=f"{guess}Allowed here: {', '.join(names)}.")
+                    raise self.placed(WrongEntry.cut(before, key), key)
+                raise self.placed(WrongEntry.unknown(key, names), key)
 
     def get(self, key: str, *kinds: type, default: Any = None, required: bool = False) -> Any:
         """The value of ``key``, checked to be one of ``kinds``.
@@ -314,25 +313,25 @@ class Section:
         """
         if key not in self.data:
             if required:
-                raise self.error(f"'{key}' is missing")
+                raise self.placed(WrongEntry.missing(key))
             return default
         value = self.data[key]
         if value is None:
-            raise self.error(f"'{key}' has no value", key, hint="Give it one, or leave the key out.")
+            raise self.placed(WrongEntry.no_value(key), key)
         if not kinds or (isinstance(value, bool) and bool in kinds):
             return value
         if date in kinds and isinstance(value, str) and _DAY.match(value):
             try:
                 return date.fromisoformat(value)
             except ValueError:
-                raise self.error(f"'{key}' must be {_KINDS[date]}, not {value!r}", key) from None
+                raise self.placed(WrongEntry.kind(key, _KINDS[date], value), key) from None
         accepted = (*kinds, int) if float in kinds else kinds
         if isinstance(value, accepted) and not isinstance(value, bool):
             return value
         if str in kinds and not isinstance(value, list | dict):
             return self.typed(key)
         expected = " or ".join(_KINDS[kind] for kind in kinds)
-        raise self.error(f"'{key}' must be {expected}, not {self.typed(key)!r}", key, hint=self._spelling(key, kinds))
+        raise self.placed(WrongEntry.kind(key, expected, self.typed(key), self._spelling(key, kinds)), key)
 
     def _spelling(self, key: str, kinds: tuple[type, ...]) -> str | None:
         """How a number or a switch is written, for those who wrote it as YAML does elsewhere."""
@@ -345,7 +344,7 @@ class Section:
         """The value of ``key``, one of ``allowed``."""
         value = self.get(key, str, default=default, required=default is None)
         if value not in allowed:
-            raise self.error(f"'{value}' is not allowed", key, hint=f"One of: {', '.join(allowed)}.")
+            raise self.placed(WrongEntry.none_of(value, allowed), key)
         return str(value)
 
     def texts(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
@@ -355,12 +354,11 @@ class Section:
         value = self.get(key)
         if not isinstance(value, list):
             if isinstance(value, dict):
-                raise self.error(f"'{key}' must be a list of texts", key)
+                raise self.placed(WrongEntry.no_texts(key), key)
             return (str(self.typed(key)),)
         for at, item in enumerate(value):
             if isinstance(item, list | dict) or item is None:
-                hint = "Put null or ~ in quotes if it is a text."
-                raise self.error(f"'{key}' must be a list of texts", key, at, hint=hint)
+                raise self.placed(WrongEntry.no_text(key), key, at)
         return tuple(str(self.typed(key, at)) for at in range(len(value)))
 
     def section(self, key: str) -> Self:
@@ -371,7 +369,7 @@ class Section:
         """The mappings of the list under ``key``."""
         for at, item in enumerate(self.get(key, list, default=[])):
             if not isinstance(item, dict):
-                raise self.error(f"each item of '{key}' must be a map", key, at)
+                raise self.placed(WrongEntry.no_maps(key), key, at)
             yield self.at(item, key, at)
 
 

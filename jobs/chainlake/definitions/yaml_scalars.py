@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 
 #: What to do where a text without quotes ends earlier than it should.
-COMMA = "Between { and } a text with a comma in it takes quotes."
 COMMENT = "A # behind a blank begins a comment of the file: put the whole text in double quotes."
 
 

@@ -1,10 +1,11 @@
-"""Figures of an ingest that do not agree; nothing of it is published."""
+"""Figures of an ingest that do not agree, and edits that tables do not take; nothing of either is published."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from chainlake.errors import AuditFailed
+from chainlake.errors import AuditFailed, DefinitionError
 
 
 class RowsMiscounted(AuditFailed):
@@ -34,3 +35,16 @@ class AccountsDiffer(AuditFailed):
             f"the accounting of source {source} does not add up: {reason}",
             hint=f"Nothing was written to ops.files; the days stay 'changing'. Data Docs: {docs}",
         ).holding(source=source)
+
+
+class UnfitEdit(DefinitionError):
+    """A source's definition was edited so that the tables that there are cannot take its rows."""
+
+    @classmethod
+    def of(cls, source: str, told: Sequence[str]) -> UnfitEdit:
+        """For the source, and for each column what it is here and there."""
+        return cls(
+            f"an edit does not fit the tables that source {source} has: {'; '.join(told)}; nothing was written",
+            hint="Put it back as it was and, if need be, add an attribute of another name; or define a source of "
+            "another name, which gets tables of its own while these stay.",
+        )

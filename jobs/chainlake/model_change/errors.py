@@ -7,6 +7,8 @@ from datetime import date, datetime
 
 from chainlake.errors import InputError, UsageError
 
+_TIMES = "Give UTC timestamps, or whole microseconds since 1970."
+
 
 class UnfitEvents(InputError):
     """Events lack what a model needs of them."""
@@ -36,9 +38,20 @@ class UnfitEvents(InputError):
         )
 
     @classmethod
-    def no_time(cls, what: str) -> UnfitEvents:
-        """The times are none; ``what`` says how they look."""
-        return cls(what, key="ts", hint="Give UTC timestamps, or whole microseconds since 1970.")
+    def no_time(cls, kind: object) -> UnfitEvents:
+        """The times are of a type that is none of times."""
+        return cls(f"'ts' is of type {kind}", key="ts", hint=_TIMES)
+
+    @classmethod
+    def parted_time(cls, row: int, value: float) -> UnfitEvents:
+        """The time of a row, counted from 1, lies between two microseconds, or is no number."""
+        what = f"the 'ts' of row {row}, {value}, is no whole number of microseconds"
+        return cls(what, key="ts", hint=_TIMES)
+
+    @classmethod
+    def uncounted_time(cls, error: Exception) -> UnfitEvents:
+        """A time lies beyond all that microseconds count."""
+        return cls(f"a 'ts' cannot be counted in microseconds: {error}", key="ts", hint=_TIMES)
 
 
 class OtherState(InputError):

@@ -18,6 +18,7 @@ from chainlake.cep.language.source_text import At, SourceText
 from chainlake.days import parse_day
 from chainlake.definitions.alerting import Alerts, read_alerts
 from chainlake.definitions.duration import parse_span
+from chainlake.definitions.errors import UnfitAlerts
 from chainlake.definitions.yaml_lines import Document, Place, YamlProblem, read_yaml
 from chainlake.errors import UsageError
 
@@ -238,7 +239,10 @@ class _Reader:
         return read_examples(value, self.spots, place_of)
 
     def alerts(self, key: str, value: Any) -> Alerts:
-        return read_alerts(value, lambda what, hint: Referred.of(self.source, self.place(key).at, what, hint, key=key))
+        try:
+            return read_alerts(value)
+        except UnfitAlerts as error:
+            raise Referred.of(self.source, self.place(key).at, error.what, error.hint, key=key) from None
 
     def longest(self, key: str, value: Any) -> int:
         span = parse_span(value) if isinstance(value, str) else None

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
 
 from chainlake.definitions.duration import parse_span
+from chainlake.definitions.formats.errors import WrongFormat, WrongSign, WrongTime
 from chainlake.definitions.formats.globs import glob_problem
 from chainlake.definitions.formats.mappings import (
     Mapping,
@@ -149,7 +150,7 @@ def read_format(section: Section, at: int, fields: Fields[str, str], zone: str, 
     if kind == "json_map":
         for key in _OF_CELLS:
             if key in section.data:
-                raise section.error(f"'{key}' means nothing for a json_map", key, hint="Leave it out.")
+                raise section.placed(WrongFormat.of_cells(key), key)
     wide, into = read_unpivot(section, fields)
     mapping = read_mappings(section, fields, wide=wide, into=into, kind=kind)
     if type_column is not None:
@@ -162,11 +163,11 @@ def read_format(section: Section, at: int, fields: Fields[str, str], zone: str, 
     delimiter, quote, decimal, thousands = _signs(section, kind)
     skip_lines = section.get("skip_lines", int, default=0)
     if skip_lines < 0:
-        raise section.error("'skip_lines' is a number of lines from 0 on", "skip_lines")
+        raise section.placed(WrongFormat.skipped(), "skip_lines")
     nulls = section.texts("null", NULLS)
     for position, text in enumerate(nulls):
         if text != text.strip():
-            raise section.error(f"'{text}' has white space around it, which is stripped from cells", "null", position)
+            raise section.placed(WrongFormat.wide_null(text), "null", position)
     return Format(
         name=section.get("name", str, default=f"format {at + 1}"),
         kind=kind,
@@ -221,9 +222,7 @@ def _needed(
     for at, column in enumerate(optional):
         if column not in attributes:
             near = closest(column, attributes)
-            what = "no row is an event without" if column in read else "this format does not read"
-            hint = f"Did you mean {near}?" if near else f"One of: {', '.join(attributes)}."
-            raise section.error(f"'{column}' is a column that {what}", "optional", at, hint=hint)
+            raise section.placed(WrongFormat.optional(column, column in read, near, attributes), "optional", at)
     return tuple(replace(one, optional=one.column in optional) for one in found)
 
 
@@ -232,12 +231,12 @@ def _columns(section: Section, needed: tuple[Needed, ...]) -> tuple[str, ...] | 
         return None
     columns = section.texts("columns")
     if "header" in section.data:
-        raise section.error("'header' tests a header line, 'columns' says there is none", "columns")
+        raise section.placed(WrongFormat.two_headers(), "columns")
     for at, name in enumerate(columns):
         if name in columns[:at]:
-            raise section.error(f"the column '{name}' is given twice", "columns", at)
+            raise section.placed(WrongFormat.column_twice(name), "columns", at)
     for missing in missing_columns(needed, list(columns)):
-        raise section.error(missing.text, "columns", hint=f"The columns are {', '.join(columns)}.")
+        raise section.placed(WrongFormat.lacking(missing.text, columns), "columns")
     return columns
 
 
@@ -252,31 +251,29 @@ def _signs(section: Section, kind: str) -> tuple[str, str, str, str | None]:
         if value is None:
             continue
         if len(value) not in lengths:
-            hint = 'A tab is written "\\t", in double quotes.' if value in ("\\t", "tab") else None
-            raise section.error(f"'{key}' must be a single character", key, hint=hint)
+            raise section.placed(WrongSign.several(key, value), key)
         if value.isalnum() or value in ("+", "-", "\n", "\r", "\0") or (key != "thousands" and not value.isascii()):
-            raise section.error(f"{value!r} cannot be the {key}", key, hint="A sign such as , ; | or \\t.")
+            raise section.placed(WrongSign.no_sign(key, value), key)
     if decimal == delimiter and kind == "csv" or (thousands is not None and thousands == decimal):
-        raise section.error("the decimal sign must differ from delimiter and thousands sign", "decimal")
+        raise section.placed(WrongSign.decimal(), "decimal")
     if kind == "csv" and quote and quote in (decimal, thousands):
-        raise section.error("the quote must differ from the decimal and the thousands sign", "quote")
+        raise section.placed(WrongSign.quote_in_number(), "quote")
     if quote == delimiter:
         key = "quote" if "quote" in section.data else "delimiter"
-        raise section.error("the quote must differ from the delimiter", key)
+        raise section.placed(WrongSign.quote(), key)
     return delimiter, quote, decimal, thousands
 
 
 def _encoding(section: Section) -> str:
     encoding = str(section.get("encoding", str, default="utf-8"))
-    hint = "E.g. utf-8, utf-16, cp1252."
     try:
         found = codecs.lookup(encoding)
         # Python also calls base64 and the like encodings; only those of texts decode bytes to characters.
         b"aa".decode(encoding, "replace")
     except (LookupError, ValueError):
-        raise section.error(f"encoding '{encoding}' is not known", "encoding", hint=hint) from None
+        raise section.placed(WrongFormat.no_encoding(encoding), "encoding") from None
     if found.name.replace("-", "_") in _NO_CHARSETS:
-        raise section.error(f"encoding '{encoding}' is none of files", "encoding", hint=hint)
+        raise section.placed(WrongFormat.no_charset(encoding), "encoding")
     return encoding
 
 
@@ -284,7 +281,7 @@ def _glob(section: Section, key: str) -> str | None:
     glob = section.get(key, str)
     problem = None if glob is None else glob_problem(glob)
     if problem is not None:
-        raise section.error(f"'{glob}' can fit no file: it {problem.what}", key, hint=problem.hint)
+        raise section.placed(WrongFormat.no_file(str(glob), problem.what, problem.hint), key)
     return None if glob is None else str(glob)
 
 
@@ -293,32 +290,30 @@ def _time(section: Section, zone: str, kind: str) -> TimeRule:
     time.only(("column", "format", "zone", "earliest", "latest", "around"))
     columns = ("time",) if kind == "json_map" else time.texts("column")
     if not columns:
-        raise section.error("'time.column' is missing", "time", hint="Name the column or columns that hold the time.")
+        raise section.placed(WrongTime.no_column(), "time")
     for position, name in enumerate(columns):
         if name in columns[:position]:
-            hint = "Name each part of the time once."
-            raise time.error(f"the column '{name}' is given twice", "column", position, hint=hint)
+            raise time.placed(WrongTime.column_twice(name), "column", position)
     form = time.get("format", str, default="iso")
     if form != "iso" and form not in EPOCHS:
         if "%" not in form:
-            hint = f"One of {', '.join(('iso', *EPOCHS))}, or a format such as '%d.%m.%Y %H:%M'."
-            raise time.error(f"time format '{form}' is not known", "format", hint=hint)
+            raise time.placed(WrongTime.no_format(form, ("iso", *EPOCHS)), "format")
         problem = problem_of(form)
         if problem is not None:
-            raise time.error(f"time format '{form}' {problem.what}", "format", hint=problem.hint)
+            raise time.placed(WrongTime.unfit_format(form, problem.what, problem.hint), "format")
     if form in EPOCHS and len(columns) > 1:
-        raise time.error(f"{form} is one number, not {len(columns)} columns", "column")
+        raise time.placed(WrongTime.one_number(form, len(columns)), "column")
     if "zone" in time.data and (form.startswith("epoch_") or form.endswith("%z")):
-        raise time.error(f"the zone changes nothing: times of format '{form}' say where they count from", "zone")
+        raise time.placed(WrongTime.no_zone(form), "zone")
     zone = time.get("zone", str, default=zone)
     check_zone(time, "zone", zone)
     earliest = time.get("earliest", date, default=FINE_EARLIEST if form in ("epoch_ms", "epoch_us") else EARLIEST)
     latest = time.get("latest", date, default=LATEST)
     if earliest > latest:
-        raise time.error("'earliest' must not be after 'latest'", "earliest" if "earliest" in time.data else "latest")
+        raise time.placed(WrongTime.crossed(), "earliest" if "earliest" in time.data else "latest")
     around = parse_span(time.get("around", str, default=AROUND))
     if not around:
-        raise time.error(f"'{time.data['around']}' is not a duration", "around", hint="E.g. 36 h or 400 d.")
+        raise time.placed(WrongTime.no_duration(time.data["around"]), "around")
     return TimeRule(columns, form, zone, earliest, latest, around)
 
 
@@ -334,5 +329,4 @@ def check_zone(section: Section, key: str, zone: str) -> None:
             raise ValueError(zone)
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
-        hint = "An IANA name, such as America/New_York or UTC."
-        raise section.error(f"zone '{zone}' is not known", key, hint=hint) from None
+        raise section.placed(WrongTime.unknown_zone(zone), key) from None

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
+from chainlake.definitions.formats.errors import WrongConstant, WrongMapping, WrongSentinel, WrongUnpivot
 from chainlake.definitions.yaml_lines import Section
 from chainlake.words import closest, squashed
 
@@ -138,7 +139,7 @@ def read_unpivot(section: Section, fields: Fields[str, str]) -> tuple[tuple[tupl
     into = unpivot.get("into", str, required=True)
     attributes = list(fields)[2:]
     if into not in attributes:
-        raise unpivot.error(f"'{into}' is not an attribute", "into", hint=f"One of: {', '.join(attributes)}.")
+        raise unpivot.placed(WrongUnpivot.no_attribute(into, attributes), "into")
     columns = unpivot.get("columns", list, dict, required=True)
     if isinstance(columns, dict):
         inner = unpivot.section("columns")
@@ -146,12 +147,12 @@ def read_unpivot(section: Section, fields: Fields[str, str]) -> tuple[tuple[tupl
     else:
         pairs = [(name, name) for name in unpivot.texts("columns")]
     if not pairs:
-        raise unpivot.error("no columns are named", "columns", hint="E.g. [R1, R2], or {R1: left, R2: right}.")
+        raise unpivot.placed(WrongUnpivot.no_columns(), "columns")
     for at, what in enumerate(("column", "key")):
         seen: set[str] = set()
         for pair in pairs:
             if not pair[at].strip() or pair[at] in seen:
-                raise unpivot.error(f"the {what} '{pair[at]}' is blank, or given twice", "columns")
+                raise unpivot.placed(WrongUnpivot.blank_or_twice(what, pair[at]), "columns")
             seen.add(pair[at])
     return tuple(pairs), into
 
@@ -175,18 +176,17 @@ def read_mappings(
     for name in given.data:
         if name not in fields:
             near = closest(name, list(fields))
-            hint = f"Did you mean {near}?" if near else f"Allowed here: {', '.join(fields)}."
-            raise given.error(f"unknown key '{name}'", name, hint=hint)
+            raise given.placed(WrongMapping.unknown(name, near, list(fields)), name)
     key = list(fields)[1]
     if wide and key in given.data:
-        raise given.error("the key comes from the names of the columns of unpivot", key, hint="Leave it out here.")
+        raise given.placed(WrongUnpivot.key_mapped(), key)
     mapping = {name: _mapping(given, name, fields) for name in given.data}
     for name in list(fields)[1:]:
         if name in mapping or (wide and name == key):
             continue
         if kind == "json_map":
             if name == key:
-                raise section.error(f"'{name}' needs a mapping", "map", hint="From a path field, or a constant.")
+                raise section.placed(WrongMapping.needed(name), "map")
             continue
         mapping[name] = Mapping(column=name)
     if kind == "json_map":
@@ -199,13 +199,10 @@ def read_mappings(
 def _check_json(section: Section, mapping: dict[str, Mapping], fields: Fields[str, str]) -> None:
     values = [name for name in list(fields)[2:] if name in mapping and mapping[name].column == "value"]
     if len(values) != 1:
-        raise section.error("one attribute must be mapped to the column 'value'", "map")
+        raise section.placed(WrongMapping.one_value(), "map")
     for name, rule in mapping.items():
         if rule.column not in (None, "value", "time"):
-            raise section.error(
-                f"a json_map has the columns 'time' and 'value', no '{rule.column}'", "map", name,
-                hint="Its other values come from a path field or a constant.",
-            )  # fmt: skip
+            raise section.placed(WrongMapping.json_column(rule.column), "map", name)
 
 
 def check_unpivoted(
@@ -228,10 +225,7 @@ def check_unpivoted(
     read += [("the time", column, ("time", "column")) for column in times]
     for what, column, place in read:
         if column in {*wide, "value", key}:
-            raise section.error(
-                f"{what} is read from the column '{column}', which unpivot takes", *place,
-                hint=f"Columns of unpivot become rows: '{key}' is what their names are called, 'value' their cells.",
-            )  # fmt: skip
+            raise section.placed(WrongUnpivot.taken(what, column, key), *place)
 
 
 def _unpivoted(rule: Mapping, given: Section, into: str) -> Mapping:
@@ -240,7 +234,7 @@ def _unpivoted(rule: Mapping, given: Section, into: str) -> Mapping:
     else:
         origins = [into] if into in given.data else []
     if origins:
-        raise given.error(f"'{into}' comes from the cells of unpivot", into, hint="Leave out where it comes from.")
+        raise given.placed(WrongUnpivot.two_origins(into), into)
     return Mapping("value", None, None, rule.scale, rule.offset, rule.round, rule.sentinels, rule.case)
 
 
@@ -251,19 +245,19 @@ def _mapping(section: Section, name: str, fields: Fields[str, str]) -> Mapping:
     rule.only(("column", "path", "constant", *_OF_NUMBERS, "case"))
     origins = [key for key in ("column", "path", "constant") if key in rule.data]
     if len(origins) > 1:
-        raise rule.error("only one of column, path and constant can be given", origins[1])
+        raise rule.placed(WrongMapping.two_origins(), origins[1])
     for key in rule.data:
         if key in _OF_NUMBERS and fields[name] not in _NUMBERS:
-            raise rule.error(f"'{key}' is for numbers, and {name} is a {fields[name]}", key)
+            raise rule.placed(WrongMapping.for_numbers(key, name, fields[name]), key)
         if key == "case" and fields[name] != "string":
-            raise rule.error(f"'case' is for texts, and {name} is a {fields[name]}", key)
+            raise rule.placed(WrongMapping.for_texts(name, fields[name]), key)
     scale, offset, digits = rule.get("scale", float, default=1.0), rule.get("offset", float, default=0.0), None
     if scale == 0:
-        raise rule.error("a scale of 0 makes every value the same", "scale")
+        raise rule.placed(WrongMapping.no_scale(), "scale")
     if "round" in rule.data:
         digits = rule.get("round", int)
         if abs(digits) > _MOST_DIGITS:
-            raise rule.error(f"'round' is a number of digits from -{_MOST_DIGITS} to {_MOST_DIGITS}", "round")
+            raise rule.placed(WrongMapping.digits(_MOST_DIGITS), "round")
     sentinels = rule.get("sentinels", list, default=[])
     return Mapping(
         column=_text(rule, "column") if "column" in rule.data else (None if origins else name),
@@ -280,20 +274,20 @@ def _mapping(section: Section, name: str, fields: Fields[str, str]) -> Mapping:
 def _text(section: Section, key: str) -> str:
     text = str(section.get(key, str))
     if not text.strip() or text != text.strip():
-        raise section.error(f"'{text}' is no name of a column", key, hint="Names have no white space around them.")
+        raise section.placed(WrongMapping.no_column(text), key)
     return text
 
 
 def _constant(rule: Section, kind: str) -> str:
     text = str(rule.get("constant", str)).strip()
     if not text:
-        raise rule.error("a blank constant is no value", "constant")
+        raise rule.placed(WrongConstant.blank(), "constant")
     if kind in _NUMBERS and not (NUMBER.fullmatch(text) and math.isfinite(float(text))):
-        raise rule.error(f"the constant '{text}' is no {kind}", "constant", hint="Digits, as in 1000, -0.5 or 1e-3.")
+        raise rule.placed(WrongConstant.no_number(text, kind), "constant")
     if kind == "long" and not _is_long(text):
-        raise rule.error(f"the constant '{text}' is no long", "constant", hint="A whole number of at most 2^53.")
+        raise rule.placed(WrongConstant.no_long(text), "constant")
     if kind == "boolean" and text.lower() not in (*TRUE, *FALSE):
-        raise rule.error(f"the constant '{text}' is no boolean", "constant", hint=f"One of: {', '.join(TRUE + FALSE)}.")
+        raise rule.placed(WrongConstant.no_boolean(text, TRUE + FALSE), "constant")
     return text
 
 
@@ -308,18 +302,16 @@ def _is_long(text: str) -> bool:
 def _sentinel(rule: Section, at: int, item: Any, fields: Fields[str, str]) -> Sentinel:
     if _is_number(item):
         return Sentinel(float(item))
-    form = "a sentinel is a number, or {value: NUMBER, when: {ATTRIBUTE: COMPARISON}}"
     if not isinstance(item, dict) or not item.keys() <= {"value", "when"} or not _is_number(item.get("value")):
-        raise rule.error(form, "sentinels", at, hint="List texts that mean no value under 'null' of the format.")
+        raise rule.placed(WrongSentinel.no_number(), "sentinels", at)
     conditions = item.get("when", {})
     if not isinstance(conditions, dict) or ("when" in item and not conditions):
-        raise rule.error(form, "sentinels", at)
+        raise rule.placed(WrongSentinel.no_conditions(), "sentinels", at)
     when = []
     for name, condition in conditions.items():
         found = _COMPARISON.match(str(condition))
         if fields.get(name) not in _NUMBERS or found is None:
-            hint = "An attribute of type double or long, and a comparison: {flow: 0} or {flow: '> 0'}."
-            raise rule.error(f"condition '{name}: {condition}' is not understood", "sentinels", at, hint=hint)
+            raise rule.placed(WrongSentinel.condition(name, condition), "sentinels", at)
         when.append((str(name), found[1] or "=", float(found[2])))
     return Sentinel(float(item["value"]), tuple(when))
 

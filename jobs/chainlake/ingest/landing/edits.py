@@ -10,6 +10,7 @@ from chainlake.definitions.source import Source
 from chainlake.definitions.source_keys import TYPES
 from chainlake.definitions.yaml_lines import load_section
 from chainlake.errors import DefinitionError
+from chainlake.ingest.errors import UnfitEdit
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.columns import Misfit, add_columns, misfits
 from chainlake.lake.faults import around
@@ -65,13 +66,8 @@ def _refused(source: Source, wrong: list[tuple[Misfit, list[str]]]) -> Definitio
     section = load_section(Path(source.file))
     first = wrong[0][0].name
     keys = ("key",) if first == source.key else ("attributes", first)
-    told = "; ".join(f"{_what(source, one)} is {_both(one)} in {' and '.join(names)}" for one, names in wrong)
-    return section.error(
-        f"an edit does not fit the tables that source {source.name} has: {told}; nothing was written",
-        *keys,
-        hint="Put it back as it was and, if need be, add an attribute of another name; or define a source of another "
-        "name, which gets tables of its own while these stay.",
-    )
+    told = [f"{_what(source, one)} is {_both(one)} in {' and '.join(names)}" for one, names in wrong]
+    return section.placed(UnfitEdit.of(source.name, told), *keys)
 
 
 def _what(source: Source, one: Misfit) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, assert_never
 
 import numpy as np
 
+from chainlake.model_change.config.errors import WrongColumns, WrongValue
 from chainlake.model_change.config.expressions import column_of, expression_of, value_text
 from chainlake.model_change.config.reading import Settings
 
@@ -14,6 +15,10 @@ _FORMS = (
     "a column name, constant, {of: COLUMN, key: OTHER KEY or member: N, transform: log|diff|lag N}, "
     "{polynomial: {of: COLUMN, degree: N, scale: [-1, 1]}}; instead of 'of' also expression: (high - low) / close"
 )
+
+
+#: A transform of a column; its number says how many rounds it reaches back.
+Step = Literal["log", "diff", "lag"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class Feature:
 
     of: str | None
     key: str | None = None
-    steps: tuple[tuple[str, int], ...] = ()
+    steps: tuple[tuple[Step, int], ...] = ()
     degree: int = 1
     low: float | None = None
     high: float | None = None
@@ -76,24 +81,19 @@ def parse_features(top: Settings) -> tuple[Feature, ...]:
     """
     listed = top.data.get("features", [])
     if not isinstance(listed, list):
-        raise top.error("'features' is not a list", "features", hint=f"Each entry: {_FORMS}.")
+        raise top.placed(WrongColumns.no_list("features", _FORMS), "features")
     found = tuple(_feature(top, value, "features", i) for i, value in enumerate(listed))
     if top.flag("intercept", True):
         for i, feature in enumerate(found):
             if feature.of is None:
-                raise top.error(
-                    "the constant is given both as a feature and by 'intercept', which is true unless set",
-                    "features",
-                    i,
-                    hint="Drop the feature, or set intercept: false.",
-                )
+                raise top.placed(WrongColumns.two_constants(), "features", i)
         found = (Feature(of=None), *found)
     names = [name for feature in found for name in feature.names]
     for name in names:
         if names.count(name) > 1:
-            raise top.error(f"duplicate feature '{name}'", "features", hint="Name every feature once.")
+            raise top.placed(WrongColumns.feature_twice(name), "features")
     if not names:
-        raise top.error("a model needs at least one feature", "features", hint=f"Each entry: {_FORMS}.")
+        raise top.placed(WrongColumns.none(_FORMS), "features")
     return found
 
 
@@ -105,30 +105,30 @@ def parse_columns(top: Settings, key: str) -> tuple[Feature, ...]:
     """
     listed = top.data.get(key)
     if not isinstance(listed, list) or not listed:
-        raise top.error(f"'{key}' is not a list of columns", key, hint=f"Give a non-empty list; each entry: {_FORMS}.")
+        raise top.placed(WrongColumns.no_columns(key, _FORMS), key)
     found = tuple(_feature(top, value, key, i) for i, value in enumerate(listed))
     names = [name for feature in found for name in feature.names]
     for i, feature in enumerate(found):
         if feature.of is None:
-            raise top.error("a constant says nothing here", key, i, hint="Drop it.")
+            raise top.placed(WrongColumns.constant(), key, i)
         if any(names.count(name) > 1 for name in feature.names):
-            raise top.error(f"duplicate column '{feature.base}'", key, i, hint="Name every column once.")
+            raise top.placed(WrongColumns.column_twice(feature.base), key, i)
     return found
 
 
 def parse_series(top: Settings, value: Any, *path: str | int) -> Feature:
     """One column, own or of another key, with its transforms; it stands at ``path``."""
     if value is None:
-        raise top.error(f"'{path[-1]}' is missing", *path, hint="Give a column name or {of: COLUMN, ...}.")
+        raise top.placed(WrongValue.missing(path[-1], "a column name or {of: COLUMN, ...}"), *path)
     if isinstance(value, str) and value != "constant":
         return Feature(of=value)
     if not isinstance(value, dict):
-        raise top.error(f"'{value}' is not a column", *path, hint=f"Allowed: {_FORMS}.")
+        raise top.placed(WrongColumns.no_column(value, _FORMS), *path)
     section = top.at(value, *path)
     section.only(("of", "name", "expression", "key", "member", "transform"))
     other = section.data.get("key")
     if other is not None and "member" in section.data:
-        raise section.error("'key' and 'member' exclude each other", "member", hint="Drop one of the two.")
+        raise section.placed(WrongColumns.two_sensors(), "member")
     return Feature(
         of=_column(section),
         name=_name(section),
@@ -163,14 +163,13 @@ def _column(section: Settings) -> str:
     if "expression" not in section.data:
         return str(section.text("of"))
     if "of" in section.data:
-        what = "'of' and 'expression' exclude each other"
-        raise section.error(what, "of", hint="Drop 'of': an expression names its columns itself.")
+        raise section.placed(WrongColumns.two_values(), "of")
     return column_of(value_text(section, "expression"))
 
 
 def _name(section: Settings) -> str | None:
     if "name" in section.data and "expression" not in section.data:
-        raise section.error("only an expression has a name", "name", hint="A column is called as it is.")
+        raise section.placed(WrongColumns.named_column(), "name")
     name: str | None = section.text("name", None)
     return name
 
@@ -181,23 +180,23 @@ def _pair(section: Settings, key: str, default: Any) -> Any:
         return default
     numbers = isinstance(value, list) and len(value) == 2 and all(type(v) in (int, float) for v in value)
     if not numbers or value[0] >= value[1]:
-        raise section.error(f"'{value}' is not a pair of rising numbers", key, hint="Give [low, high].")
+        raise section.placed(WrongColumns.no_pair(value), key)
     return float(value[0]), float(value[1])
 
 
-def _steps(section: Settings) -> tuple[tuple[str, int], ...]:
+def _steps(section: Settings) -> tuple[tuple[Step, int], ...]:
     value = section.data.get("transform", [])
-    found = []
+    found: list[tuple[Step, int]] = []
     for step in value if isinstance(value, list) else [value]:
         words = str(step).split()
-        if words in (["log"], ["diff"]):
-            found.append((words[0], 0 if words[0] == "log" else 1))
+        if words == ["log"]:
+            found.append(("log", 0))
+        elif words == ["diff"]:
+            found.append(("diff", 1))
         elif len(words) == 2 and words[0] == "lag" and words[1].isdecimal() and int(words[1]) > 0:
             found.append(("lag", int(words[1])))
         else:
-            raise section.error(
-                f"'{step}' is not a transform", "transform", hint="Allowed: log, diff, lag N; or a list."
-            )
+            raise section.placed(WrongColumns.no_transform(step), "transform")
     return tuple(found)
 
 
@@ -214,13 +213,16 @@ def values_of(feature: Feature, own: np.ndarray, span: tuple[float, float] | Non
         (h + n, k, degree); NaN where the history does not reach.
     """
     for step, n in feature.steps:
-        if step == "log":
-            with np.errstate(invalid="ignore", divide="ignore"):
-                own = np.where(own > 0, np.log(np.where(own > 0, own, 1.0)), np.nan)
-        else:
-            shifted = np.full_like(own, np.nan)
-            shifted[n:] = own[: max(len(own) - n, 0)]
-            own = own - shifted if step == "diff" else shifted
+        match step:
+            case "log":
+                with np.errstate(invalid="ignore", divide="ignore"):
+                    own = np.where(own > 0, np.log(np.where(own > 0, own, 1.0)), np.nan)
+            case "diff":
+                own = own - _earlier(own, n)
+            case "lag":
+                own = _earlier(own, n)
+            case _:
+                assert_never(step)
     if feature.scale is None or span is None:
         return own[:, :, None]
     low, high = span
@@ -231,3 +233,10 @@ def values_of(feature: Feature, own: np.ndarray, span: tuple[float, float] | Non
         for _ in range(1, feature.degree):
             powers.append(powers[-1] * scaled)
     return np.stack(powers, axis=2)
+
+
+def _earlier(own: np.ndarray, n: int) -> np.ndarray:
+    """The values of n rounds before; NaN in the first n rounds."""
+    shifted = np.full_like(own, np.nan)
+    shifted[n:] = own[: max(len(own) - n, 0)]
+    return shifted

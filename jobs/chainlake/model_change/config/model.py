@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from chainlake.model_change.config.errors import WrongColumns, WrongFit
 from chainlake.model_change.config.features import Feature, parse_features, parse_series
 from chainlake.model_change.config.nodes import Node, fewest, parse_groups
 from chainlake.model_change.config.reading import Settings
@@ -90,20 +91,14 @@ def checked_model(name: str, top: Settings) -> ModelConfig:
     shared = shared_values(top, name, groups, window, None)
     smallest = min(fewest(nodes) for nodes in groups.values())
     if smallest * window < m and ridge is None:
-        raise top.error(
-            f"{smallest} nodes x {window} rounds cannot determine {m} coefficients",
-            "window",
-            hint=f"Allowed: windows of at least {-(-m // smallest)} rounds, or set ridge.",
-        )
+        raise top.placed(WrongFit.undetermined(smallest, window, m), "window")
     eps, share = _eps(top)
     session_gap = top.duration("session_gap", None)
     if session_gap is None and "on_gap" in top.data:
-        raise top.error("on_gap needs session_gap", "on_gap", hint="Give session_gap: a duration such as 2 h.")
+        raise top.placed(WrongFit.no_gap(), "on_gap")
     per_baseline = top.flag("per_baseline", False)
     if "per_Tmax" in top.data and not per_baseline:
-        raise top.error(
-            "per_Tmax needs per_baseline", "per_Tmax", hint="Set per_baseline: true, or leave per_Tmax out."
-        )
+        raise top.placed(WrongFit.no_baseline(), "per_Tmax")
     return ModelConfig(
         **shared,
         response=response,
@@ -142,18 +137,14 @@ def _members(
     fewest_keys = min(len(node.keys) for nodes in groups.values() for node in nodes)
     for feature, path in ((response, ("response",)), *((f, ("features",)) for f in features)):
         if feature.member is not None and feature.member > fewest_keys:
-            raise top.error(
-                f"'{feature.base}' needs nodes of {feature.member} keys, one has {fewest_keys}",
-                *path,
-                hint=f"Allowed: members 1 to {fewest_keys}.",
-            )
+            raise top.placed(WrongColumns.no_member(feature.base, feature.member, fewest_keys), *path)
 
 
 def _window(top: Settings) -> tuple[bool, int]:
     section = top.mapping("window", "{sliding: rounds} or {infinite: warm-up rounds}")
     section.only(("sliding", "infinite"))
     if len(section.data) != 1:
-        raise top.error("exactly one kind of window is needed", "window", hint="Allowed: {sliding: N}, {infinite: N}.")
+        raise top.placed(WrongFit.one_window(), "window")
     kind = next(iter(section.data))
     return kind == "infinite", section.whole(kind)
 
@@ -176,7 +167,7 @@ def _phi(top: Settings) -> float | str | None:
     allowed = "Allowed: numbers from 0 up to, not including, 1; or fit."
     phi = section.data.get("phi")
     if isinstance(phi, bool) or not isinstance(phi, (int, float)) or not 0 <= phi < 1:
-        raise section.error(f"'{phi}' is not a valid value of 'phi'", "phi", hint=allowed)
+        raise section.placed(WrongFit.phi(phi, allowed), "phi")
     return float(phi)
 
 
@@ -191,11 +182,7 @@ def _ridge(top: Settings, m: int, intercept: int | None) -> tuple[tuple[float, .
         )
         p = np.array(value, dtype=float) if numbers else None
         if p is None or p.shape != (m, m) or not np.array_equal(p, p.T) or np.linalg.eigvalsh(p)[0] < -1e-12 * p.max():
-            raise top.error(
-                "the ridge matrix does not fit the features",
-                "ridge",
-                hint=f"Allowed: a number, or a symmetric positive semidefinite {m} x {m} matrix.",
-            )
+            raise top.placed(WrongFit.ridge(m), "ridge")
         return tuple(tuple(float(cell) for cell in row) for row in value)
     weight = top.number("ridge", least=0)
     free = None if penalise else intercept

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from chainlake.days import day_start_us
+from chainlake.model_change.config.errors import WrongNodes
 from chainlake.model_change.config.reading import Settings
 
 _FORMS = "a key, or {name: NAME, keys: [key, ...], from: DAY, to: DAY} or with dates: [{from: DAY, to: DAY}, ...]"
@@ -61,16 +62,12 @@ def parse_groups(top: Settings) -> dict[str, tuple[Node, ...]]:
         DefinitionError: naming the key and what is allowed there.
     """
     if ("nodes" in top.data) == ("groups" in top.data):
-        raise top.error(
-            "exactly one of 'nodes' and 'groups' is needed",
-            "nodes",
-            hint="Give nodes: [key, ...] for one model, or groups: {name: [key, ...]} for several of one kind.",
-        )
+        raise top.placed(WrongNodes.one_of_two(), "nodes")
     if "nodes" in top.data:
         return {"": _nodes(top, "nodes")}
     section = top.mapping("groups", "a mapping of group names to lists of nodes")
     if not section.data:
-        raise top.error("'groups' is empty", "groups", hint="Give groups: {name: [key, ...]}.")
+        raise top.placed(WrongNodes.no_groups(), "groups")
     return {str(group): _nodes(section, group) for group in section.data}
 
 
@@ -84,7 +81,7 @@ def undated(top: Settings, groups: dict[str, tuple[Node, ...]], what: str) -> di
         for i, node in enumerate(nodes):
             if node.dated:
                 path = ("groups", group, i) if group else ("nodes", i)
-                raise top.error(f"the {what} do not change", *path, hint="Drop from and to.")
+                raise top.placed(WrongNodes.dated(what), *path)
     return groups
 
 
@@ -99,21 +96,19 @@ def fewest(nodes: tuple[Node, ...]) -> int:
 def _nodes(section: Settings, key: str) -> tuple[Node, ...]:
     value = section.data.get(key)
     if not isinstance(value, list) or not value:
-        raise section.error(
-            f"'{key}' is not a list of nodes", key, hint=f"Give a non-empty list; each entry: {_FORMS}."
-        )
+        raise section.placed(WrongNodes.no_list(key, _FORMS), key)
     found = tuple(_node(section, item, key, i) for i, item in enumerate(value))
     names = [node.name for node in found]
     for name in names:
         if names.count(name) > 1:
-            raise section.error(f"duplicate node '{name}' in '{key}'", key, hint="Name every node once.")
+            raise section.placed(WrongNodes.twice(name, key), key)
     return found
 
 
 def _node(section: Settings, item: Any, *path: str | int) -> Node:
     if not isinstance(item, dict):
         if item is None or isinstance(item, (list, bool)):
-            raise section.error(f"'{item}' is not a node", *path, hint=f"Allowed: {_FORMS}.")
+            raise section.placed(WrongNodes.no_node(item, _FORMS), *path)
         name = str(section.typed(*path))
         return Node(name, (name,))
     inner = section.at(item, *path)
@@ -121,7 +116,7 @@ def _node(section: Settings, item: Any, *path: str | int) -> Node:
     keys = inner.names("keys")
     named = item.get("name")
     if named is None and len(keys) > 1:
-        raise inner.error("a node of several keys needs a name", "name", hint="Give name: a text.")
+        raise inner.placed(WrongNodes.no_name(), "name")
     return Node(keys[0] if named is None else inner.key_value("name"), keys, _dates(inner))
 
 
@@ -132,19 +127,16 @@ def _dates(node: Settings) -> tuple[tuple[date | None, date | None], ...]:
         one = _stretch(node)
         return () if one == (None, None) else (one,)
     if "from" in node.data or "to" in node.data:
-        raise node.error("'dates' is given besides 'from' or 'to'", "dates", hint="Put all stretches into dates.")
+        raise node.placed(WrongNodes.two_dates(), "dates")
     if not isinstance(listed, list) or not listed or not all(isinstance(item, dict) for item in listed):
-        raise node.error("'dates' is not a list of stretches", "dates", hint="Give [{from: DAY, to: DAY}, ...].")
+        raise node.placed(WrongNodes.no_dates(), "dates")
     found: list[tuple[date | None, date | None]] = []
     for i, item in enumerate(listed):
         inner = node.at(item, "dates", i)
         inner.only(("from", "to"))
         first, end = _stretch(inner)
         if found and (first is None or found[-1][1] is None or first <= found[-1][1]):
-            hint = "Give the stretches in order, with at least a day between them."
-            raise inner.error(
-                f"the stretch from {first} does not come after the one to {found[-1][1]}", "from", hint=hint
-            )
+            raise inner.placed(WrongNodes.unordered(first, found[-1][1]), "from")
         found.append((first, end))
     return tuple(found)
 
@@ -152,5 +144,5 @@ def _dates(node: Settings) -> tuple[tuple[date | None, date | None], ...]:
 def _stretch(section: Settings) -> tuple[date | None, date | None]:
     first, end = (section.day(key) if section.data.get(key) is not None else None for key in ("from", "to"))
     if first is not None and end is not None and first >= end:
-        raise section.error(f"'to' {end} is not after 'from' {first}", "to", hint="'to' is the day after the last one.")
+        raise section.placed(WrongNodes.ends_before(end, first), "to")
     return first, end

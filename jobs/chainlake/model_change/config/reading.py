@@ -6,9 +6,10 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from chainlake.definitions.duration import USUAL, parse_span
+from chainlake.definitions.duration import parse_span
 from chainlake.definitions.errors import NoMapping
 from chainlake.definitions.yaml_lines import Section, load_section, section_of
+from chainlake.model_change.config.errors import WrongValue
 
 
 class Settings(Section):
@@ -35,7 +36,7 @@ class Settings(Section):
 
     def _missing(self, key: str, default: Any, kind: str) -> Any:
         if default is ...:
-            raise self.error(f"'{key}' is missing", key, hint=f"Give {kind}.")
+            raise self.placed(WrongValue.missing(key, kind), key)
         return default
 
     def text(self, key: str, default: Any = ...) -> Any:
@@ -43,20 +44,20 @@ class Settings(Section):
         if value is None:
             return self._missing(key, default, "a text")
         if not isinstance(value, str) or not value.strip():
-            raise self.error(f"'{value}' is not a text", key, hint="Give a non-empty text.")
+            raise self.placed(WrongValue.no_text(value), key)
         return value.strip()
 
     def key_value(self, key: str) -> str:
         """A value of the source's key column, as it was typed; numbers are taken as texts."""
         value = self.data.get(key)
         if value is None or isinstance(value, list | dict | bool) or not str(value).strip():
-            raise self.error(f"'{value}' is not a key", key, hint="Give a text; quote true, false and null.")
+            raise self.placed(WrongValue.no_key(value), key)
         return str(self.typed(key)).strip()
 
     def flag(self, key: str, default: bool) -> bool:
         value = self.data.get(key, default)
         if not isinstance(value, bool):
-            raise self.error(f"'{value}' is not true or false", key, hint="Allowed: true, false.")
+            raise self.placed(WrongValue.no_switch(value), key)
         return value
 
     def number(self, key: str, *, above: float | None = None, least: float | None = None) -> float:
@@ -64,13 +65,11 @@ class Settings(Section):
         if value is None:
             self._missing(key, ..., "a number")
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < float("inf"):
-            raise self.error(
-                f"'{value}' is not a number", key, hint="Give a finite number, written as 7, -0.5 or 1e-3."
-            )
+            raise self.placed(WrongValue.no_number(value), key)
         if above is not None and value <= above:
-            raise self.error(f"{value} is not above {above:g}", key, hint=f"Allowed: numbers above {above:g}.")
+            raise self.placed(WrongValue.not_above(value, above), key)
         if least is not None and value < least:
-            raise self.error(f"{value} is below {least:g}", key, hint=f"Allowed: numbers from {least:g} on.")
+            raise self.placed(WrongValue.below(value, least), key)
         return float(value)
 
     def whole(self, key: str, default: Any = ..., *, least: int = 1) -> Any:
@@ -79,7 +78,7 @@ class Settings(Section):
         if value is None:
             return self._missing(key, default, f"a number; allowed: {allowed}")
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise self.error(f"'{value}' is not a valid value of '{key}'", key, hint=f"Allowed: {allowed}.")
+            raise self.placed(WrongValue.no_whole(value, key, allowed), key)
         return value
 
     def duration(self, key: str, default: Any = ...) -> Any:
@@ -89,7 +88,7 @@ class Settings(Section):
             return self._missing(key, default, "a duration such as 5 min")
         span = parse_span(value) if isinstance(value, str) else None
         if not span:
-            raise self.error(f"'{value}' is not a duration", key, hint=f"Allowed: 5 min; units {USUAL}.")
+            raise self.placed(WrongValue.no_duration(value), key)
         return span // timedelta(microseconds=1)
 
     def day(self, key: str) -> date:
@@ -101,7 +100,7 @@ class Settings(Section):
         try:
             return datetime.strptime(str(value), "%Y-%m-%d").date()
         except ValueError:
-            raise self.error(f"'{value}' is not a day", key, hint="Allowed: a UTC day as YYYY-MM-DD.") from None
+            raise self.placed(WrongValue.no_day(value), key) from None
 
     def mapping(self, key: str, like: str) -> Settings:
         """The mapping under ``key``."""
@@ -109,19 +108,19 @@ class Settings(Section):
         if value is None:
             self._missing(key, ..., like)
         if not isinstance(value, dict):
-            raise self.error(f"'{value}' is not a mapping", key, hint=f"Give {like}.")
+            raise self.placed(WrongValue.no_mapping(value, like), key)
         return self.at(value, key)
 
     def names(self, key: str) -> tuple[str, ...]:
         """A non-empty list of different key values (numbers are taken as their text)."""
         value = self.data.get(key)
         if not isinstance(value, list) or not value:
-            raise self.error(f"'{key}' is not a list of keys", key, hint="Give a non-empty list, such as [a, b, c].")
+            raise self.placed(WrongValue.no_keys(key), key)
         for at, item in enumerate(value):
             if item is None or isinstance(item, list | dict | bool):
-                raise self.error(f"'{item}' is not a key", key, at, hint="Give a text; quote true, false and null.")
+                raise self.placed(WrongValue.no_key(item), key, at)
         found = tuple(str(self.typed(key, at)) for at in range(len(value)))
         for name in found:
             if found.count(name) > 1:
-                raise self.error(f"'{name}' is given twice in '{key}'", key, hint="Name every key once.")
+                raise self.placed(WrongValue.key_twice(name, key), key)
         return found

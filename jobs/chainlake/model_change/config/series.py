@@ -10,7 +10,9 @@ from typing import Any, ClassVar
 
 from chainlake.days import US_PER_DAY
 from chainlake.definitions.alerting import Alerts, read_alerts
+from chainlake.definitions.errors import UnfitAlerts
 from chainlake.digests import text_digest
+from chainlake.model_change.config.errors import WrongRounds
 from chainlake.model_change.config.expressions import condition_text, expression_of, language_version, stored_columns
 from chainlake.model_change.config.features import Feature
 from chainlake.model_change.config.nodes import Node, fewest
@@ -157,13 +159,10 @@ def shared_values(
     rounds.only(("length", "aggregate", "min_nodes"))
     length = rounds.duration("length")
     if US_PER_DAY % length:
-        raise rounds.error(
-            "a whole number of rounds must fill a day", "length", hint="Allowed: 1 s, 1 min, 5 min, 1 h, ..."
-        )
+        raise rounds.placed(WrongRounds.no_day(), "length")
     min_nodes = rounds.whole("min_nodes", least_nodes or 1)
     if min_nodes > smallest:
-        what = f"min_nodes is {min_nodes}, a group has at times no more than {smallest} nodes"
-        raise rounds.error(what, "min_nodes", hint=f"Allowed: 1 to {smallest}.")
+        raise rounds.placed(WrongRounds.few_nodes(min_nodes, smallest), "min_nodes")
     return {
         "name": name,
         "file": top.file,
@@ -185,4 +184,7 @@ def shared_values(
 def _alerts(top: Settings) -> Alerts | None:
     if top.data.get("alerts") is None:
         return None
-    return read_alerts(top.data["alerts"], lambda what, hint: top.error(what, "alerts", hint=hint))
+    try:
+        return read_alerts(top.data["alerts"])
+    except UnfitAlerts as error:
+        raise top.placed(error, "alerts") from None

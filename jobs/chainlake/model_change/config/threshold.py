@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from chainlake.model_change.config.errors import WrongNodes
 from chainlake.model_change.config.features import Feature, parse_series
 from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
@@ -42,7 +43,7 @@ def checked_threshold(name: str, top: Settings) -> ThresholdConfig:
     """
     top.only((*TOLD_KEYS, *_KEYS))
     if "nodes" not in top.data:
-        raise top.error("'nodes' is missing", "nodes", hint="Give nodes: [key, ...].")
+        raise top.placed(WrongNodes.missing(), "nodes")
     groups = undated(top, parse_groups(top), "sensors of a threshold monitor")
     value = parse_series(top, top.data.get("value"), "value")
     weight = top.text("weight", None)

@@ -9,6 +9,7 @@ from chainlake.model_change.config.features import parse_columns
 from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.series import TOLD_KEYS, SeriesConfig, shared_values
+from chainlake.model_change.faults.errors import WrongFaults
 
 _KEYS = ("nodes", "groups", "counters", "window", "alpha", "sketch", "normalise")
 _WINDOW = "day, or {sliding: ROUNDS}"
@@ -56,14 +57,14 @@ def checked_faults(name: str, top: Settings) -> FaultsConfig:
     for group, nodes in groups.items():
         if len(nodes) < _FEWEST:
             key = ("groups", group) if group else ("nodes",)
-            raise top.error(f"{len(nodes)} machines are too few", *key, hint=f"Give {_FEWEST} or more of one kind.")
+            raise top.placed(WrongFaults.few(len(nodes), _FEWEST), *key)
     counters = parse_columns(top, "counters")
     length = _length(top)
     sketch, seed = _sketch(top, sum(len(one.names) for one in counters))
     low, high = _normalise(top, length)
     alpha = top.number("alpha", above=0) if top.data.get("alpha") is not None else 0.01
     if alpha >= 1:
-        raise top.error(f"{alpha:g} is not below 1", "alpha", hint="Allowed: numbers above 0 and below 1.")
+        raise top.placed(WrongFaults.alpha(alpha), "alpha")
     return FaultsConfig(
         **shared_values(top, name, groups, _CARRY, None),
         response=counters[0],
@@ -85,7 +86,7 @@ def _length(top: Settings) -> int | None:
     if value == "day":
         return None
     if not isinstance(value, dict):
-        raise top.error(f"'{value}' is not a window", "window", hint=f"Allowed: {_WINDOW}.")
+        raise top.placed(WrongFaults.no_window(value, _WINDOW), "window")
     section = top.mapping("window", _WINDOW)
     section.only(("sliding",))
     length: int = section.whole("sliding", least=2)
@@ -99,8 +100,7 @@ def _sketch(top: Settings, counters: int) -> tuple[int | None, int]:
     section.only(("dimensions", "seed"))
     dimensions = section.whole("dimensions")
     if dimensions >= counters:
-        what = f"a sketch of {dimensions} dimensions is no shorter than the {counters} counters"
-        raise section.error(what, "dimensions", hint=f"Allowed: below {counters}; or leave 'sketch' out.")
+        raise section.placed(WrongFaults.long_sketch(dimensions, counters), "dimensions")
     return dimensions, section.whole("seed", 0, least=0)
 
 
@@ -111,9 +111,7 @@ def _normalise(top: Settings, length: int | None) -> tuple[float | None, float |
     section.only(("low", "high"))
     low, high = section.number("low", least=0), section.number("high")
     if not low < 1 < high:
-        raise top.error("the reference's variance has to lie between the limits", "normalise",
-                        hint="Give low below 1 and high above 1: shares of the variance.")  # fmt: skip
+        raise top.placed(WrongFaults.limits(), "normalise")
     if length is None:
-        raise top.error("zones of the variance need a sliding window", "normalise",
-                        hint="Give window: {sliding: ROUNDS}, or leave 'normalise' out.")  # fmt: skip
+        raise top.placed(WrongFaults.no_sliding(), "normalise")
     return low, high

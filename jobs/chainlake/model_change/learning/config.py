@@ -8,6 +8,7 @@ from chainlake.model_change.config.features import parse_features, parse_series
 from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.series import SHARED_KEYS, SeriesConfig, shared_values
+from chainlake.model_change.learning.errors import WrongSync
 from chainlake.model_change.learning.learners import CURVATURE, Rule
 
 _KEYS = ("nodes", "groups", "response", "features", "intercept", "loss", "learning_rate", "penalty", "sync")
@@ -72,9 +73,9 @@ def _sync(top: Settings) -> tuple[float | None, int]:
     section = top.mapping("sync", _SYNC)
     section.only(("dynamic", "static", "every"))
     if ("dynamic" in section.data) == ("static" in section.data):
-        raise top.error("exactly one of 'dynamic' and 'static' is needed", "sync", hint=f"Allowed: {_SYNC}.")
+        raise top.placed(WrongSync.one_of_two(_SYNC), "sync")
     if "dynamic" in section.data:
         return section.number("dynamic", above=0), section.whole("every", 1)
     if "every" in section.data:
-        raise section.error("'static' says how often by itself", "every", hint=f"Allowed: {_SYNC}.")
+        raise section.placed(WrongSync.every(_SYNC), "every")
     return None, section.whole("static")

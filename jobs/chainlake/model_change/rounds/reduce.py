@@ -175,16 +175,15 @@ def _micros(column: pa.ChunkedArray) -> np.ndarray:
         wrong = np.flatnonzero(~(np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) < 2.0**63)))
         if len(wrong):
             row = int(wrong[0])
-            what = f"the 'ts' of row {row + 1}, {values[row]}, is no whole number of microseconds"
-            raise UnfitEvents.no_time(what)
+            raise UnfitEvents.parted_time(row + 1, values[row])
         return np.asarray(values, np.int64)
     if not (pa.types.is_timestamp(kind) or pa.types.is_integer(kind)):
-        raise UnfitEvents.no_time(f"'ts' is of type {kind}")
+        raise UnfitEvents.no_time(kind)
     try:
         column = pc.cast(column, pa.timestamp("us", tz=kind.tz)) if pa.types.is_timestamp(kind) else column
         return _whole(column)
     except pa.ArrowException as error:
-        raise UnfitEvents.no_time(f"a 'ts' cannot be counted in microseconds: {error}") from error
+        raise UnfitEvents.uncounted_time(error) from error
 
 
 def _whole(column: pa.ChunkedArray) -> np.ndarray:

@@ -19,7 +19,8 @@ from chainlake.model_change.rounds.membership import Membership, Switch
 from chainlake.model_change.statistics.statistics import Array
 from chainlake.model_change.unheard import of_no_round, unheard
 
-#: Larger values count as not reported: their squares, and the products of those, would leave the range of doubles.
+#: Larger values count as not reported, and rounds in which a model makes larger ones of them are not used: their
+#: squares, and the products of those, would leave the range of doubles.
 LARGEST = 1e70
 #: How the keys of a node come together: as the events of a round do, and else by their mean.
 _TOGETHER: dict[str, Callable[..., Array]] = {"sum": np.sum, "min": np.min, "max": np.max}

@@ -10,6 +10,7 @@ from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.series import TOLD_KEYS, SeriesConfig, shared_values
 from chainlake.model_change.zones.design import METHODS
+from chainlake.model_change.zones.errors import WrongRegion
 from chainlake.model_change.zones.region import Region, box_region, inside_point, polygon_region
 
 _KEYS = ("nodes", "groups", "values", "region", "design")
@@ -79,45 +80,41 @@ def _region(top: Settings, names: list[str]) -> Region:
     section = top.mapping("region", _FORMS)
     section.only(("box", "polygon", "half_planes"))
     if len(section.data) != 1:
-        raise top.error("exactly one form of region is needed", "region", hint=f"Allowed: {_FORMS}.")
+        raise top.placed(WrongRegion.one_form(_FORMS), "region")
     form = next(iter(section.data))
     listed = section.data[form]
     if not isinstance(listed, list) or not listed:
-        raise section.error(f"'{form}' is not a list", form, hint=f"Allowed: {_FORMS}.")
+        raise section.placed(WrongRegion.no_list(form, _FORMS), form)
     read = {"box": _box, "polygon": _polygon, "half_planes": _half_planes}[form]
     region = read(section, listed, names)
     if inside_point(region) is None:
-        what = "no point lies inside all of the region's facets"
-        raise section.error(what, form, hint="Check the signs: a facet is normal . values <= below.")
+        raise section.placed(WrongRegion.empty(), form)
     return region
 
 
 def _box(section: Settings, listed: list[Any], names: list[str]) -> Region:
     if len(listed) != len(names):
-        what = f"the box has {len(listed)} intervals, there are {len(names)} values ({', '.join(names)})"
-        raise section.error(what, "box", hint="Give [low, high] for each; null where there is no bound.")
+        raise section.placed(WrongRegion.box(len(listed), names), "box")
     for i, pair in enumerate(listed):
         if not isinstance(pair, list) or len(pair) != 2 or not all(one is None or _is_number(one) for one in pair):
-            raise section.error(f"'{pair}' is not an interval", "box", i, hint="Give [low, high]; null for no bound.")
+            raise section.placed(WrongRegion.no_interval(pair), "box", i)
         if None not in pair and pair[0] >= pair[1]:
-            raise section.error(f"{pair[0]} is not below {pair[1]}", "box", i, hint="Give [low, high].")
+            raise section.placed(WrongRegion.falling(*pair), "box", i)
     if all(one is None for pair in listed for one in pair):
-        raise section.error("the box bounds nothing", "box", hint="Give at least one bound.")
+        raise section.placed(WrongRegion.no_bound(), "box")
     bounds = [[None if one is None else float(one) for one in pair] for pair in listed]
     return box_region([(low, high) for low, high in bounds], names)
 
 
 def _polygon(section: Settings, listed: list[Any], names: list[str]) -> Region:
     if len(names) != 2:
-        what = f"a polygon is a region of two values, there are {len(names)} ({', '.join(names)})"
-        raise section.error(what, "polygon", hint="Give box or half_planes.")
+        raise section.placed(WrongRegion.polygon(names), "polygon")
     for i, corner in enumerate(listed):
         if not isinstance(corner, list) or len(corner) != 2 or not all(map(_is_number, corner)):
-            raise section.error(f"'{corner}' is not a corner", "polygon", i, hint="Give [x, y].")
+            raise section.placed(WrongRegion.no_corner(corner), "polygon", i)
     region = polygon_region([(float(x), float(y)) for x, y in listed])
     if region is None:
-        what = "the corners are not those of a convex polygon, once around it"
-        raise section.error(what, "polygon", hint="Give three or more corners in order, none of them on an edge.")
+        raise section.placed(WrongRegion.no_polygon(), "polygon")
     return region
 
 
@@ -125,14 +122,13 @@ def _half_planes(section: Settings, listed: list[Any], names: list[str]) -> Regi
     normals, below, told = [], [], []
     for i, item in enumerate(listed):
         if not isinstance(item, dict):
-            raise section.error(f"'{item}' is no half-plane", "half_planes", i, hint="Give {normal: [...], below: N}.")
+            raise section.placed(WrongRegion.no_half_plane(item), "half_planes", i)
         inner = section.at(item, "half_planes", i)
         inner.only(("normal", "below", "name"))
         normal = inner.data.get("normal")
         fits = isinstance(normal, list) and len(normal) == len(names) and all(map(_is_number, normal)) and any(normal)
         if not isinstance(normal, list) or not fits:
-            hint = f"Give a number for each of {', '.join(names)}, not all 0."
-            raise inner.error(f"'{normal}' is not a normal", "normal", hint=hint)
+            raise inner.placed(WrongRegion.no_normal(normal, names), "normal")
         normals.append(tuple(map(float, normal)))
         below.append(inner.number("below"))
         told.append(inner.text("name", f"facet {i + 1}"))

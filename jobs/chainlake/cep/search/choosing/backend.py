@@ -9,7 +9,7 @@ from chainlake.cep.estimate.cost import Model
 from chainlake.cep.search.choosing.seconds import compiled_seconds, numpy_seconds
 from chainlake.cep.search.compiled import machine
 from chainlake.cep.search.compiled.run import Compiled
-from chainlake.cep.search.compiled.text.code import NotCompilable
+from chainlake.cep.search.compiled.text.errors import NotCompilable
 
 BACKENDS = ("auto", "numpy", "compiled")
 #: Seconds: Numba imported, a kernel compiled, a kernel read from disk.

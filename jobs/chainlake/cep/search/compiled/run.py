@@ -26,7 +26,7 @@ from chainlake.cep.search.compiled.lists.scopes import look_up
 from chainlake.cep.search.compiled.lists.skip import choose_ways
 from chainlake.cep.search.compiled.output import Output
 from chainlake.cep.search.compiled.text import slots as state
-from chainlake.cep.search.compiled.text.code import NotCompilable
+from chainlake.cep.search.compiled.text.errors import NotCompilable
 from chainlake.cep.search.compiled.text.facts import Facts
 from chainlake.cep.search.compiled.text.slots import Arguments, Slots
 from chainlake.cep.search.statistics import Statistics
@@ -82,7 +82,7 @@ def make_shape(
     made = Generator(plan, facts, limits, ways, wanted, bounds)
     source = made.source()
     if _nested_loops(source) > NESTED:
-        raise NotCompilable(f"more than {NESTED} loops within each other")
+        raise NotCompilable.loops(NESTED)
     facts.seal()
     skips = tuple(skip.name for skip in ways.skips.values())
     given = made.bounded.given if made.bounded else None
@@ -125,9 +125,9 @@ class Compiled:
                 ts = scan.candidates[step.name].ts
                 most = np.searchsorted(ts, ts + scan.window, "right") - np.arange(len(ts))
                 if most.max(initial=0) > most_usable(step.size, self.limits.members):
-                    raise NotCompilable("several repeated events, and more of one in a window than kleene_members")
+                    raise NotCompilable.sets()
         if len(scan.data.ts) >= 2**31 - 1:
-            raise NotCompilable("more than 2^31 events at once")
+            raise NotCompilable.events()
         found = self.memory.recall(self._kept_as, Shape)
         if found is None or not found.facts.hold_for(scan):
             found = make_shape(self.plan, scan, self.limits, self.wanted, self._bounds)

@@ -15,7 +15,8 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.ast import ANY_SIZE
 from chainlake.cep.plan.steps import Step
 from chainlake.cep.search.compiled.lists.site import Site
-from chainlake.cep.search.compiled.text.code import NULL, Code, NotCompilable, Writer
+from chainlake.cep.search.compiled.text.code import NULL, Code, Writer
+from chainlake.cep.search.compiled.text.errors import NotCompilable
 from chainlake.cep.search.compiled.text.expressions import Group
 from chainlake.cep.search.compiled.text.facts import Size
 
@@ -199,7 +200,7 @@ class Sets:
         to, name = self.to, self.name
         slots, out = to.slots, to.out
         if node.distinct or node.function not in _ADDED:
-            raise NotCompilable(f"{node.function}{'(DISTINCT …)' if node.distinct else ''}")
+            raise NotCompilable.aggregate(node.function, node.distinct)
         if node.attr is None:
             return Code(f"({depth} + 1)", "i", "number", None, (self.count,))
         to.make.singles[name] = position

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Protocol
 
 from chainlake.cep.language import ast
-from chainlake.cep.search.compiled.text.code import NULL, Code, NotCompilable, Writer
+from chainlake.cep.search.compiled.text.code import NULL, Code, Writer
+from chainlake.cep.search.compiled.text.errors import NotCompilable
 from chainlake.cep.search.compiled.text.slots import Slots
 
 
@@ -41,7 +42,7 @@ def call(make: Maker, node: ast.Call, out: Writer) -> Code:
     """
     write = _WRITERS.get(node.function)
     if write is None:
-        raise NotCompilable(f"{node.function} of several events")
+        raise NotCompilable.several_events(node.function)
     plain = node.args[:1] if node.function == "round" else node.args
     values = [make.value(arg, out) for arg in plain]
     if any(value.dtype == "0" for value in values):
@@ -83,7 +84,7 @@ def _rounded(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) -
         digits = arg.value
     if value.dtype == "i":
         if digits < 0:
-            raise NotCompilable("whole numbers that are rounded to tens")
+            raise NotCompilable.rounded()
         return value
     x, scaled, whole, found = (make.fresh() for _ in range(4))
     unit = f"{10.0 ** abs(digits)!r}"
@@ -110,7 +111,7 @@ def _extreme(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) -
             found = Code(best, "i", found.kind, known, found.size + value.size)
             continue
         if found.kind != "number":
-            raise NotCompilable(f"{node.function} of parts of a tick")
+            raise NotCompilable.parts_of_tick(node.function)
         x, y, best = make.fresh(), make.fresh(), make.fresh()
         out.put(f"{x} = {make.as_float(found)}", f"{y} = {make.as_float(value)}")
         out.put(f"{best} = {x} if {x} {better} {y} or {x} != {x} else {y}")

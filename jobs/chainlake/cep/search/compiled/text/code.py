@@ -7,10 +7,6 @@ from dataclasses import dataclass
 from chainlake.cep.search.compiled.text.facts import ANY_SIZE, Size
 
 
-class NotCompilable(Exception):
-    """The plan holds something that the generator has no code for; the message says what."""
-
-
 @dataclass(frozen=True)
 class Code:
     """A value in the code.

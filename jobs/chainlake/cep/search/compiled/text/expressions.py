@@ -16,7 +16,8 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.search.compiled.text.calls import call
-from chainlake.cep.search.compiled.text.code import NULL, Code, NotCompilable, Writer
+from chainlake.cep.search.compiled.text.code import NULL, Code, Writer
+from chainlake.cep.search.compiled.text.errors import NotCompilable
 from chainlake.cep.search.compiled.text.facts import Facts, Form, Size, form_in, form_of
 from chainlake.cep.search.compiled.text.slots import Slots
 from chainlake.cep.values.values import Value, result_kind
@@ -96,7 +97,7 @@ class Expressions:
             case ast.Call():
                 return call(self, node, out)
             case ast.Case() | ast.ListAggregate():
-                raise NotCompilable("CASE over several events")
+                raise NotCompilable.case()
         raise TypeError(f"not a value: {node!r}")
 
     def before_loop(self, node: ast.Node) -> Code:
@@ -123,7 +124,7 @@ class Expressions:
             return NULL
         size = Size(key, lambda scan: _largest(make(scan)))
         if form.letter != "float" and not self.facts.fit((size,)):
-            raise NotCompilable("whole numbers beyond 64 bits")
+            raise NotCompilable.large()
         floating = form.letter == "float"
         name = self.slots.number_of(floating, lambda scan: make(scan).values, ("number", form.letter, key))
         if form.letter == "bool":
@@ -136,9 +137,9 @@ class Expressions:
         if form.kind == "null":
             return NULL
         if form.kind == "list":
-            raise NotCompilable("a list")
+            raise NotCompilable.a_list()
         if form.letter == "O":
-            raise NotCompilable("whole numbers beyond 64 bits")
+            raise NotCompilable.large()
         if not form.is_array:
             return self.constant(lambda scan: scan.value(name, node), ("constant of", key))
         if isinstance(node, ast.Ref) and form.letter != "b" and not form.nullable:
@@ -161,7 +162,7 @@ class Expressions:
     def fitting(self, value: Code) -> Code:
         """The value, if its whole numbers cannot pass 64 bits."""
         if value.dtype == "i" and not self.facts.fit(value.size):
-            raise NotCompilable("whole numbers that may pass 64 bits")
+            raise NotCompilable.growing()
         return value
 
     def arithmetic(self, op: str, left: Code, right: Code, out: Writer) -> Code:
@@ -205,7 +206,7 @@ class Expressions:
         if isinstance(literal, ast.IsNull):
             return self.null_test(literal, self.value(literal.value, out))
         if isinstance(literal, ast.Like):
-            raise NotCompilable("LIKE or MATCHES over several events")
+            raise NotCompilable.text_test()
         assert isinstance(literal, ast.Compare), literal
         return self.compare(literal, self.value(literal.left, out), self.value(literal.right, out))
 

@@ -1,0 +1,284 @@
+"""What is wrong in the ``formats`` of a source. Where it stands is put to it by the section that was read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chainlake.errors import DefinitionError
+
+
+class WrongFormat(DefinitionError):
+    """A format that no file has, or that contradicts itself."""
+
+    @classmethod
+    def of_cells(cls, key: str) -> WrongFormat:
+        """A key that is for lines of cells, in a format without any."""
+        return cls(f"'{key}' means nothing for a json_map", hint="Leave it out.")
+
+    @classmethod
+    def skipped(cls) -> WrongFormat:
+        """Fewer lines than none are left out."""
+        return cls("'skip_lines' is a number of lines from 0 on")
+
+    @classmethod
+    def wide_null(cls, text: str) -> WrongFormat:
+        """A null that no cell is, since cells are stripped."""
+        return cls(f"'{text}' has white space around it, which is stripped from cells")
+
+    @classmethod
+    def optional(cls, column: str, read: bool, near: str | None, attributes: Sequence[str]) -> WrongFormat:
+        """A column that may be missing is ``read`` for what no row can do without, or is not read at all."""
+        what = "no row is an event without" if read else "this format does not read"
+        hint = f"Did you mean {near}?" if near else f"One of: {', '.join(attributes)}."
+        return cls(f"'{column}' is a column that {what}", hint=hint)
+
+    @classmethod
+    def two_headers(cls) -> WrongFormat:
+        """A header line is tested that is said not to be there."""
+        return cls("'header' tests a header line, 'columns' says there is none")
+
+    @classmethod
+    def column_twice(cls, name: str) -> WrongFormat:
+        """Two columns have one name."""
+        return cls(f"the column '{name}' is given twice")
+
+    @classmethod
+    def lacking(cls, missing: str, columns: Sequence[str]) -> WrongFormat:
+        """A column that is read is none of those listed."""
+        return cls(missing, hint=f"The columns are {', '.join(columns)}.")
+
+    @classmethod
+    def no_file(cls, glob: str, what: str, hint: str) -> WrongFormat:
+        """A glob that fits nothing, as ``globs`` says."""
+        return cls(f"'{glob}' can fit no file: it {what}", hint=hint)
+
+    @classmethod
+    def no_encoding(cls, name: str) -> WrongFormat:
+        """There is no such encoding."""
+        return cls(f"encoding '{name}' is not known", hint=_ENCODINGS)
+
+    @classmethod
+    def no_charset(cls, name: str) -> WrongFormat:
+        """An encoding of something else than files."""
+        return cls(f"encoding '{name}' is none of files", hint=_ENCODINGS)
+
+
+_ENCODINGS = "E.g. utf-8, utf-16, cp1252."
+
+
+class WrongSign(DefinitionError):
+    """A sign of a format that is none, or that stands for two things."""
+
+    @classmethod
+    def several(cls, key: str, value: str) -> WrongSign:
+        """More than one character."""
+        hint = 'A tab is written "\\t", in double quotes.' if value in ("\\t", "tab") else None
+        return cls(f"'{key}' must be a single character", hint=hint)
+
+    @classmethod
+    def no_sign(cls, key: str, value: str) -> WrongSign:
+        """A character that stands in values."""
+        return cls(f"{value!r} cannot be the {key}", hint="A sign such as , ; | or \\t.")
+
+    @classmethod
+    def decimal(cls) -> WrongSign:
+        """The decimal sign is another one, too."""
+        return cls("the decimal sign must differ from delimiter and thousands sign")
+
+    @classmethod
+    def quote_in_number(cls) -> WrongSign:
+        """The quote is a sign of numbers, too."""
+        return cls("the quote must differ from the decimal and the thousands sign")
+
+    @classmethod
+    def quote(cls) -> WrongSign:
+        """The quote is the delimiter."""
+        return cls("the quote must differ from the delimiter")
+
+
+class WrongTime(DefinitionError):
+    """The time of rows cannot be read as it is said."""
+
+    @classmethod
+    def no_column(cls) -> WrongTime:
+        """No column has it."""
+        return cls("'time.column' is missing", hint="Name the column or columns that hold the time.")
+
+    @classmethod
+    def column_twice(cls, name: str) -> WrongTime:
+        """A part of it is read twice."""
+        return cls(f"the column '{name}' is given twice", hint="Name each part of the time once.")
+
+    @classmethod
+    def no_format(cls, form: str, known: Sequence[str]) -> WrongTime:
+        """There is no such format."""
+        hint = f"One of {', '.join(known)}, or a format such as '%d.%m.%Y %H:%M'."
+        return cls(f"time format '{form}' is not known", hint=hint)
+
+    @classmethod
+    def unfit_format(cls, form: str, what: str, hint: str) -> WrongTime:
+        """A format that gives no time, as ``time_formats`` says."""
+        return cls(f"time format '{form}' {what}", hint=hint)
+
+    @classmethod
+    def one_number(cls, form: str, columns: int) -> WrongTime:
+        """A count of seconds in several columns."""
+        return cls(f"{form} is one number, not {columns} columns")
+
+    @classmethod
+    def no_zone(cls, form: str) -> WrongTime:
+        """A zone beside times that have their own."""
+        return cls(f"the zone changes nothing: times of format '{form}' say where they count from")
+
+    @classmethod
+    def unknown_zone(cls, zone: str) -> WrongTime:
+        """There is no such zone."""
+        return cls(f"zone '{zone}' is not known", hint="An IANA name, such as America/New_York or UTC.")
+
+    @classmethod
+    def crossed(cls) -> WrongTime:
+        """The first day is after the last one."""
+        return cls("'earliest' must not be after 'latest'")
+
+    @classmethod
+    def no_duration(cls, value: object) -> WrongTime:
+        """A distance from the file's date is no length of time."""
+        return cls(f"'{value}' is not a duration", hint="E.g. 36 h or 400 d.")
+
+
+class WrongUnpivot(DefinitionError):
+    """Columns that cannot become rows."""
+
+    @classmethod
+    def no_attribute(cls, name: str, attributes: Sequence[str]) -> WrongUnpivot:
+        """Their cells go to nothing that events have."""
+        return cls(f"'{name}' is not an attribute", hint=f"One of: {', '.join(attributes)}.")
+
+    @classmethod
+    def no_columns(cls) -> WrongUnpivot:
+        """There are none."""
+        return cls("no columns are named", hint="E.g. [R1, R2], or {R1: left, R2: right}.")
+
+    @classmethod
+    def blank_or_twice(cls, what: str, name: str) -> WrongUnpivot:
+        """Two have one name or key; ``what``: "column" or "key"."""
+        return cls(f"the {what} '{name}' is blank, or given twice")
+
+    @classmethod
+    def key_mapped(cls) -> WrongUnpivot:
+        """The key comes from a column as well."""
+        return cls("the key comes from the names of the columns of unpivot", hint="Leave it out here.")
+
+    @classmethod
+    def taken(cls, what: str, column: str, key: str) -> WrongUnpivot:
+        """Something else is read from one of them."""
+        hint = f"Columns of unpivot become rows: '{key}' is what their names are called, 'value' their cells."
+        return cls(f"{what} is read from the column '{column}', which unpivot takes", hint=hint)
+
+    @classmethod
+    def two_origins(cls, name: str) -> WrongUnpivot:
+        """The attribute that takes their cells comes from elsewhere, too."""
+        return cls(f"'{name}' comes from the cells of unpivot", hint="Leave out where it comes from.")
+
+
+class WrongMapping(DefinitionError):
+    """A value that comes from nowhere, from two places, or would be another one than it says."""
+
+    @classmethod
+    def unknown(cls, name: str, near: str | None, known: Sequence[str]) -> WrongMapping:
+        """Events have nothing of that name."""
+        hint = f"Did you mean {near}?" if near else f"Allowed here: {', '.join(known)}."
+        return cls(f"unknown key '{name}'", hint=hint)
+
+    @classmethod
+    def needed(cls, name: str) -> WrongMapping:
+        """Of a json_map the key has no column."""
+        return cls(f"'{name}' needs a mapping", hint="From a path field, or a constant.")
+
+    @classmethod
+    def one_value(cls) -> WrongMapping:
+        """Of a json_map not exactly one attribute takes the values."""
+        return cls("one attribute must be mapped to the column 'value'")
+
+    @classmethod
+    def json_column(cls, column: str) -> WrongMapping:
+        """Of a json_map a column is read that it does not have."""
+        what = f"a json_map has the columns 'time' and 'value', no '{column}'"
+        return cls(what, hint="Its other values come from a path field or a constant.")
+
+    @classmethod
+    def two_origins(cls) -> WrongMapping:
+        """It comes from several places."""
+        return cls("only one of column, path and constant can be given")
+
+    @classmethod
+    def for_numbers(cls, key: str, name: str, kind: str) -> WrongMapping:
+        """What numbers take is given to another kind."""
+        return cls(f"'{key}' is for numbers, and {name} is a {kind}")
+
+    @classmethod
+    def for_texts(cls, name: str, kind: str) -> WrongMapping:
+        """What texts take is given to another kind."""
+        return cls(f"'case' is for texts, and {name} is a {kind}")
+
+    @classmethod
+    def no_scale(cls) -> WrongMapping:
+        """All values would be one."""
+        return cls("a scale of 0 makes every value the same")
+
+    @classmethod
+    def digits(cls, most: int) -> WrongMapping:
+        """More digits than a double has."""
+        return cls(f"'round' is a number of digits from -{most} to {most}")
+
+    @classmethod
+    def no_column(cls, text: str) -> WrongMapping:
+        """A blank name, or one with blanks around it."""
+        return cls(f"'{text}' is no name of a column", hint="Names have no white space around them.")
+
+
+class WrongConstant(DefinitionError):
+    """A constant that is no value of its kind."""
+
+    @classmethod
+    def blank(cls) -> WrongConstant:
+        """It is empty."""
+        return cls("a blank constant is no value")
+
+    @classmethod
+    def no_number(cls, text: str, kind: str) -> WrongConstant:
+        """It is no number."""
+        return cls(f"the constant '{text}' is no {kind}", hint="Digits, as in 1000, -0.5 or 1e-3.")
+
+    @classmethod
+    def no_long(cls, text: str) -> WrongConstant:
+        """It is no whole number that a double holds."""
+        return cls(f"the constant '{text}' is no long", hint="A whole number of at most 2^53.")
+
+    @classmethod
+    def no_boolean(cls, text: str, known: Sequence[str]) -> WrongConstant:
+        """It is neither true nor false."""
+        return cls(f"the constant '{text}' is no boolean", hint=f"One of: {', '.join(known)}.")
+
+
+class WrongSentinel(DefinitionError):
+    """What means no value is not said as it must be."""
+
+    @classmethod
+    def no_number(cls) -> WrongSentinel:
+        """It is no number, with a condition or without."""
+        return cls(_SENTINEL, hint="List texts that mean no value under 'null' of the format.")
+
+    @classmethod
+    def no_conditions(cls) -> WrongSentinel:
+        """Its conditions are no map, or an empty one."""
+        return cls(_SENTINEL)
+
+    @classmethod
+    def condition(cls, name: object, condition: object) -> WrongSentinel:
+        """A condition is none."""
+        hint = "An attribute of type double or long, and a comparison: {flow: 0} or {flow: '> 0'}."
+        return cls(f"condition '{name}: {condition}' is not understood", hint=hint)
+
+
+_SENTINEL = "a sentinel is a number, or {value: NUMBER, when: {ATTRIBUTE: COMPARISON}}"

@@ -1,0 +1,42 @@
+"""What is wrong in the file of a model that looks for faults."""
+
+from __future__ import annotations
+
+from chainlake.errors import DefinitionError
+
+
+class WrongFaults(DefinitionError):
+    """Machines, windows or limits that no fault could be told from."""
+
+    @classmethod
+    def few(cls, machines: int, least: int) -> WrongFaults:
+        """There is no majority that a machine can be unlike."""
+        return cls(f"{machines} machines are too few", hint=f"Give {least} or more of one kind.")
+
+    @classmethod
+    def alpha(cls, alpha: float) -> WrongFaults:
+        """A probability from 1 on."""
+        return cls(f"{alpha:g} is not below 1", hint="Allowed: numbers above 0 and below 1.")
+
+    @classmethod
+    def no_window(cls, value: object, forms: str) -> WrongFaults:
+        """The window has none of the forms."""
+        return cls(f"'{value}' is not a window", hint=f"Allowed: {forms}.")
+
+    @classmethod
+    def long_sketch(cls, dimensions: int, counters: int) -> WrongFaults:
+        """A sketch that shortens nothing."""
+        what = f"a sketch of {dimensions} dimensions is no shorter than the {counters} counters"
+        return cls(what, hint=f"Allowed: below {counters}; or leave 'sketch' out.")
+
+    @classmethod
+    def limits(cls) -> WrongFaults:
+        """Limits of the variance with the reference's on one side of both."""
+        what = "the reference's variance has to lie between the limits"
+        return cls(what, hint="Give low below 1 and high above 1: shares of the variance.")
+
+    @classmethod
+    def no_sliding(cls) -> WrongFaults:
+        """Such limits without the window that they are asked of."""
+        hint = "Give window: {sliding: ROUNDS}, or leave 'normalise' out."
+        return cls("zones of the variance need a sliding window", hint=hint)

@@ -1,0 +1,19 @@
+"""What is wrong in the file of a model whose nodes share what they learn."""
+
+from __future__ import annotations
+
+from chainlake.errors import DefinitionError
+
+
+class WrongSync(DefinitionError):
+    """It is not said clearly when learners synchronise."""
+
+    @classmethod
+    def one_of_two(cls, forms: str) -> WrongSync:
+        """In both ways, or in none."""
+        return cls("exactly one of 'dynamic' and 'static' is needed", hint=f"Allowed: {forms}.")
+
+    @classmethod
+    def every(cls, forms: str) -> WrongSync:
+        """How often is said twice."""
+        return cls("'static' says how often by itself", hint=f"Allowed: {forms}.")
