@@ -103,6 +103,19 @@ def test_files_that_pages_name_exist() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def test_names_that_the_table_of_places_gives_are_there() -> None:
+    """`NAME` in `file.py`: the file defines it."""
+    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Where to look")[2]
+    given = re.findall(r"`([\w.…]+)` in `([\w/]+\.py)`", table)
+    assert len(given) > 25
+    places = (ROOT, ROOT / "jobs" / "chainlake")
+    for names, file in given:
+        text = next(path for folder in places if (path := folder / file).exists()).read_text(encoding="utf-8")
+        for name in names.split("."):
+            word = name.replace("…", "\\w+")
+            assert re.search(rf"^ *(?:def|class) {word}\b|^ *{word}\b[^=\n]*=", text, re.MULTILINE), (name, file)
+
+
 @pytest.mark.slow
 def test_nothing_cites_a_document_that_is_not_here() -> None:
     wrong = [
