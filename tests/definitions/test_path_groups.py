@@ -13,7 +13,7 @@ import pytest
 from chainlake.definitions.formats.path_groups import digits_of_group
 from chainlake.definitions.source import Source, load_source
 from chainlake.errors import DefinitionError
-from chainlake.ingest.landing.discovery import path_fields
+from chainlake.ingest.path_fields import path_fields
 
 YAML = """\
 key: k

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chainlake.definitions.source import load_source
-from chainlake.ingest.landing.discovery import HIGHEST, path_fields
+from chainlake.ingest.path_fields import HIGHEST, path_fields
 from tests.ingest.test_discovery import YAML
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from chainlake.definitions.source import load_source
 from chainlake.errors import DefinitionError
-from chainlake.ingest.landing.discovery import path_fields
 from chainlake.ingest.landing.expected import LandedNames, expected_globs, glob_matches, missing_expected
+from chainlake.ingest.path_fields import path_fields
 from chainlake.paths import PROJECT
 
 BASE = """\

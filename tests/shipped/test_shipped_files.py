@@ -13,7 +13,7 @@ import yaml
 
 from chainlake.days import day_of_us
 from chainlake.definitions.source import load_source
-from chainlake.ingest.landing.discovery import path_fields
+from chainlake.ingest.path_fields import path_fields
 from chainlake.ingest.rows.parse import read_file
 from chainlake.ingest.rows.parsed import Task
 from chainlake.paths import PROJECT

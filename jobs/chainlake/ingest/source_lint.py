@@ -14,9 +14,10 @@ from chainlake.cep.lint.unheard import Heard
 from chainlake.definitions.source import Source, load_source
 from chainlake.errors import DefinitionError
 from chainlake.ingest.landing.container import Damaged, NotReadable, gather, open_bytes
-from chainlake.ingest.landing.discovery import Landed, look_into, path_fields
+from chainlake.ingest.landing.discovery import Landed, look_into
 from chainlake.ingest.landing.expected import LandedNames, expected_globs
 from chainlake.ingest.landing.walk import walk
+from chainlake.ingest.path_fields import path_fields
 from chainlake.ingest.rows.parse import HOPELESS, parse_file
 from chainlake.ingest.rows.parsed import BadRows, Counts, RawRows, Task
 from chainlake.ingest.rows.text_columns import HEAD, header_of, no_lines, swallowed

@@ -11,9 +11,9 @@ from typing import NotRequired, TypedDict
 from chainlake.days import Days
 from chainlake.definitions.source import Source
 from chainlake.ingest.checksum import EMPTY_CHECKSUM
-from chainlake.ingest.landing.discovery import path_fields
 from chainlake.ingest.landing.expected import LandedNames, missing_expected
 from chainlake.ingest.landing.outcomes import days_of, is_read, unread
+from chainlake.ingest.path_fields import path_fields
 from chainlake.lake.records.event_days import quiet_stretches
 from chainlake.lake.records.runs import FINISHED
 from chainlake.schemas.ops_rows import DayStatus, EventDayRow, FileRow, RunRow

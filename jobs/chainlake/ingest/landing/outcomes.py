@@ -9,8 +9,8 @@ from typing import Any
 
 from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError, InfrastructureError, InputError
-from chainlake.ingest.landing.discovery import date_begins, path_fields
 from chainlake.ingest.landing.expected import expected_globs, glob_matches
+from chainlake.ingest.path_fields import date_begins, path_fields
 from chainlake.run.results import Ingested, LeftFiles
 from chainlake.schemas.ops_rows import FileRow
 from chainlake.terminal import one_line

@@ -11,11 +11,12 @@ from chainlake.days import Days
 from chainlake.definitions.source import Source
 from chainlake.errors import InputError
 from chainlake.ingest.identity import identity
-from chainlake.ingest.landing.discovery import Landed, Landing, date_begins, path_fields
+from chainlake.ingest.landing.discovery import Landed, Landing
 from chainlake.ingest.landing.effective import Effective
 from chainlake.ingest.landing.expected import expected_globs, glob_matches
 from chainlake.ingest.landing.outcomes import REMOVED, RereadFailed, holds_nothing, is_read
 from chainlake.ingest.parser_version import parser_version
+from chainlake.ingest.path_fields import date_begins, path_fields
 from chainlake.schemas.ops_rows import EventDayRow, FileRow
 from chainlake.terminal import one_line
 

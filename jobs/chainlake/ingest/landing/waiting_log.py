@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 
 from chainlake.definitions.source import Source
-from chainlake.ingest.landing.discovery import path_fields
 from chainlake.ingest.landing.outcomes import REMOVED
+from chainlake.ingest.path_fields import path_fields
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileRow, WaitingFileRow
