@@ -15,6 +15,7 @@ from chainlake.cep.automata.simulate import simulate
 from chainlake.cep.language.ast import AGGREGATES
 from chainlake.cep.language.ast.aggregates import Known
 from chainlake.cep.language.layout import format_text
+from chainlake.cep.language.parsing.lexer import misspelt
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.cep.lint.report import lint
 from chainlake.cep.pattern_shape import match_shape
@@ -150,6 +151,7 @@ def test_another_aggregate_is_a_word_of_the_language() -> None:
     assert types == {"n": pa.int64(), "took": pa.float64(), "x": pa.float64(), "held": pa.float64()}
     assert format_text(QUERY.replace("RANGE", "range"), 0) == format_text(QUERY, 0)
     assert lint(QUERY).errors == ()
+    assert misspelt("rangee") == "RANGE"
     patterns = grammar()["repository"]["query"]["patterns"]
     assert "|RANGE|" in next(one["match"] for one in patterns if one["name"] == "keyword.control.sase")
     for wrong, says in (
