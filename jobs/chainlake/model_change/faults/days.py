@@ -10,7 +10,16 @@ import pyarrow as pa
 
 from chainlake.days import instant
 from chainlake.model_change.faults.config import FaultsConfig
-from chainlake.model_change.faults.sign import Scores, bound, directions, r_squared, rolled, sketch, standardised
+from chainlake.model_change.faults.sign import (
+    Scores,
+    above_mean,
+    bound,
+    directions,
+    r_squared,
+    rolled,
+    sketch,
+    standardised,
+)
 from chainlake.model_change.faults.variance import Normaliser
 from chainlake.model_change.rounds.rows import Coefficient, DayRows, FaultRow, MetricFigures, MetricRow
 from chainlake.model_change.rounds.series_run import SeriesRun
@@ -107,8 +116,7 @@ class FaultsRun(SeriesRun[FaultsConfig]):
         """The first round of the day whose window flags each machine; None where none does."""
         means = rolled(s, length)
         size = np.sqrt((means**2).sum(axis=2))
-        gamma = np.maximum(0.0, size - size.mean(axis=1)[:, None])
-        flagged = bound(gamma, self.k, length) < self.config.alpha
+        flagged = bound(above_mean(size), self.k, length) < self.config.alpha
         starts = ts[len(ts) - len(means) :]
         return [instant(int(starts[int(np.argmax(one))])) if one.any() else None for one in flagged.T]
 

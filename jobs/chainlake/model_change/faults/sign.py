@@ -38,8 +38,14 @@ class Scores:
         """Of mean directions over so many rounds."""
         machines = len(v)
         size = np.sqrt((v**2).sum(axis=1))
-        gamma = np.maximum(0.0, size - size.mean())
+        gamma = above_mean(size)
         return cls(v, size, gamma, bound(gamma, machines, rounds))
+
+
+def above_mean(size: Array) -> Array:
+    """How far each length of the last axis is above the mean of them; 0 where it is not."""
+    found: Array = np.maximum(0.0, size - size.mean(axis=-1, keepdims=True))
+    return found
 
 
 def bound(gamma: Array, machines: int, rounds: int) -> Array:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from chainlake.cep.plain_files.read import Events
     from chainlake.cep.search.found.batch import MatchBatch
     from chainlake.cep.search.statistics import Statistics
-    from chainlake.cli.match_rows import Rows
+    from chainlake.cli.printed_matches import Rows
 
 HELP = (
     "Find a pattern in files of events and print each match as one JSON line (name: event id, or a list of ids for a "
@@ -97,9 +97,9 @@ def run(args: argparse.Namespace) -> int:
         for batch in batches:
             _print(as_dicts(pattern, batch, ids))
     else:
-        from chainlake.cli.match_rows import match_rows
+        from chainlake.cli.printed_matches import printed_rows
 
-        _print_rows(args.format, match_rows(pattern, (table, ids), iter(batches), _key(events, table), zone))
+        _print_rows(args.format, printed_rows(pattern, (table, ids), iter(batches), _key(events, table), zone))
     if not batches.matches:
         print(f"note: {_nothing(pattern, table)}", file=sys.stderr)
     sys.stdout.flush()

@@ -30,7 +30,7 @@ class Rows:
     rows: Iterator[list[Any]]
 
 
-def match_rows(
+def printed_rows(
     pattern: Pattern,
     events: tuple[pa.Table, Sequence[Any]],
     batches: Iterator[MatchBatch],
