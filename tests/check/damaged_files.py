@@ -37,6 +37,19 @@ def events_table_dropped(home: Home) -> None:
     shutil.rmtree(folder(home, "events.lab"))
 
 
+@damage("events.lab", "of other days")
+def log_moves_events_to_another_day(home: Home) -> None:
+    """Their files stay, with their times and ids; by what the log says they are of the next day."""
+    for entry in (folder(home, "events.lab") / "_delta_log").glob("*.json"):
+        entry.write_text(entry.read_text().replace('"event_date":"2025-03-02"', '"event_date":"2025-03-03"'))
+
+
+@damage("events.lab", "its columns are not those", rare=True)
+def events_table_replaced_by_another_one(home: Home) -> None:
+    shutil.rmtree(folder(home, "events.lab"))
+    shutil.copytree(folder(home, "raw.lab"), folder(home, "events.lab"))
+
+
 @damage("raw.lab", "gone")
 def raw_table_dropped(home: Home) -> None:
     shutil.rmtree(folder(home, "raw.lab"))

@@ -24,7 +24,7 @@ from chainlake.lake.delta.sums.row_hashes import row_hashes
 from chainlake.lake.delta.where import delta_literal
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.check_table import Looked
-from chainlake.lake.upkeep.findings import EventDay, Finding, LandedFile, Mend, SurplusRows, UnnotedFiles
+from chainlake.lake.upkeep.findings import EventDay, Finding, LandedFile, Mend, SurplusRows, UnnotedFiles, WholeTable
 from chainlake.paths import Home
 from chainlake.schemas.events import events_table
 from chainlake.schemas.ops_rows import EventDayRow, FileRow
@@ -119,7 +119,9 @@ def _check_days(check: _Check) -> None:
     if events.contents is not None:
         listed |= set(check.days)
     whole = _hashable(check)
-    if events.contents is not None and not whole:
+    if events.contents is not None and not whole and _is_current(check):
+        check.add(events, "its columns are not those of its definition", WholeTable(events.schema, events.name))
+    elif events.contents is not None and not whole:
         why = "its definition cannot be read, or was edited and not ingested since"
         check.add(events, f"{why}: the events were only counted", damage=False)
     for day in sorted(listed):
@@ -136,9 +138,15 @@ def _days(looked: Looked) -> set[date]:
 def _hashable(check: _Check) -> bool:
     """Whether the definition has the columns that the stored events were hashed with."""
     contents = check.tables.events.contents
-    if check.source is None or contents is None or any(not is_current(check.source, row) for row in check.files):
+    if check.source is None or contents is None or not _is_current(check):
         return False
     return set(events_table(check.source).column_names) == set(contents.schema.names)
+
+
+def _is_current(check: _Check) -> bool:
+    """Whether all files were read under today's definition."""
+    source = check.source
+    return source is not None and bool(check.files) and all(is_current(source, row) for row in check.files)
 
 
 def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa.Array] | None:
@@ -155,8 +163,10 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
     rates: dict[tuple[str, str], tuple[int, Any, Any]] = {}
     key = _key(check)
     before = len(contents.bad)
+    astray = 0
     for batch in contents.batches(lambda part: part.partition == day):
         rows += len(batch)
+        astray += pc.sum(pc.not_equal(batch.column("ts").cast(pa.date32(), safe=False), day)).as_py() or 0
         table = pa.Table.from_batches([batch])
         if whole:
             assert check.source is not None
@@ -168,6 +178,11 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
         links.append(row_hashes(table, _OWN))
         files.append(batch.column("file_id"))
     if len(contents.bad) > before:
+        return None
+    if astray:
+        # Their days may have them there as well; what they are compared with is found by their time.
+        of_others = SurplusRows("events", check.name, f"event_date = '{day}' AND CAST(ts AS DATE) <> '{day}'")
+        check.add(check.tables.events, f"{day}: {counted(astray, 'event')} of other days", mend, of_others)
         return None
     if row is None:
         if rows:

@@ -34,7 +34,8 @@ class LandedFile:
 
 @dataclass(frozen=True)
 class SurplusRows:
-    """Rows to be removed: of a day that nobody has published, or of one whose keys repeat, which is then made again.
+    """Rows to be removed: of a day that nobody has published, or of one whose keys repeat or that are of another day,
+    which are then made again.
 
     ``where`` tells them, as SQL.
     """
