@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
+import shutil
+import zipfile
 from datetime import date
 
 import pytest
@@ -10,8 +14,11 @@ import pytest
 from chainlake.errors import InfrastructureError, InputError
 from chainlake.ingest.checksum import EMPTY_CHECKSUM
 from chainlake.ingest.landing.outcomes import FilesUnread
+from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.same import same_tables
+from chainlake.operations.check import Scope
+from chainlake.operations.repair import repair
 
 pytestmark = pytest.mark.slow
 
@@ -229,3 +236,21 @@ def test_failed_accounting_leaves_the_days_changing(lake, monkeypatch):
     lake.ingest("bars", "2025-01-01", "2025-01-02")
     assert lake.days("bars")[date(2025, 1, 1)]["status"] == "complete"
     assert json.loads(json.dumps(lake.events("bars", "ticker"))) == [["AIG"], ["BAC"]]
+
+
+def test_files_of_any_name_are_found_again_by_a_repair(lake):
+    """A sign that stands before a member may be of a file, and a name need not be text."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("in!bars_20250102.csv", bars("2025-01-02", A1))
+    lake.land("bars", "bars_20250101!x.csv", bars("2025-01-01", A1))
+    lake.land("bars", "bars_z!y.zip", packed.getvalue())
+    name = os.fsencode(lake.home.landing("bars")) + b"/bars_20250103_\xe9.csv"
+    with open(name, "wb") as stream:
+        stream.write(bars("2025-01-03", A1).encode())
+    assert lake.ingest("bars", "2025-01-03", "2025-01-04")["added"] == 3
+    shutil.rmtree(lake.home.table("raw", "bars"))
+    _, repaired = repair(lake.home, run_id="r", scope=Scope(), say=lambda line: None)
+    assert repaired.left == [] and any("3 files to be read again" in line for line in repaired.done)
+    assert lake.ingest("bars", "2025-01-03", "2025-01-04")["files"] == 3
+    assert tables.arrow(lake.home, "raw", "bars").num_rows == 3

@@ -7,7 +7,7 @@ files whose rows are wrong are marked; then the commits of others are signed as 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -17,6 +17,7 @@ from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
 from chainlake.ingest.landing.completeness import changing_rows
 from chainlake.ingest.landing.lost import DAMAGED
+from chainlake.ingest.landing.walk import walk
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.log import signature
 from chainlake.lake.delta.reader import open_table
@@ -45,7 +46,6 @@ from chainlake.lake.upkeep.set_aside import set_aside, take_out
 from chainlake.operations.check import Checked, Scope, check
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileRow, IntervalRow
-from chainlake.storage.door import storage_of
 from chainlake.words import counted
 
 #: A table whose log was repaired may turn out to have a damaged file, and an unreadable one to be gone.
@@ -165,9 +165,10 @@ class _Marks:
 
     def _files(self, source: str, paths: Sequence[str]) -> bool:
         """Mark landed files to be read again; whether all of them are there."""
-        landing = self._home.landed(source)
-        files = storage_of(landing)
-        gone = [path for path in paths if files.size(f"{landing}/{path.partition('!')[0]}") is None]
+        # By the names that ingest gives: they hold what no text can, and the sign before a member may be of a file.
+        there = walk(self._home.landed(source), follow_links=True)
+        named = {entry.relative for entry in there.entries}.union(there.waiting)
+        gone = [path for path in paths if not any(name in named for name in _holders(path))]
         if gone:
             more = f" and {len(gone) - _NAMED} more" if len(gone) > _NAMED else ""
             self._result.left.append(
@@ -243,6 +244,14 @@ class _Marks:
             self._done(f"{name}: {counted(len(again), 'day')} to be computed again, from {min(listed)}")
         for source in sorted({owners[name] for name in days if name in owners}):
             self._result.commands.append(f"chainlake restate --source {source}")
+
+
+def _holders(path: str) -> Iterator[str]:
+    """The paths of the file that holds what ingest calls ``path``: itself, or an archive of which it is a member."""
+    yield path
+    for at, sign in enumerate(path):
+        if sign == "!":
+            yield path[:at]
 
 
 def _sources_of(home: Home) -> dict[str, str]:
