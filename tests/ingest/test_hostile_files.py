@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import tarfile
 import zipfile
 from datetime import date
 
@@ -336,3 +337,20 @@ def test_a_leap_second_does_not_become_the_next_minute(form, text):
     said = ["59", "60", "61", "00", "01"]
     found = times(pa.array([text.format(second) for second in said]), form)
     assert found.bad.tolist() == [False, True, True, False, False]
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_members_of_a_tar_archive_are_not_read_as_one_file(tmp_path, form):
+    """They would have the date of the archive, all of them, where times are of a day that the name gives."""
+    yaml = BARS.replace("formats:\n  - time: {column: ts, format: iso}\n", "path: '(?P<date>\\d{8})'\nformats:\n")
+    yaml += "  - columns: [ts, ticker, price]\n    time: {column: ts, format: s_of_day}\n"
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz", format=form) as archive:
+        for day in (1, 2):
+            text = "".join(f"{minute * 60},A,{day}\n" for minute in range(3)).encode()
+            member = tarfile.TarInfo(f"2025010{day}.csv")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+    found = parsed(tmp_path, packed.getvalue(), yaml, "20250101.tar.gz")
+    assert not found.rows and [bad[:2] for bad in found.bad] == [(0, "no_format")]
+    assert "it is a tar archive, which is not read" in found.bad[0][4]

@@ -83,6 +83,9 @@ _MAGIC = (
 )
 
 
+#: Where the first header of a tar archive says what it is.
+_TAR, _TAR_AT = b"ustar", 257
+_NOT_READ = "it is {}, which is not read: only text is, plain or compressed by gzip or zip"
 _RETURN = "carriage return"
 
 
@@ -90,7 +93,7 @@ def no_lines(head: bytes) -> str:
     """Why a file that begins with ``head`` has no lines to read, in words; empty if it has."""
     for magic, what in _MAGIC:
         if head.startswith(magic):
-            return f"it is {what}, which is not read: only text is, plain or compressed by gzip or zip"
+            return _NOT_READ.format(what)
     if b"\r" in head and b"\n" not in head:
         return f"its lines end in lone {_RETURN}s, which end no line here: convert it to line feeds"
     return ""
@@ -126,6 +129,9 @@ def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> tuple[
 
     Of formats that name the path and yet do not fit, each says why.
     """
+    if head[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR and b"\0" in head[:_TAR_AT]:
+        # Its members are texts one behind the other, and each may be of another day.
+        return None, [], _NOT_READ.format("a tar archive")
     why: list[str] = []
     for form in formats:
         if not form.fits_path(path):
