@@ -14,7 +14,8 @@ class NoPositiveEvent(PatternError):
     @classmethod
     def of(cls, source: SourceText, at: At) -> NoPositiveEvent:
         """None at all."""
-        return cls._at(source, at, "a branch needs a positive event")
+        hint = "NOT, COLLECT and UNTIL stand beside an event: SEQ(A a, NOT(B b))."
+        return cls._at(source, at, "a branch needs a positive event", hint)
 
     @classmethod
     def forbidden(cls, source: SourceText, at: At) -> NoPositiveEvent:
