@@ -349,3 +349,17 @@ def test_ties_in_order_are_for_single_events_that_are_no_neighbours(query: str) 
     where = "WHERE a.k = b.k" if "KEY" in query else ""
     with pytest.raises(UsageError, match="single events"):
         list(match(f"PATTERN {query} {where} WITHIN 5", stream(1), key="k", ties_in_order=True, strict_units=False))
+
+
+def test_a_set_of_a_context_is_in_the_order_of_time_and_id_as_every_set_is() -> None:
+    """Whatever seq says of equal times: so is the id of the match made."""
+    events = [
+        {"id": "a2", "type": "A", "ts": 1, "seq": 1},
+        {"id": "a1", "type": "A", "ts": 1, "seq": 2},
+        {"id": "a0", "type": "A", "ts": 2, "seq": 0},
+        {"id": "b", "type": "B", "ts": 3, "seq": 0},
+    ]
+    cumulative = list(match("PATTERN SEQ(A a, B b) WITHIN 5 CONTEXT cumulative", events))
+    collected = list(match("PATTERN SEQ(COLLECT(A a), B b) WITHIN 5 MEASURES FIRST(a.id) AS first", events))
+    assert cumulative == [{"a": ["a1", "a2", "a0"], "b": ["b"]}]
+    assert collected == [{"a": ["a1", "a2", "a0"], "b": "b", "first": "a2"}]
