@@ -363,3 +363,11 @@ def test_a_set_of_a_context_is_in_the_order_of_time_and_id_as_every_set_is() -> 
     collected = list(match("PATTERN SEQ(COLLECT(A a), B b) WITHIN 5 MEASURES FIRST(a.id) AS first", events))
     assert cumulative == [{"a": ["a1", "a2", "a0"], "b": ["b"]}]
     assert collected == [{"a": ["a1", "a2", "a0"], "b": "b", "first": "a2"}]
+
+
+@pytest.mark.parametrize("measure", ["a.x AS n", "b.x - a.x AS severity", "1 AS one"])
+def test_a_row_of_many_matches_has_no_measures(measure: str) -> None:
+    """They would be those of one of them, or none at all."""
+    with pytest.raises(DefinitionError, match="CONTEXT cumulative cannot be combined with MEASURES") as caught:
+        compile_pattern(f"PATTERN SEQ(A a, B b) WITHIN 5 s CONTEXT cumulative MEASURES {measure}")
+    assert caught.value.column == 62

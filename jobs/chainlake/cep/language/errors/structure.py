@@ -166,6 +166,12 @@ class NotTogether(PatternError):
         hint = "It makes one row of many matches, and a match is what has a score."
         return cls._at(source, at, "CONTEXT cumulative cannot be combined with RANK BY", hint)
 
+    @classmethod
+    def cumulative_and_measures(cls, source: SourceText, at: At) -> NotTogether:
+        """One row of many matches, and what is computed of one."""
+        hint = "It makes one row of many matches, and a measure is of one. Compute it by SQL, of the sets of the row."
+        return cls._at(source, at, "CONTEXT cumulative cannot be combined with MEASURES", hint)
+
 
 class UnfitPick(PatternError):
     """A PICK that cannot be made."""
