@@ -107,6 +107,8 @@ def found(query: str) -> list[str]:
         ("PATTERN SEQ(NOT(Open a)) WITHIN 1 s",
          "5:9 a branch needs a positive event | NOT, COLLECT and UNTIL stand beside"),
         ("PATTERN OR(Open a) WITHIN 1 s", "5:9 OR needs at least two branches | OR(SEQ(A a, B b), C c)"),
+        ("PATTERN SEQ(Open a, Heat b) WHERE a.x > 1 MEASURES a.x AS y",
+         "5:43 WITHIN is expected, not 'MEASURES' | End the query with WITHIN 10 min."),
         ("PATTERN SEQ(Open a, Heat b) WITHIN min 1",
          "5:40 nothing may follow the window, but '1' does | The number of a duration"),
         ("PATTERN SEQ(Open a, Heat b) WITHIN -1 s",
