@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable
+from zoneinfo import available_timezones
 
 #: Known words that are listed where none is like the one that was written.
 _LISTED = 20
@@ -33,6 +34,12 @@ def nearest(word: str, known: Iterable[object]) -> str | None:
     names = sorted(str(name) for name in known)
     close = closest(word, names)
     return f"Did you mean {close}?" if close is not None else f"Known here: {listed(names)}." if names else None
+
+
+def zone_hint(zone: str) -> str:
+    """What to do about a time zone that there is not."""
+    meant = closest(zone, sorted(available_timezones()))
+    return "Zones are called as America/New_York is." if meant is None else f"Did you mean {meant}?"
 
 
 def listed(names: Collection[str], most: int = _LISTED) -> str:

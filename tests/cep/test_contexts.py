@@ -349,3 +349,25 @@ def test_ties_in_order_are_for_single_events_that_are_no_neighbours(query: str) 
     where = "WHERE a.k = b.k" if "KEY" in query else ""
     with pytest.raises(UsageError, match="single events"):
         list(match(f"PATTERN {query} {where} WITHIN 5", stream(1), key="k", ties_in_order=True, strict_units=False))
+
+
+def test_a_set_of_a_context_is_in_the_order_of_time_and_id_as_every_set_is() -> None:
+    """Whatever seq says of equal times: so is the id of the match made."""
+    events = [
+        {"id": "a2", "type": "A", "ts": 1, "seq": 1},
+        {"id": "a1", "type": "A", "ts": 1, "seq": 2},
+        {"id": "a0", "type": "A", "ts": 2, "seq": 0},
+        {"id": "b", "type": "B", "ts": 3, "seq": 0},
+    ]
+    cumulative = list(match("PATTERN SEQ(A a, B b) WITHIN 5 CONTEXT cumulative", events))
+    collected = list(match("PATTERN SEQ(COLLECT(A a), B b) WITHIN 5 MEASURES FIRST(a.id) AS first", events))
+    assert cumulative == [{"a": ["a1", "a2", "a0"], "b": ["b"]}]
+    assert collected == [{"a": ["a1", "a2", "a0"], "b": "b", "first": "a2"}]
+
+
+@pytest.mark.parametrize("measure", ["a.x AS n", "b.x - a.x AS severity", "1 AS one"])
+def test_a_row_of_many_matches_has_no_measures(measure: str) -> None:
+    """They would be those of one of them, or none at all."""
+    with pytest.raises(DefinitionError, match="CONTEXT cumulative cannot be combined with MEASURES") as caught:
+        compile_pattern(f"PATTERN SEQ(A a, B b) WITHIN 5 s CONTEXT cumulative MEASURES {measure}")
+    assert caught.value.column == 62

@@ -257,3 +257,11 @@ def test_events_that_cannot_be_used() -> None:
     for params in ([1], "x", {1: 2}):
         with pytest.raises(UsageError, match="a mapping of names to values, not"):
             match(text, events(id="2"), params=params)
+
+
+def test_a_word_is_looked_for_in_the_query_alone() -> None:
+    """Where an error has no token of its own, it stands at a word: not at one of the front matter or a comment."""
+    text = "---\ndescription: STRICT neighbours\n---\n# not STRICT\nPATTERN SEQ STRICT OF KEY (A a, B b)\nWITHIN 9"
+    with pytest.raises(DefinitionError, match="needs a key") as caught:
+        list(match(text, [{"id": "1", "type": "A", "ts": 1}]))
+    assert (caught.value.line, caught.value.column) == (5, 13)

@@ -28,6 +28,7 @@ from chainlake.cep.search import ranked
 from chainlake.errors import DefinitionError, InputError, UsageError
 from tests.cep import ranking_by_definition as definition
 from tests.cep import ranking_queries as queries
+from tests.cep.interpreted import no_compiler
 from tests.cep.ranking_cases import (
     case_differences,
     differences,
@@ -369,3 +370,18 @@ def test_every_clause_is_part_of_the_hash() -> None:
                ("AT LEAST", "NON OVERLAPPING AT LEAST"), ("AT LEAST", "DISTINCT ON a.k AT LEAST")]  # fmt: skip
     hashes = [compile_pattern(base.replace(old, new)).definition_hash for old, new in [("", ""), *changes]]
     assert len(set(hashes)) == len(hashes)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_of_equal_scores_an_empty_set_comes_last_as_an_event_that_is_missing_does(backend: str) -> None:
+    events = [
+        {"id": "a1", "type": "A", "ts": 0},
+        {"id": "b", "type": "B", "ts": 1},
+        {"id": "a2", "type": "A", "ts": 2},
+    ]
+    ranked = "WITHIN 5 RANK BY MAX(1) TOP 9 PER ALL"
+    for first in ("COLLECT?(B b)", "B? b"):
+        with no_compiler():
+            found = list(match(f"PATTERN SEQ({first}, A a) {ranked}", events, backend=backend))
+        bound = [(one["a"], bool(one.get("b"))) for one in found]
+        assert bound[0] == ("a2", True) and not any(has for _, has in bound[1:])

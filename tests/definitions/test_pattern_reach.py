@@ -45,9 +45,11 @@ def load(tmp_path: Path, query: str, more: str = "") -> tuple[list, list]:
 def test_what_would_read_without_a_stated_bound_is_refused_by_name(
     tmp_path: Path, query: str, what: str, hint: str
 ) -> None:
-    good, (broken,) = load(tmp_path, query)
+    good, (broken,) = load(tmp_path, query, "description: A pause without PREV, by rank # PAUSE\n")
     assert not good and broken.name == "one"
     assert what in str(broken.error) and hint in str(broken.error)
+    word = next(word for word in ("PREV", "PAUSE", "RANK") if word in query)
+    assert (broken.error.line, broken.error.column) == (5, len("PATTERN ") + query.index(word) + 1)
 
 
 @pytest.mark.parametrize(

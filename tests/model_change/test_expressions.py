@@ -287,7 +287,7 @@ def test_errors_point_into_a_condition(tmp_path, where: str, said: str, hint: st
         ("name: spread, ", "¦of: flow, ", "features.1.of", "exclude each other"),
         ("(high - low) / close", "Least(high, ¦low)", "features.1.low)", "the text of 'expression' ends at a comma"),
         ("name: spread, expression: (high - low) / close", "¦name: n, of: flow", "features.1.name", "only an"),
-        ("Abs(position)", "\"¦Abs(position, 2)\"", "features.2.polynomial.expression", "abs takes 1 values"),
+        ("Abs(position)", "\"¦Abs(position, 2)\"", "features.2.polynomial.expression", "abs takes 1 value, not 2"),
         ("response: speed", "response: {expression: speed *¦}", "response.expression", "not the end"),
     ],
 )  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chainlake.cep.language.errors.front_matter import FrontMatterError, KeyPlace
 from chainlake.cep.language.errors.placed import PatternError
-from chainlake.cep.language.source_text import NOWHERE, At, SourceText
+from chainlake.cep.language.source_text import At, SourceText
 from chainlake.cep.lint.findings import key_hint
 from chainlake.errors import DefinitionError
 from chainlake.words import nearest
@@ -107,20 +107,20 @@ class UnboundedPattern(PatternError):
         return cls._at(source, at, what, f"Equate {key} of all events, or leave out OF KEY.")
 
     @classmethod
-    def window(cls, source: SourceText, pattern: str) -> UnboundedPattern:
+    def window(cls, source: SourceText, at: At, pattern: str) -> UnboundedPattern:
         """No window, in a ranking that the library alone can make."""
         what = f"{pattern} has no WITHIN, so nothing says how far back a day of a lake has to read"
-        return cls._at(source, NOWHERE, what, "Add WITHIN 12 h. `chainlake match` and the library rank without it.")
+        return cls._at(source, at, what, "Add WITHIN 12 h. `chainlake match` and the library rank without it.")
 
     @classmethod
-    def stretch(cls, source: SourceText, pattern: str) -> UnboundedPattern:
+    def stretch(cls, source: SourceText, at: At, pattern: str) -> UnboundedPattern:
         """No window, and no limit of stretches."""
         what = f"{pattern} has no WITHIN, so its front matter has to say how long a stretch of events may be"
         hint = (
             "Write 'limits: {longest: 12 h}' between the two --- lines: longer stretches give no match, and are "
             "counted; or add WITHIN."
         )
-        return cls._at(source, NOWHERE, what, hint, key="limits")
+        return cls._at(source, at, what, hint, key="limits")
 
     @classmethod
     def gap(cls, source: SourceText, at: At, of: tuple[str, str], steps: int) -> UnboundedPattern:

@@ -199,9 +199,9 @@ def _check_reach(pattern: Pattern) -> None:
     """Refuse a pattern that would read without a bound, or by a bound that nobody stated (DefinitionError)."""
     text, extras = pattern.text, pattern.extras
     if pattern.window_us >= UNBOUNDED and any(branch.stream is None for branch in pattern.branches):
-        raise UnboundedPattern.window(text, pattern.name)
+        raise UnboundedPattern.window(text, text.place("RANK", "TOP"), pattern.name)
     if pattern.window_us >= UNBOUNDED and pattern.longest is None:
-        raise UnboundedPattern.stretch(text, pattern.name)
+        raise UnboundedPattern.stretch(text, text.place("PAUSE"), pattern.name)
     values = (*extras.conditions, *extras.measured)
     loose = [node for value in values for node in value.walk() if isinstance(node, ast.Prev) and node.gap is None]
     if loose and extras.pause is None:

@@ -15,12 +15,16 @@ from chainlake.cep.search.statistics import Statistics
 ENGINE_VERSION = 5
 #: Of patterns that publish some of their matches: equal times are in the order of seq, other names are other matches.
 _OF_CHOSEN = 6
+#: Of those of them whose matches are sets: each is in the order of (ts, id), and so is the match's id made.
+_OF_SETS = 7
 
 
 def engine_version(pattern: Pattern) -> int:
     """The version of what finds a pattern's matches: days that another version found are computed again."""
-    chosen = pattern.extras.policy is not None or bool(pattern.extras.keep)
-    return _OF_CHOSEN if chosen else ENGINE_VERSION
+    policy = pattern.extras.policy
+    if policy is not None and policy.accumulates:
+        return _OF_SETS
+    return _OF_CHOSEN if policy is not None or pattern.extras.keep else ENGINE_VERSION
 
 
 __all__ = [

@@ -10,7 +10,7 @@ from chainlake.definitions.files import source_named
 from chainlake.definitions.source import find_source
 from chainlake.errors import ChainlakeError, UsageError
 from chainlake.paths import Home
-from chainlake.words import closest
+from chainlake.words import zone_hint
 
 #: Zones in which nothing is shown twice.
 _UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu")
@@ -24,9 +24,7 @@ class UnknownZone(UsageError):
     @classmethod
     def of(cls, zone: str) -> UnknownZone:
         """For the name."""
-        meant = closest(zone, sorted(available_timezones()))
-        hint = "Zones are called as America/New_York is." if meant is None else f"Did you mean {meant}?"
-        return cls(f"there is no time zone '{zone}'", key="--zone", hint=hint).holding(zone=zone)
+        return cls(f"there is no time zone '{zone}'", key="--zone", hint=zone_hint(zone)).holding(zone=zone)
 
 
 def add_zone_argument(parser: argparse.ArgumentParser) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from chainlake.cep.language.errors.placed import PatternError
 from chainlake.cep.language.source_text import At, SourceText
+from chainlake.words import zone_hint
 
 
 class UnfitRanking(PatternError):
@@ -117,7 +118,7 @@ class UnfitAmount(PatternError):
     @classmethod
     def zone(cls, source: SourceText, at: At, name: str) -> UnfitAmount:
         """A time zone that there is not."""
-        return cls._at(source, at, f"there is no time zone '{name}'", "E.g. PER DAY IN 'America/New_York'.")
+        return cls._at(source, at, f"there is no time zone '{name}'", zone_hint(name))
 
 
 class UnfitEpisodes(PatternError):

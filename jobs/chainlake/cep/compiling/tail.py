@@ -224,7 +224,7 @@ def _end(which: str, name: str, branch: Branch, window: ast.Within) -> ast.Node:
 
 
 def check_tail(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]) -> None:
-    """Check that a query may have no window, and that it may keep the largest matches only.
+    """Check that a query may have no window, keep the largest matches only, and compute measures.
 
     Raises:
         DefinitionError: it may not.
@@ -233,6 +233,8 @@ def check_tail(source: SourceText, query: ast.Query, branches: tuple[Branch, ...
         _check_unbounded(source, query, branches)
     if query.keep:
         _check_keep(source, query, branches)
+    if query.measures and query.selection is not None and query.selection.context == "cumulative":
+        raise NotTogether.cumulative_and_measures(source, query.measures[0].at)
 
 
 def check_longest(source: SourceText, front: FrontMatter, branches: tuple[Branch, ...], *, bounded: bool) -> None:

@@ -192,9 +192,10 @@ class Checker:
         assert function is not None, "resolve.py lets only known functions through"
         for number, problem_of in function.constants.items():
             for arg in node.args[number : number + 1]:
-                problem = problem_of(arg.value if isinstance(arg, ast.Literal) else None)
+                given = arg.value if isinstance(arg, ast.Literal) else None
+                problem = problem_of(given)
                 if problem is not None:
-                    raise WrongKind.constant(self.source, getattr(arg, "at", node.at), node.function, problem)
+                    raise WrongKind.constant(self.source, getattr(arg, "at", node.at), node.function, given, problem)
         kinds = tuple(self.kind(arg) for arg in node.args)
         if node.function == "seconds" and not self.strict:
             # Differences of plain numbers are seconds already.

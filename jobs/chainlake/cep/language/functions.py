@@ -124,7 +124,7 @@ def _zone_problem(zone: Any) -> str | None:
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
-        return f"there is no zone '{zone}'; an IANA name is expected, such as 'Europe/Berlin' or 'UTC'"
+        return f"there is no zone '{zone}'"
     return None
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 At = tuple[int, int]
 
 NOWHERE: At = (0, 0)
+#: A front matter, its two lines of --- included.
+_FRONT = re.compile(r"\s*---[ \t]*\n.*?^---[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -23,13 +25,18 @@ class SourceText:
     text: str
     file: str | None = None
 
-    def place(self, word: str) -> At:
-        """Where a word stands for the first time, in any case; ``NOWHERE`` if it does not."""
-        found = re.search(rf"\b{word}\b", self.text, re.IGNORECASE)
-        if found is None:
-            return NOWHERE
-        before = self.text[: found.start()]
-        return before.count("\n") + 1, found.start() - before.rfind("\n")
+    def place(self, *words: str) -> At:
+        """Where one of these words stands first in the query, in any case; ``NOWHERE`` if none does.
+
+        What the front matter, comments, texts and quoted names say does not count.
+        """
+        front = _FRONT.match(self.text)
+        parts = re.compile(rf"#[^\n]*|'[^'\n]*'|\"[^\"\n]*\"|\b(?P<word>{'|'.join(words)})\b", re.IGNORECASE)
+        for found in parts.finditer(self.text, front.end() if front else 0):
+            if found["word"]:
+                before = self.text[: found.start()]
+                return before.count("\n") + 1, found.start() - before.rfind("\n")
+        return NOWHERE
 
     def excerpt(self, line: int) -> str | None:
         """A line, counted from 1, as errors show it; None beyond the last one."""

@@ -6,6 +6,10 @@ from collections.abc import Iterable
 
 from chainlake.cep.language.errors.placed import PatternError
 from chainlake.cep.language.source_text import At, SourceText
+from chainlake.words import zone_hint
+
+#: Functions of a time and a zone.
+CLOCKS = frozenset({"hour", "minute", "weekday", "date"})
 
 
 class WrongKind(PatternError):
@@ -47,7 +51,10 @@ class WrongKind(PatternError):
     @classmethod
     def aggregate(cls, source: SourceText, at: At, function: str, kind: str) -> WrongKind:
         """An aggregate over what it is not defined for."""
-        hint = "Which columns hold lists has to be known when the pattern is compiled." if kind == "list" else None
+        hint = {
+            "list": "Which columns hold lists has to be known when the pattern is compiled.",
+            "string": "Of texts there are COUNT(DISTINCT b.x), FIRST and LAST.",
+        }.get(kind)
         return cls._at(source, at, f"{function} of a {kind} is not defined", hint)
 
     @classmethod
@@ -58,12 +65,15 @@ class WrongKind(PatternError):
     @classmethod
     def arguments(cls, source: SourceText, at: At, function: str, kinds: Iterable[str]) -> WrongKind:
         """A function with arguments that it does not take."""
-        return cls._at(source, at, f"{function} does not take {', '.join(f'a {kind}' for kind in kinds)}")
+        said = f"{function} does not take {', '.join(f'a {kind}' for kind in kinds)}"
+        hint = f"{function.capitalize()}(a.ts, 'UTC'): a time and a zone." if function in CLOCKS else None
+        return cls._at(source, at, said, hint)
 
     @classmethod
-    def constant(cls, source: SourceText, at: At, function: str, problem: str) -> WrongKind:
+    def constant(cls, source: SourceText, at: At, function: str, value: object, problem: str) -> WrongKind:
         """A function with a constant that it does not take; ``problem``: what the function says of it."""
-        return cls._at(source, at, f"{function}: {problem}")
+        hint = zone_hint(value) if isinstance(value, str) and function in CLOCKS else None
+        return cls._at(source, at, f"{function}: {problem}", hint)
 
     @classmethod
     def pattern(cls, source: SourceText, at: At, word: str, text: str, problem: str, *, regex: bool) -> WrongKind:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from chainlake.cep.language.errors.placed import PatternError
 from chainlake.cep.language.source_text import NOWHERE, At, SourceText
-from chainlake.words import nearest
+from chainlake.words import counted, nearest
 
 Known = Iterable[object]
 
@@ -186,8 +186,8 @@ class UnfitFunction(PatternError):
     def takes(cls, source: SourceText, at: At, name: str, takes: tuple[int, int], given: int) -> UnfitFunction:
         """It takes another number of values: at least and at most."""
         least, most = takes
-        number = f"{least}" if least == most else f"{least} to {most}"
-        return cls._at(source, at, f"{name} takes {number} values, not {given}")
+        number = counted(least, "value") if least == most else f"{least} to {most} values"
+        return cls._at(source, at, f"{name} takes {number}, not {given}")
 
     @classmethod
     def no_code(cls, source: SourceText, at: At, name: str, known: Known) -> UnfitFunction:

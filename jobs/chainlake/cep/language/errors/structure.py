@@ -14,7 +14,8 @@ class NoPositiveEvent(PatternError):
     @classmethod
     def of(cls, source: SourceText, at: At) -> NoPositiveEvent:
         """None at all."""
-        return cls._at(source, at, "a branch needs a positive event")
+        hint = "NOT, COLLECT and UNTIL stand beside an event: SEQ(A a, NOT(B b))."
+        return cls._at(source, at, "a branch needs a positive event", hint)
 
     @classmethod
     def forbidden(cls, source: SourceText, at: At) -> NoPositiveEvent:
@@ -164,6 +165,12 @@ class NotTogether(PatternError):
         """One row of many matches, and a ranking."""
         hint = "It makes one row of many matches, and a match is what has a score."
         return cls._at(source, at, "CONTEXT cumulative cannot be combined with RANK BY", hint)
+
+    @classmethod
+    def cumulative_and_measures(cls, source: SourceText, at: At) -> NotTogether:
+        """One row of many matches, and what is computed of one."""
+        hint = "It makes one row of many matches, and a measure is of one. Compute it by SQL, of the sets of the row."
+        return cls._at(source, at, "CONTEXT cumulative cannot be combined with MEASURES", hint)
 
 
 class UnfitPick(PatternError):

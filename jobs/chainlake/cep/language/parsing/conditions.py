@@ -9,14 +9,12 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.parsing.cursor import Cursor, is_word, number
 from chainlake.cep.language.parsing.errors import Duplicate, TooComplex, WrongCall
 from chainlake.cep.language.parsing.expected import Expected
-from chainlake.cep.language.parsing.lexer import Token, misspelt
+from chainlake.cep.language.parsing.lexer import SOFT, Token, misspelt
 from chainlake.definitions.duration import UNITS, is_unit, seconds
 
 #: Operators in a row: later passes are recursive.
 _LONGEST = 150
 _COMPARE = frozenset({"<", "<=", ">", ">=", "=", "!="})
-#: Words that may follow a number and are no units.
-_AFTER_NUMBER = ("IS", "LIKE", "MATCHES", "BETWEEN", "WHEN", "THEN", "ELSE", "END", "AS", "PAUSE", "RANK", "TOP")
 
 
 class Conditions(Cursor):
@@ -214,7 +212,7 @@ class Conditions(Cursor):
         """Whether the word that comes next is no misspelt unit, but part of what follows a number."""
         following = self.ahead()
         begins = following.kind == "symbol" and following.text in {".", "(", *_COMPARE}
-        return begins or self.at_word(*_AFTER_NUMBER) or not is_unit(misspelt(self.token.text) or "s")
+        return begins or self.at_word(*SOFT) or not is_unit(misspelt(self.token.text) or "s")
 
     def identifier(self, token: Token) -> ast.Node:
         """What a word stands for by what follows it."""

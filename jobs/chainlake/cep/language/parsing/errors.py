@@ -136,12 +136,12 @@ class WrongQuantifier(PatternError):
     @classmethod
     def branches(cls, source: SourceText, at: At) -> WrongQuantifier:
         """OR of one branch."""
-        return cls._at(source, at, "OR needs at least two branches")
+        return cls._at(source, at, "OR needs at least two branches", "OR(SEQ(A a, B b), C c); one stands without OR.")
 
     @classmethod
     def alternatives(cls, source: SourceText, at: At) -> WrongQuantifier:
         """OR of one alternative."""
-        return cls._at(source, at, "OR needs at least two alternatives")
+        return cls._at(source, at, "OR needs at least two alternatives", "OR(A a, B b); one stands without OR.")
 
     @classmethod
     def any_of(cls, source: SourceText, at: At, asked: int, items: int) -> WrongQuantifier:

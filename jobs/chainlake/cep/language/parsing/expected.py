@@ -135,7 +135,8 @@ class Expected(PatternError):
     @classmethod
     def value_not_condition(cls, source: SourceText, at: At) -> Expected:
         """A value, where a condition stands."""
-        return cls._at(source, at, "a value is expected, not a condition")
+        hint = "CASE WHEN … THEN 1 ELSE 0 END makes a number of a condition."
+        return cls._at(source, at, "a value is expected, not a condition", hint)
 
     @classmethod
     def condition(cls, source: SourceText, at: At) -> Expected:
@@ -157,7 +158,7 @@ class Expected(PatternError):
     @classmethod
     def item(cls, source: SourceText, found: Found) -> Expected:
         """An item of a set."""
-        return cls._not(source, found, "a set holds numbers, strings and words")
+        return cls._not(source, found, "a set holds numbers, strings and words", "IN {1, 2}, or IN {'a', 'b'}.")
 
     @classmethod
     def unit(cls, source: SourceText, found: Found, units: str) -> Expected:

@@ -40,7 +40,8 @@ class _Parser(Ranked):
         within, counted = self.windows() if self.at_keyword("WITHIN") else (None, ())
         if within is None and not counted and not self.at_word("PAUSE", *RANKING):
             sequence = self.at_symbol("-") or self.at_word("FOLLOWED", "FOLLOWEDBY", "THEN")
-            raise WindowExpected.of(self.source, self.token, sequence=sequence, conditions=where is not None)
+            conditions = where is not None and not self.at_word(*_TAIL)
+            raise WindowExpected.of(self.source, self.token, sequence=sequence, conditions=conditions)
         pause = self.window("PAUSE") if self.at_word("PAUSE") else None
         keep = self.accept_word("MAXIMAL", "OUTERMOST")
         selection = self.selection() if self.at_word(*SELECTING) else None

@@ -38,6 +38,10 @@ class Selection:
         self._place = np.full(len(ts) + 1, NONE, np.int64)
         self._place[self.order] = np.arange(len(ts))
         self._used = np.zeros(len(ts), bool)
+        if policy.accumulates:
+            # Sets are in the order of (ts, id), as everywhere, whatever their events' seq.
+            self._by_id = np.empty(len(ts), np.int64)
+            self._by_id[total_order(events.select(["event_id"]), ts)] = np.arange(len(ts))
         #: into how many blocks the search was cut
         self.blocks = 0
 
@@ -118,8 +122,9 @@ class Selection:
             for column, name in enumerate(self.names):
                 if bound[first][column]:
                     sizes = [len(one[column]) for one in some]
-                    flat = np.concatenate([one[column] for one in some])
-                    groups[name] = (np.cumsum([0, *sizes]), self.order[flat])
+                    rows = self.order[np.concatenate([one[column] for one in some])]
+                    in_sets = np.lexsort((self._by_id[rows], np.repeat(np.arange(len(some)), sizes)))
+                    groups[name] = (np.cumsum([0, *sizes]), rows[in_sets])
             yield MatchBatch(int(branches[first]), len(some), starts, ends, ends, {}, groups)
             first = last
 
