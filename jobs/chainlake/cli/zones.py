@@ -25,7 +25,7 @@ class UnknownZone(UsageError):
     def of(cls, zone: str) -> UnknownZone:
         """For the name."""
         meant = closest(zone, sorted(available_timezones()))
-        hint = "Zones are called as America/New_York is." if meant is None else f"Did you mean {meant}?"
+        hint = "Zones have names such as America/New_York." if meant is None else f"Did you mean {meant}?"
         return cls(f"there is no time zone '{zone}'", key="--zone", hint=hint).holding(zone=zone)
 
 
