@@ -210,7 +210,7 @@ class OddPlace(InfrastructureError):
     def of(cls, lake: str, sign: str) -> OddPlace:
         """For the lake, and the first such text in its path."""
         return cls(
-            f"the lake cannot lie in {lake}: tables in a folder with {sign!r} in its path cannot be written",
+            f"the lake cannot be in {lake}: tables in a folder with {sign!r} in its path cannot be written",
             hint="Set CHAINLAKE_HOME or CHAINLAKE_LAKE to a folder whose path has none of [ ] ^ | \\ # ?, no control "
             "characters, and no % before two digits.",
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import logging
 import pickle
 import re
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from chainlake.cli.main import VERBS, main
+from chainlake.cli.main import VERBS, main, module_of
 from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us, parse_day
 from chainlake.errors import ChainlakeError, DefinitionError, InfrastructureError, UsageError
 from chainlake.lake.errors import UnknownTable
@@ -109,6 +111,25 @@ def test_messages_and_pages_call_the_command_by_its_one_name() -> None:
     assert not [name for name, text in texts.items() if re.search(r"[`'\"]jobs [a-z]", text)]
     named = {verb for text in texts.values() for verb in re.findall(r"(?:['`]|bin/)chainlake ([a-z]+)\b", text)}
     assert {"ingest", "status"} <= named <= set(VERBS)
+
+
+def _options(verb: str) -> set[str]:
+    """The long options of a verb, as its parser has them."""
+    parser = argparse.ArgumentParser()
+    importlib.import_module(module_of(verb)).add_arguments(parser)
+    return set(parser._option_string_actions)
+
+
+def test_options_of_commands_in_pages_are_written_out() -> None:
+    """An abbreviation can be ambiguous, and is once a second option begins like it."""
+    unknown = [
+        f"{page.name}: chainlake {verb}: {option}"
+        for page in [PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *(PROJECT / "docs").rglob("*.md")]
+        for verb, rest in re.findall(r"(?:`|^|bin/)chainlake ([a-z]+)\b([^`\n]*)", page.read_text(), re.MULTILINE)
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z-]*", rest)
+        if option not in _options(verb)
+    ]
+    assert not unknown
 
 
 def test_an_unknown_verb_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -87,7 +87,7 @@ def test_results_that_cannot_be_written(verb: str, place: Path, capsys: pytest.C
         (["match", "PATTERN A a WITHIN 1 s", "empty.csv"], 0, ""),
         (["generate", "stock", "--from", "", "--out", "o"], 2, "'' is not a day"),
         (["generate", "stock", "--from", "2024-01-01", "--out", "o", "--events-per-day", "9" * 30], 2, "are more than"),
-        (["generate", "stock", "--from", "0001-01-01", "--out", "o"], 2, "must lie between"),
+        (["generate", "stock", "--from", "0001-01-01", "--out", "o"], 2, "must be between"),
     ],
 )
 def test_files_and_texts(
@@ -118,6 +118,6 @@ def test_a_lake_in_a_folder_where_no_table_can_lie(
     monkeypatch.delenv("CHAINLAKE_LAKE", raising=False)
     for words in (["status"], ["check"], ["ingest", "stock", *DAY]):
         code, said = run(capsys, *words)
-        assert code == 5 and "the lake cannot lie in" in said
+        assert code == 5 and "the lake cannot be in" in said
     # What needs no lake does not ask for its place.
     assert run(capsys, "match", "PATTERN A a WITHIN 1 s", "empty.csv")[0] == 0

@@ -174,7 +174,7 @@ def test_the_library_gives_them() -> None:
     assert (found[0]["decided"] - found[0]["end"]).total_seconds() == 9
     assert list(cl.episodes(text, [])) == []
     assert [one["matches"] for one in cl.episodes(text.replace("PAUSE 4 s", "PAUSE 3 s"), EVENTS)] == [2, 1, 1, 1]
-    with pytest.raises(UsageError, match="the pattern says nothing of episodes"):
+    with pytest.raises(UsageError, match="the pattern does not define episodes"):
         cl.episodes(PAIR, EVENTS)
     with pytest.raises(InputError, match="key of episodes is a text, a number or a boolean"):
         list(
@@ -224,4 +224,4 @@ def test_the_command_prints_them(tmp_path: Path, capsys: pytest.CaptureFixture) 
     assert main(["match", f"{PAIR} EPISODES BY k PAUSE 4 s", str(file)]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 5
     assert main(["match", PAIR, str(file), "--episodes"]) == 2
-    assert "says nothing of episodes" in capsys.readouterr().err
+    assert "does not define episodes" in capsys.readouterr().err

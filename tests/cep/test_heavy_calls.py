@@ -147,7 +147,7 @@ def test_missing_values_never_reach_a_function() -> None:
 
 def test_a_pattern_without_its_code_compiles_and_does_not_run() -> None:
     pattern = compile_pattern(PAIR, strict_units=False)
-    with pytest.raises(FunctionFailed, match="f is declared, but its code is not at hand"):
+    with pytest.raises(FunctionFailed, match="f is declared, but its code was not found"):
         all_of(pattern, EVENTS)
 
 
@@ -157,11 +157,11 @@ def test_a_pattern_without_its_code_compiles_and_does_not_run() -> None:
         ("functions: 5", "functions must be a map of names", (2, 1)),
         ("functions: {f: 5}", "f must say what it calls", (2, 13)),
         ("functions: {f: {cost: heavy}}", "f must say what it calls", (2, 13)),
-        ("functions:\n  f: {call: 'os.path:join'}", "f calls os.path:join, which names no function", (3, 7)),
-        ("functions: {f: {call: '../m:f'}}", "names no function of a module", (2, 17)),
-        ("functions: {f: {call: 'm:_f'}}", "names no function of a module", (2, 17)),
-        ("functions: {f: {call: 'm:f.g'}}", "names no function of a module", (2, 17)),
-        ("functions: {f: {call: m.f}}", "names no function of a module", (2, 17)),
+        ("functions:\n  f: {call: 'os.path:join'}", "f calls os.path:join, which does not name a function", (3, 7)),
+        ("functions: {f: {call: '../m:f'}}", "does not name a function in a module", (2, 17)),
+        ("functions: {f: {call: 'm:_f'}}", "does not name a function in a module", (2, 17)),
+        ("functions: {f: {call: 'm:f.g'}}", "does not name a function in a module", (2, 17)),
+        ("functions: {f: {call: m.f}}", "does not name a function in a module", (2, 17)),
         ("functions: {f: {call: 'm:f', coast: heavy}}", "the declaration of f has no key coast", (2, 30)),
         ("functions: {f: {call: 'm:f', cost: dear}}", "dear is no cost of f", (2, 30)),
         ("functions: {f: {call: 'm:f', cost: -1}}", "-1 is no cost of f", (2, 30)),

@@ -158,7 +158,7 @@ def test_another_aggregate_is_a_word_of_the_language() -> None:
         ("RANGE(b.s) > 1", "RANGE of a string is not defined"),
         ("RANGE(b.at) > 1", "a time difference is compared with a duration"),
         ("RANGE(b) > 1", "RANGE needs an attribute"),
-        ("RANGE(DISTINCT b.n) > 1", "DISTINCT goes with COUNT only"),
+        ("RANGE(DISTINCT b.n) > 1", "DISTINCT can be used only with COUNT"),
         ("RANGE(b.n, 0.5) > 1", "after the argument of RANGE"),
     ):
         with pytest.raises(DefinitionError, match=says):

@@ -73,7 +73,7 @@ def test_pattern_file_columns_and_rows_without_id(tmp_path: Path, capsys: pytest
         ("PATTERN SEQ(A a WITHIN 5 s", [], 3, "')' or ',' is expected"),
         ("PATTERN A a WHERE a.z = 1 WITHIN 5 s", [], 3, "no attribute z"),
         (QUERY, ["--ts", "when"], 4, "there is no column when"),
-        (QUERY, ["--source", "stock", "--id", "id"], 2, "--source says how"),
+        (QUERY, ["--source", "stock", "--id", "id"], 2, "--source already names"),
         (QUERY, ["--source", "nix"], 2, "there is no source 'nix'"),
         (QUERY, ["--source", "../sources/stock"], 2, "there is no source '../sources/stock'"),
         ("nosuch.sase", [], 2, "the pattern cannot be read"),

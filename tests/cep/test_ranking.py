@@ -243,8 +243,8 @@ AB = "PATTERN SEQ(A a, B b) WITHIN 5 s "
 OR = "PATTERN OR(SEQ(A a, B b) RANK BY MAX(a.x), SEQ(C c, D d)"
 REFUSED = [
     (f"{AB}RANK BY MAX(a.x), MIN(b.y) TOP 3 PER DAY", 52, "several criteria need COMBINE"),
-    (f"{AB}RANK BY MAX(a.x) WEIGHT 2 TOP 3 PER DAY", 58, "WEIGHT goes with COMBINE wsum"),
-    (f"{AB}RANK BY MAX(a.x), MAX(b.x) WEIGHT 2 COMBINE sum TOP 3 PER DAY", 68, "WEIGHT goes with COMBINE wsum"),
+    (f"{AB}RANK BY MAX(a.x) WEIGHT 2 TOP 3 PER DAY", 58, "WEIGHT is only for COMBINE wsum"),
+    (f"{AB}RANK BY MAX(a.x), MAX(b.x) WEIGHT 2 COMBINE sum TOP 3 PER DAY", 68, "WEIGHT is only for COMBINE wsum"),
     (f"{AB}RANK BY MAX(a.x) NORM 5 .. 1 TOP 3 PER DAY", 56, "NORM names the smaller number first"),
     (f"{AB}RANK BY MAX(a.x) NORM 5 .. 5 TOP 3 PER DAY", 56, "NORM names the smaller number first"),
     (f"{AB}RANK BY MAX(a.x) NORM 5 TOP 3 PER DAY", 58, "'..' is expected between the ends of NORM"),
@@ -253,8 +253,8 @@ REFUSED = [
     (f"{AB}RANK BY AVG(a.x) TOP 3 PER DAY", 42, "MAX or MIN is expected"),
     (f"{AB}RANK BY MAX(a.x) COMBINE most TOP 3 PER DAY", 59, "how criteria are combined is expected"),
     (f"{AB}TOP 3 PER DAY", 34, "TOP needs RANK BY"),
-    (f"{AB}RANK BY MAX(a.x) TOP 0 PER DAY", 55, "TOP takes a whole number from 1 on"),
-    (f"{AB}RANK BY MAX(a.x) TOP 2.5 PER DAY", 55, "TOP takes a whole number from 1 on"),
+    (f"{AB}RANK BY MAX(a.x) TOP 0 PER DAY", 55, "TOP takes a whole number of at least 1"),
+    (f"{AB}RANK BY MAX(a.x) TOP 2.5 PER DAY", 55, "TOP takes a whole number of at least 1"),
     (f"{AB}RANK BY MAX(a.x) TOP k PER DAY", 55, "there is no parameter k"),
     (f"{AB}RANK BY MAX(a.x) TOP 3 DAY", 60, "PER is expected after the number of matches"),
     (f"{AB}RANK BY MAX(a.x) TOP 3 PER YEAR", 61, "a period is expected after PER"),
@@ -280,14 +280,14 @@ REFUSED = [
     (f"{AB}RANK BY MAX(a.x) TOP 3 PER DAY MEASURES a.x AS y", 65, "MEASURES does not belong here"),
     (f"{OR}) WITHIN 5 s TOP 3 PER DAY", 26, "branch 2 has no RANK BY"),
     (f"{OR} RANK BY MAX(c.x)) WITHIN 5 s", 26, "RANK BY of a branch needs TOP"),
-    (f"{OR}) WITHIN 5 s RANK BY MAX(a.x) TOP 3 PER DAY", 26, "RANK BY stands in a branch and behind the window"),
+    (f"{OR}) WITHIN 5 s RANK BY MAX(a.x) TOP 3 PER DAY", 26, "RANK BY appears both in a branch and after the window"),
     (f"{OR} RANK BY MAX(c.x), MAX(d.x) COMBINE lex) WITHIN 5 s TOP 3 PER DAY", 58, "scores of different lengths"),
     (f"{OR} RANK BY MAX(a.x)) WITHIN 5 s TOP 3 PER DAY", 70, "there is no event named a here"),
     ("PATTERN SEQ(A a, B rank) WITHIN 5 s RANK BY MAX(a.x) TOP 3 PER DAY", 18, "rank is a column of every ranked"),
     ("PATTERN SEQ(A a, B* b) WITHIN 5 s RANK BY MAX(b.x) TOP 3 PER DAY", 47, "b is a set"),
     ("PATTERN SEQ(A a, NOT(C n), B b) WITHIN 5 s RANK BY MAX(n.x) TOP 3 PER DAY", 56, "no event named n here"),
-    ("PATTERN SEQ(A a, NOT(B b)) RANK BY MAX(a.x) TOP 2 PER ALL", 9, "without WITHIN, b has to stand between"),
-    ("PATTERN SEQ(A a, OR(B b, C c) WITHIN 3 s) WITHIN 5 s", 31, "OR has no window of its own"),
+    ("PATTERN SEQ(A a, NOT(B b)) RANK BY MAX(a.x) TOP 2 PER ALL", 9, "without WITHIN, b must be between"),
+    ("PATTERN SEQ(A a, OR(B b, C c) WITHIN 3 s) WITHIN 5 s", 31, "OR cannot have its own window"),
 ]
 
 

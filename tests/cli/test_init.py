@@ -66,7 +66,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("keep")
     assert main(["init", str(tmp_path / "mine")]) == 2
-    assert "there is something in this folder already: notes.txt" in capsys.readouterr().err
+    assert "this folder is not empty: it contains notes.txt" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
     assert main(["init", str(tmp_path / "mine" / "notes.txt")]) == 2
     assert "this is no folder" in capsys.readouterr().err
@@ -155,8 +155,8 @@ def test_a_day_that_could_be_a_month_is_marked(tmp_path: Path) -> None:
         ("", "no header line with rows"),
         ("a,b\n", "no header line with rows"),
         ("a,b\n1,2\n", "none of the columns a, b is a time"),
-        ("a,a\n2025-01-01 10:00,2\n", "the same one twice"),
-        ("ts,key\n2025-01-01 10:00,k\n2025-01-01 10:01,k\n", "no column beside the time and the key"),
+        ("a,a\n2025-01-01 10:00,2\n", "a blank or duplicate name"),
+        ("ts,key\n2025-01-01 10:00,k\n2025-01-01 10:01,k\n", "no column besides the time and the key"),
         ("\x1f\x8b broken", "CSV file in UTF-8"),
     ],
 )

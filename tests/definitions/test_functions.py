@@ -94,12 +94,12 @@ def test_whoever_searches_runs_what_was_read(home: Home) -> None:
         ("numbers:g", "defines no function g"),
         ("numbers:system", "defines no function system"),
         ("numbers:Later", "defines no function Later"),
-        ("broken:f", "is no Python (line 1)"),
-        ("deep:f", "is no Python: it is nested too deep"),
-        ("outside:f", "imports from outside of its folder"),
-        ("package:f", "imports chainlake_functions, which is no package"),
+        ("broken:f", "is not valid Python (line 1)"),
+        ("deep:f", "is not valid Python: it is nested too deep"),
+        ("outside:f", "imports from outside its folder"),
+        ("package:f", "imports chainlake_functions, which is not a package"),
         ("one:f", "import each other"),
-        ("named:f", "has arguments that are given by name alone"),
+        ("named:f", "has keyword-only arguments"),
     ],
 )
 def test_what_cannot_be_called_is_told_with_its_place(home: Home, call: str, said: str) -> None:
@@ -120,7 +120,7 @@ def test_what_cannot_be_called_is_told_with_its_place(home: Home, call: str, sai
 def test_a_link_out_of_the_folder_is_not_followed(home: Home, tmp_path: Path) -> None:
     (tmp_path / "evil.py").write_text("def f(a, b):\n    return a\n", encoding="utf-8")
     (home.config / "functions" / "numbers.py").symlink_to(tmp_path / "evil.py")
-    with pytest.raises(DefinitionError, match="outside of the folder"):
+    with pytest.raises(DefinitionError, match="outside the folder"):
         codes_of(home, text("numbers:f"))
     inside = write(home, "real.py", "def f(a, b):\n    return a - a + 2\n")
     (home.config / "functions" / "linked.py").symlink_to(inside)
@@ -147,7 +147,7 @@ def test_the_number_of_values_is_known_without_a_call(home: Home) -> None:
 def test_no_text_of_a_pattern_loads_code(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home, "numbers.py", "def f(a, b):\n    return a\n")
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(home.config))
-    with pytest.raises(FunctionFailed, match="its code is not at hand"):
+    with pytest.raises(FunctionFailed, match="its code was not found"):
         table, _ = from_dicts(EVENTS)
         list(find(compile_pattern(text("numbers:f"), strict_units=False), table))
     with pytest.raises(DefinitionError, match="there is no function"):

@@ -181,5 +181,5 @@ def test_a_cache_that_everybody_can_write_to_is_refused(home: Home, tmp_path: Pa
     own = Home(home.root, home.lake, home.config, cache)
     assert str(cache) in doctor.check_cache(own)
     cache.chmod(0o777)
-    with pytest.raises(InfrastructureError, match="every user of this machine may write to the cache"):
+    with pytest.raises(InfrastructureError, match="every user of this machine can write to the cache"):
         doctor.check_cache(own)

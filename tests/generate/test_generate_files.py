@@ -183,7 +183,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         ([("--out", "there")], "--out must name a folder"),
         ([("--truth", "")], "--truth must name a file"),
         ([("--truth", ".")], "--truth must name a file"),
-        ([("--write-source", "x.yaml")], "--write-source is for --ticks"),
+        ([("--write-source", "x.yaml")], "--write-source needs --ticks"),
         ([("--ticks",), ("--write-source", "x.txt")], "must name a .yaml file"),
         ([("--ticks",), ("--write-source", "no/x.yaml")], "must name a .yaml file"),
         ([("--ticks",), ("--write-source", "there.yaml")], "does not replace another file"),

@@ -46,7 +46,7 @@ def _child() -> Iterator[subprocess.Popen[str]]:
 def test_a_jvm_and_a_process_exclude_each_other(spark: SparkSession, home: Home) -> None:
     with jvm_lock(spark, home, "source-s"), _child() as child:
         out, err = child.communicate()
-        assert out == "" and "the lock 'source-s' was not free" in err and f"process {os.getpid()} " in err
+        assert out == "" and "the lock 'source-s' could not be acquired" in err and f"process {os.getpid()} " in err
     with _child() as child:
         assert child.stdout is not None and child.stdout.readline() == "held\n"
         with pytest.raises(InfrastructureError, match=f"held by process {child.pid} "):
@@ -157,7 +157,7 @@ def test_whether_a_lock_is_held(home: Home) -> None:
         assert held(home, "source-s")
         # To look has not freed it.
         with _child() as child:
-            assert "was not free" in child.communicate()[1]
+            assert "could not be acquired" in child.communicate()[1]
 
 
 def test_the_lock_is_a_lock_for_anybody(home: Home) -> None:

@@ -214,7 +214,7 @@ def test_lakes_of_older_releases_are_moved(
 def test_a_version_in_two_places_is_said(edited: Home) -> None:
     shutil.copytree(edited.table("matches", "p/v2"), nested(edited))
     taken, stuck = take_places(edited, ["p"], "r")
-    assert taken == [] and isinstance(stuck["p"], DivergedVersions) and "lies in two places" in str(stuck["p"])
+    assert taken == [] and isinstance(stuck["p"], DivergedVersions) and "exists in two places" in str(stuck["p"])
     # The other tables are maintained all the same.
     with pytest.raises(DivergedVersions):
         maintain(edited, run_id="m")
@@ -239,7 +239,7 @@ def test_a_version_that_cannot_be_moved_is_said(edited: Home, monkeypatch: pytes
 def test_a_table_in_use_keeps_the_others_from_nothing(complete: Home) -> None:
     with file_lock(complete, "table-matches.p"):
         taken, stuck = take_places(complete, ["p"], "r", wait_s=0.1)
-    assert taken == [] and "was held by another part of this process" in str(stuck["p"])
+    assert taken == [] and "another part of this process held it" in str(stuck["p"])
     assert shown(complete) == [1, 5, 7]
 
 

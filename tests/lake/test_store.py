@@ -89,7 +89,7 @@ def test_what_lies_outside_the_part_is_neither_changed_nor_let_in_and_versions_a
     assert lake.rows("matches", "rows", columns=["id"]).to_pydict() == {"id": ["b"]}
     assert sorted(lake.rows("matches", "rows", columns=["id"], version=1)["id"].to_pylist()) == ["a", "b"]
     for staged in ([row("c", D2)], [row("c"), row("d", D3)]):
-        with pytest.raises(RowsOutside, match="1 staged rows of matches.rows lie outside"):
+        with pytest.raises(RowsOutside, match="1 staged rows of matches.rows are outside"):
             put(lake, staged, part_of(D1))
     assert lake.version("matches", "rows") == 2
 
@@ -232,6 +232,6 @@ def test_a_change_of_tasks_is_committed_as_it_is(lake: Lake, home: Home, tmp_pat
 
 
 def test_a_lock_is_held_once(lake: Lake, home: Home) -> None:
-    with lake.lock("table-x"), pytest.raises(InfrastructureError, match="held by another part of this process"):
+    with lake.lock("table-x"), pytest.raises(InfrastructureError, match="another part of this process held it"):
         with lake.lock("table-x", wait_s=0.1):
             pass

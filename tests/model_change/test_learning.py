@@ -213,7 +213,7 @@ def test_any_cut_of_history_gives_the_same_rows() -> None:
 
 def test_weights_that_leave_the_doubles_stop_the_model_and_a_rate_too_high_is_said() -> None:
     wild = [{**row, "x": row["x"] * 1e60} for row in rounds(days=1)]
-    with pytest.raises(Diverged, match="the weights of a learner of model are no numbers any more from the round 2025"):
+    with pytest.raises(Diverged, match="the weights of a learner of model are no longer numbers from round 2025"):
         monitor({**CONTENT, "penalty": 1e200}, wild)
     (said,) = monitor({**CONTENT, "learning_rate": 0.5}, rounds()).warnings
     assert "learning_rate 0.5 is above" in said and monitor({**CONTENT, "learning_rate": 0.01}, rounds()).warnings == ()

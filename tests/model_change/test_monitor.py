@@ -259,10 +259,10 @@ def test_the_state_of_another_model_is_refused(more):
     if "kind" in more:
         other = {key: other[key] for key in ("kind", "source", "start", "nodes", "round")}
         other |= {"value": "y", "threshold": 1.0}
-    with pytest.raises(InputError, match="not of this definition") as caught:
+    with pytest.raises(InputError, match="does not belong to this definition") as caught:
         monitor(other, rows, after=begun)
     assert caught.value.key == "after" and "same model" in (caught.value.hint or "")
-    with pytest.raises(InputError, match="not of this definition"):
+    with pytest.raises(InputError, match="does not belong to this definition"):
         monitor(model(), rows, after=monitor(other, [], until=date(2025, 3, 2)))
     assert monitor(model(description="other words"), rows, after=begun).next_day == date(2025, 3, 3)
 

@@ -124,7 +124,7 @@ def test_it_goes_on_from_the_published_state(home, monkeypatch):
     ("more", "code", "told"),
     [
         (["2025-03-02", "2025-03-03", "--at", "noon"], 2, "'noon' is not a time"),
-        (["2025-03-02", "2025-03-03", "--at", "2025-03-05T10:00"], 2, "does not lie in"),
+        (["2025-03-02", "2025-03-03", "--at", "2025-03-05T10:00"], 2, "is not in"),
         (["2025-03-01", "2025-03-02", "--at", "2025-03-01T00:10"], 4, "no model yet"),
         (["2025-03-02", "2025-03-03", "--group", "x"], 2, "no group x"),
         (["2025-02-01", "2025-02-03"], 4, "its days begin with 2025-03-01"),

@@ -196,11 +196,11 @@ def test_what_cannot_be_tried_is_said(home, monkeypatch, capsys):
     other_kind(home, monkeypatch, "learn")
     days = ["2025-03-01", "2025-03-03"]
     for more, told in (
-        (["learn", *days], "learn is of kind shared_learning, of which one of radius, every, learning_rate is tried"),
-        (["learn", *days, "--eps", "3"], "of which one of radius"),
+        (["learn", *days], "learn is of kind shared_learning; --try takes one of radius, every, learning_rate"),
+        (["learn", *days, "--eps", "3"], "--try takes one of radius"),
         (["learn", *days, "--try", "radius=1,-1"], "--try: '-1' is not a number above 0"),
         (["learn", *days, "--try", "every=0"], "--try: '0' is not a whole number from 1 on"),
-        (["bend", *days, "--try", "eps=1"], "bend is a linear model, of which --eps, --window and --phi are tried"),
+        (["bend", *days, "--try", "eps=1"], "bend is a linear model; try --eps, --window and --phi"),
     ):
         assert main(["tune", *more]) == 2
         assert told in capsys.readouterr().err

@@ -157,7 +157,7 @@ def test_a_day_behind_one_that_is_not_finished_waits(home: Home) -> None:
 def test_a_day_goes_on_from_none_of_another_definition(home: Home) -> None:
     contents = busy()
     lake = lake_of(home, contents)
-    with pytest.raises(InputError, match="2025-03-04, which 2025-03-05 goes on from, was never computed") as error:
+    with pytest.raises(InputError, match="2025-03-04, which 2025-03-05 continues from, was never computed") as error:
         run(lake, Days.one(day(4)), repair_horizon=0)
     assert "backfill 2025-03-01 2025-03-06 --patterns chronicle" in str(error.value)
     run(lake, ALL)

@@ -72,7 +72,7 @@ def test_a_day_that_keeps_no_state_is_gone_back_from() -> None:
 
 def test_a_day_of_another_definition_is_not_gone_back_to() -> None:
     """It was never computed with the file of today; the whole stretch has to be asked for."""
-    with pytest.raises(NothingBefore, match="2025-03-02, which 2025-03-03 goes on from") as error:
+    with pytest.raises(NothingBefore, match="2025-03-02, which 2025-03-03 continues from") as error:
         way(segment(noted=1), {}).next()
     assert error.value.exit_code == 4 and "backfill 2025-03-01 2025-03-04 --patterns x" in str(error.value)
 

@@ -24,7 +24,7 @@ class BrokenDefinitions(DefinitionError):
     def of(cls, told: list[str]) -> BrokenDefinitions:
         """For what is wrong with each."""
         what = f"{counted(len(told), 'definition')} cannot be used:\n" + "\n".join(told)
-        return cls(what, hint="All others run. Mend the files; chainlake lint FILE looks one through.")
+        return cls(what, hint="All others run. Fix the files; chainlake lint FILE checks one.")
 
 
 def check_definitions(home: Home) -> None:

@@ -27,7 +27,7 @@ class TooManyTasks(UsageError):
     @classmethod
     def of(cls, count: int) -> TooManyTasks:
         """For the tasks that it would need."""
-        what = f"{count} tasks would be needed, and Airflow maps {MOST_LINES} at most"
+        what = f"{count} tasks would be needed, but Airflow maps at most {MOST_LINES}"
         return cls(what, hint="Give a larger chunk, or fewer days.").holding(count=count)
 
 

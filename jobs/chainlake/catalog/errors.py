@@ -127,7 +127,7 @@ class UnboundedPattern(PatternError):
         """PREV of the attribute of an event, over any gap."""
         value = ".".join(of)
         what = f"PREV({value}) does not say how long ago the earlier event may be"
-        return cls._at(source, at, what, f"Write PREV({value}, {steps}, 10 min), or PAUSE behind WITHIN.")
+        return cls._at(source, at, what, f"Write PREV({value}, {steps}, 10 min), or PAUSE after WITHIN.")
 
     @classmethod
     def start(cls, source: SourceText, at: At, pattern: str) -> UnboundedPattern:
@@ -147,13 +147,13 @@ class NoCode(FrontMatterError):
     @classmethod
     def no_file(cls, path: Path, there: Sequence[str]) -> NoCode:
         """The folder has no such file; ``there``: which it has."""
-        hint = nearest(path.stem, there) or "A function's code lies in this folder."
+        hint = nearest(path.stem, there) or "A function's code must be in this folder."
         return cls(f"there is no file {path}", hint=hint)
 
     @classmethod
     def link(cls, path: Path) -> NoCode:
         """The file lies elsewhere."""
-        what = f"{path} is a link to {path.resolve()}, outside of the folder"
+        what = f"{path} is a link to {path.resolve()}, outside the folder"
         return cls(what, hint="Copy the file into the folder.")
 
     @classmethod
@@ -166,7 +166,7 @@ class NoCode(FrontMatterError):
         """The file cannot be parsed."""
         line = getattr(error, "lineno", None)
         said = str(error) or "it is nested too deep"
-        return cls(f"{path} is no Python{f' (line {line})' if line else ''}: {said}")
+        return cls(f"{path} is not valid Python{f' (line {line})' if line else ''}: {said}")
 
     @classmethod
     def circle(cls, names: Sequence[str]) -> NoCode:
@@ -176,12 +176,12 @@ class NoCode(FrontMatterError):
     @classmethod
     def outside(cls, path: str, line: int) -> NoCode:
         """A file imports from above its folder."""
-        return cls(f"{path}, line {line}, imports from outside of its folder", hint=_IMPORTS)
+        return cls(f"{path}, line {line}, imports from outside its folder", hint=_IMPORTS)
 
     @classmethod
     def no_package(cls, path: str) -> NoCode:
         """A file imports the folder by a name that only patterns use."""
-        return cls(f"{path} imports chainlake_functions, which is no package", hint=_IMPORTS)
+        return cls(f"{path} imports chainlake_functions, which is not a package", hint=_IMPORTS)
 
     @classmethod
     def undefined(cls, path: str, function: str, defined: Sequence[str]) -> NoCode:
@@ -195,5 +195,5 @@ class NoCode(FrontMatterError):
     @classmethod
     def by_name(cls, function: str) -> NoCode:
         """The function has arguments that no pattern can give."""
-        what = f"{function} has arguments that are given by name alone"
+        what = f"{function} has keyword-only arguments"
         return cls(what, hint="A pattern gives values by place.")

@@ -149,7 +149,7 @@ class NoEpisodes(UsageError):
     def of(cls) -> NoEpisodes:
         """For any pattern."""
         hint = "End it with EPISODES BY door PAUSE 10 min: matches of one door at most 10 minutes apart are one row."
-        return cls("the pattern says nothing of episodes", hint=hint)
+        return cls("the pattern does not define episodes", hint=hint)
 
 
 class TooManyMatches(LimitExceeded):

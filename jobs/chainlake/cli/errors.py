@@ -59,7 +59,7 @@ class OptionsClash(UsageError):
     def source_and_columns(cls) -> OptionsClash:
         """A source, and names of columns besides."""
         return cls(
-            "--source says how the columns are called",
+            "--source already names the columns",
             hint="Leave out --id, --type, --ts, --key, --ts-unit, --type-of and --missing.",
         )
 
@@ -87,7 +87,7 @@ class OptionsClash(UsageError):
     @classmethod
     def source_file_without_ticks(cls) -> OptionsClash:
         """A source's file for what the shipped sources read."""
-        return cls("--write-source is for --ticks; the other files are those of the shipped sources")
+        return cls("--write-source needs --ticks; the other files are read by the shipped sources")
 
     @classmethod
     def moments_without_curve(cls, model: str) -> OptionsClash:
@@ -133,7 +133,7 @@ class BadOption(UsageError):
     @classmethod
     def outside(cls, option: str, text: str, days: Days) -> BadOption:
         """A time that lies in none of the days."""
-        return cls._of(option, f"{option}: {text} does not lie in {days}")
+        return cls._of(option, f"{option}: {text} is not in {days}")
 
     @classmethod
     def grid(cls, option: str, what: str) -> BadOption:
@@ -313,7 +313,7 @@ class EndsInFuture(UsageError):
         """For the day that was given as the end."""
         return cls(
             f"the interval ends in the future, at {end}",
-            hint=f"TO is not included: to take today's files, write {today + timedelta(days=1)}.",
+            hint=f"TO is excluded: to include today's files, write {today + timedelta(days=1)}.",
         )
 
 
@@ -328,7 +328,7 @@ class NoRounds(InputError):
     @classmethod
     def none_complete(cls, model: str, days: Days) -> NoRounds:
         """No round of these days has all its nodes."""
-        return cls(f"{model} has no complete round on {days}", hint="Take more days, or see the events.")
+        return cls(f"{model} has no complete round on {days}", hint="Use more days, or check the events.")
 
     @classmethod
     def no_events(cls, model: str) -> NoRounds:

@@ -27,32 +27,32 @@ from chainlake.terminal import for_people
 #: Verb and the one line that ``--help`` shows for it.
 VERBS = {
     "generate": "write landing files of any size with planted patterns and model changes",
-    "ingest": "landing files of a source to raw and events",
-    "detect": "events to match tables: all patterns of a source, for days",
-    "monitor": "events to model changes: all models of a source, for days",
+    "ingest": "read landing files of a source into raw and events",
+    "detect": "find the matches of all patterns of a source, for days",
+    "monitor": "find the changes of all models of a source, for days",
     "validate": "run the quality suites on published tables",
-    "check": "whether every table holds what was written to it; --repair marks what does not",
-    "status": "every definition and day: done, missing, stale, failed",
-    "plan": "what a backfill would compute, read and change, without a JVM",
-    "backfill": "compute long history: a Spark application per chunk of days",
+    "check": "check that every table holds what was written to it; --repair marks what does not",
+    "status": "show the state of every definition and day: done, missing, stale, failed",
+    "plan": "show what a backfill would compute, read and change, without a JVM",
+    "backfill": "compute long history, with one Spark application per chunk of days",
     "restate": "compute stale days again, however old",
     "sql": "query the published tables, without a JVM",
-    "contract": "what readers of a table can rely on, as a data contract (ODCS)",
-    "changes": "what was added, withdrawn and changed in a table since one of its versions or commits",
-    "shadow": "what an edit of a pattern or a model would do to its rows, before it goes live",
-    "alerts": "tell webhooks which matches and model changes were published and withdrawn",
-    "retire": "end a pattern or model whose file was removed; keep or drop its table",
-    "maintain": "compact tables and remove what is past its retention",
-    "explain": "how a pattern is searched, and what a search costs on given files",
-    "init": "make a project of your own: definitions, a sample, tests, a recipe for CI",
+    "contract": "print what readers of a table can rely on, as a data contract (ODCS)",
+    "changes": "print what was added, withdrawn and changed in a table since a version or commit",
+    "shadow": "show what an edit of a pattern or model would do to its rows before it goes live",
+    "alerts": "send published and withdrawn matches and model changes to webhooks",
+    "retire": "end a pattern or model whose file was removed; keep or drop its rows",
+    "maintain": "compact tables and remove files past their retention",
+    "explain": "show how a pattern is searched, and what a search costs on given files",
+    "init": "create a project of your own: definitions, a sample, tests, a CI workflow",
     "match": "find a pattern in files: a grep for events, without a lake",
-    "try": "run a model over files: its changes and what they cost, without a lake",
-    "backtest": "how well a pattern finds known occurrences in files, with which parameters",
+    "try": "run a model over files, without a lake: its changes and what they cost",
+    "backtest": "score how well a pattern finds known occurrences in files, for several parameter values",
     "lint": "check definition files: all errors, warnings, layout",
     "schema": "print the JSON schema of a kind of definition, or a grammar of patterns, for editors",
-    "tune": "what other thresholds of a model would have cost and found; without a JVM",
-    "report": "static pages of the lake: status, matches and models, drawn; without a JVM",
-    "picture": "a model over days as a PNG: coefficients, errors, messages, profiles; without a JVM",
+    "tune": "show what other thresholds of a model would have cost and found; without a JVM",
+    "report": "build static pages of the lake: status, matches and models, drawn; without a JVM",
+    "picture": "draw a model over days as a PNG: coefficients, errors, messages, profiles; without a JVM",
 }
 
 
@@ -85,9 +85,9 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
             prog=called,
             usage=f"{called} VERB …",
             description="Event patterns and model changes on Delta tables.",
-            epilog=f"verbs:\n{lines}\n\n{called} VERB --help shows each verb's arguments and an example.\n"
+            epilog=f"verbs:\n{lines}\n\n{called} VERB --help shows the verb's arguments and an example.\n"
             "Days are FROM TO, half-open: one day is 2025-10-01 2025-10-02.\n"
-            "exit codes: 0 ok, 1 a difference or failed audit, 2 usage, 3 a definition's error, 4 input, "
+            "exit codes: 0 ok, 1 a difference or failed audit, 2 usage, 3 an error in a definition, 4 input, "
             "5 infrastructure",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )

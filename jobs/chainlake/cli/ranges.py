@@ -27,18 +27,18 @@ def add_range_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         metavar="NAME",
         type=name_of("pattern"),
-        help="only these patterns, and models of --models",
+        help="only these patterns (and the models in --models)",
     )
     parser.add_argument(
         "--models",
         nargs="+",
         metavar="NAME",
         type=name_of("model"),
-        help="only these models, and patterns of --patterns",
+        help="only these models (and the patterns in --patterns)",
     )
     add_chunk_argument(parser)
     parser.add_argument(
-        "--only-stale", action="store_true", help="only days that were computed once and are not up to date any more"
+        "--only-stale", action="store_true", help="only days that were computed before and are no longer up to date"
     )
 
 
@@ -69,7 +69,7 @@ def add_repair_arguments(parser: argparse.ArgumentParser, horizon: int) -> None:
     """What ``detect`` and ``monitor`` let a backfill say: how far to look back, and what to leave out."""
     parser.add_argument(
         "--repair-horizon", type=days_of_horizon, default=horizon, metavar="DAYS",
-        help=f"days before FROM that are repaired too; default: {horizon}",
+        help=f"also repair this many days before FROM; default: {horizon}",
     )  # fmt: skip
     parser.add_argument("--only-stale", action="store_true", help="leave out days that were never computed")
 

@@ -25,8 +25,8 @@ class NoTrial(UsageError):
         """For the model, its kind and the settings that can be tried."""
         listed = ", ".join(knobs)
         if not knobs:
-            return cls(f"{model} is a linear model, of which --eps, --window and --phi are tried", hint="Drop --try.")
-        what = f"{model} is of kind {kind}, of which one of {listed} is tried"
+            return cls(f"{model} is a linear model; try --eps, --window and --phi", hint="Drop --try.")
+        what = f"{model} is of kind {kind}; --try takes one of {listed}"
         return cls(what, hint=f"Give --try {knobs[0]}=VALUE,VALUE,... and no --eps, --window, --phi, --plot or --json.")
 
 

@@ -29,7 +29,7 @@ class UnknownZone(UsageError):
 
 def add_zone_argument(parser: argparse.ArgumentParser) -> None:
     """--zone."""
-    parser.add_argument("--zone", metavar="ZONE", help="show local times of this zone, too (default: the source's)")
+    parser.add_argument("--zone", metavar="ZONE", help="also show local times in this zone (default: the source's)")
 
 
 def shown_zone(home: Home, asked: str | None, source: str | None) -> ZoneInfo | None:

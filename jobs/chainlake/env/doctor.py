@@ -43,7 +43,7 @@ class UnfitMachine(InfrastructureError):
     def full_disk(cls, folder: Path, free: float) -> UnfitMachine:
         """The disk under a folder has ``free`` GB."""
         return cls(
-            f"{NEEDED_GB:.0f} GB of free disk are needed in {folder} and {free:.1f} GB are there",
+            f"{NEEDED_GB:.0f} GB of free disk are needed in {folder}, but only {free:.1f} GB are free",
             hint="Free some space, or set CHAINLAKE_HOME to a folder on another disk.",
         )
 
@@ -51,7 +51,7 @@ class UnfitMachine(InfrastructureError):
     def open_cache(cls, cache: Path) -> UnfitMachine:
         """Others may put code into the cache."""
         return cls(
-            f"every user of this machine may write to the cache folder {cache}, and code in it is run",
+            f"every user of this machine can write to the cache folder {cache}, and Chainlake runs code from it",
             hint="Close it with chmod o-w, or set CHAINLAKE_CACHE to a folder of your own.",
         )
 

@@ -28,7 +28,7 @@ def check_disk(folder: str) -> None:
     free = shutil.disk_usage(folder).free / 1e9
     if free < NEEDED_GB:
         stop(
-            f"{NEEDED_GB:.0f} GB of free disk are needed in {folder} and {free:.1f} GB are there. "
+            f"{NEEDED_GB:.0f} GB of free disk are needed in {folder}, but only {free:.1f} GB are free. "
             "Free some space or move the folder."
         )
 

@@ -68,7 +68,7 @@ class UnfitRecipe(UsageError):
     @classmethod
     def days(cls, earliest: date, latest: date) -> UnfitRecipe:
         """Days that ingest does not take."""
-        return cls(f"the days must lie between {earliest} and {latest}, as ingest requires")
+        return cls(f"the days must be between {earliest} and {latest}, as ingest requires")
 
     @classmethod
     def too_many_events(cls, events: int, most: int) -> UnfitRecipe:

@@ -33,14 +33,14 @@ class LockBusy(InfrastructureError):
     def held(cls, purpose: str, holder: str) -> LockBusy:
         """For a lock that another process holds."""
         return cls(
-            f"the lock '{purpose}' was not free: held by {holder}",
+            f"the lock '{purpose}' could not be acquired: held by {holder}",
             hint="Wait for that process to end, or end it, and run this again.",
         )
 
     @classmethod
     def held_here(cls, purpose: str) -> LockBusy:
         """For a lock that this process holds elsewhere."""
-        return cls(f"the lock '{purpose}' was held by another part of this process all the time")
+        return cls(f"the lock '{purpose}' could not be acquired: another part of this process held it all the time")
 
 
 class NoLock(InfrastructureError):
@@ -56,7 +56,7 @@ class NoLock(InfrastructureError):
         """For its place on a disk where nothing can be written."""
         return cls(
             f"{path} cannot be used as a lock: its disk can only be read",
-            hint="What changes nothing works: status, sql, plan, check. Make the disk writable for the rest.",
+            hint="Verbs that change nothing still work: status, sql, plan, check. Make the disk writable for the rest.",
         )
 
 

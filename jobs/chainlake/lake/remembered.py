@@ -68,7 +68,7 @@ class SourceForgotten(InfrastructureError):
             f"nothing is noted of source {known.source} in {home.lake}, into which it was ingested up to "
             f"{known.end - timedelta(days=1)} (at {known.at}): the lake has lost its tables; nothing was written",
             hint=f"Put the tables back, or set CHAINLAKE_LAKE to their place. If they are lost, run '{_REPAIR}' and "
-            "then what it prints: what still lies in landing is read again.",
+            "then what it prints: files that are still in landing are read again.",
         )
 
 

@@ -68,7 +68,7 @@ class AirflowUnavailable(InfrastructureError):
     def open_door(cls, log: Path) -> AirflowUnavailable:
         """Its page answers to other names than its own."""
         return cls(
-            "Airflow's page answers to names that are not its own, so that any web site could use it",
+            "Airflow's page answers to names that are not its own, so any web site could use it",
             hint=f"See {log}: the plugin chainlake_door was not loaded.",
         )
 

@@ -63,9 +63,9 @@ class OtherState(InputError):
     def of(cls, model: str) -> OtherState:
         """For the model that is to go on."""
         return cls(
-            f"the state to go on from is not of this definition of {model}",
+            f"the state to continue from does not belong to this definition of {model}",
             key="after",
-            hint="Pass the result of the same model, or leave 'after' out and begin anew at the model's start.",
+            hint="Pass the result of the same model, or leave out 'after' and begin again at the model's start.",
         ).holding(model=model)
 
 
@@ -75,7 +75,7 @@ class EndsBefore(UsageError):
     @classmethod
     def of(cls, end: date, first: date) -> EndsBefore:
         """For the end that was given, and the day that the monitor goes on with."""
-        return cls(f"until {end} lies before {first}, where the monitor goes on")
+        return cls(f"until {end} is before {first}, where the monitor continues")
 
 
 class Diverged(InputError):
@@ -85,7 +85,7 @@ class Diverged(InputError):
     def at(cls, model: str, ts: datetime, file: str | None) -> Diverged:
         """For the model, the round and its file."""
         return cls(
-            f"the weights of a learner of {model} are no numbers any more from the round {ts:%Y-%m-%dT%H:%M:%SZ} on",
+            f"the weights of a learner of {model} are no longer numbers from round {ts:%Y-%m-%dT%H:%M:%SZ} on",
             file=file,
             key="learning_rate",
             hint="Give a smaller learning_rate, or features of about the size 1.",

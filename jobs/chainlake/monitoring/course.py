@@ -132,5 +132,5 @@ class ReplayTooLong(InputError):
             file=config.file,
             key="max_replay",
             hint=f"Run 'chainlake backfill {first} {asked.end} --models {config.name}', "
-            "which asks for the whole stretch, or raise max_replay.",
+            "which covers the whole range, or raise max_replay.",
         )

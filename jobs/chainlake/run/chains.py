@@ -33,7 +33,7 @@ class Held(InputError):
         more = f" and {len(days) - 1} more days" if len(days) > 1 else ""
         return cls(
             f"{definition} cannot go on to {days[0]}{more}: {why}",
-            hint="Its days form a chain: mend that day first; 'chainlake status' shows it.",
+            hint="Its days form a chain: fix that day first; 'chainlake status' shows it.",
         )
 
 

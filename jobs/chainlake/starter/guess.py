@@ -69,7 +69,7 @@ class NotGuessed(InputError):
     @classmethod
     def no_names(cls, file: Path) -> NotGuessed:
         """Its header has a blank name, or one twice."""
-        what = "the header has a blank name, or the same one twice"
+        what = "the header has a blank or duplicate name"
         return cls(what, file=file, line=1, hint="Name each column once.")
 
     @classmethod
@@ -86,7 +86,7 @@ class NotGuessed(InputError):
     @classmethod
     def no_attribute(cls, file: Path) -> NotGuessed:
         """Nothing is left beside time and key."""
-        return cls("there is no column beside the time and the key", file=file, line=1)
+        return cls("there is no column besides the time and the key", file=file, line=1)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ class NoPlace(UsageError):
     @classmethod
     def taken(cls, folder: Path, first: str) -> NoPlace:
         """Something is there already."""
-        return cls(f"there is something in this folder already: {first}", file=folder, hint="Name a new folder.")
+        return cls(f"this folder is not empty: it contains {first}", file=folder, hint="Name a new folder.")
 
     @classmethod
     def no_folder(cls, folder: Path) -> NoPlace:

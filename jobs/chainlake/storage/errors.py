@@ -35,7 +35,7 @@ class StoreFailed(InfrastructureError):
     @classmethod
     def no_bucket(cls, place: str) -> StoreFailed:
         """The bucket is missing."""
-        return cls(f"the object store has no bucket for {place}", hint=f"Make it, or mend {_PLACES}.")
+        return cls(f"the object store has no bucket for {place}", hint=f"Create it, or fix {_PLACES}.")
 
     @classmethod
     def away(cls, place: str) -> StoreFailed:
@@ -54,8 +54,8 @@ class StoreFailed(InfrastructureError):
     def unconditional(cls, place: str) -> StoreFailed:
         """It overwrites where it must not."""
         return cls(
-            f"the object store for {place} does not keep to conditional writes (If-None-Match): of two writers of one "
-            "file both were told that theirs is there, so commits would be lost; nothing was written",
+            f"the object store for {place} does not honour conditional writes (If-None-Match): it told two writers of "
+            "one file that their write succeeded, so commits would be lost; nothing was written",
             hint="Use a store that refuses the second one, as Amazon S3 and newer versions of others do.",
         )
 

@@ -13,7 +13,7 @@ class UnfitRanking(PatternError):
     @classmethod
     def no_top(cls, source: SourceText, at: At) -> UnfitRanking:
         """A branch has a score, and nothing says how many matches are kept."""
-        hint = "Say behind the window how many matches are kept: TOP 10 PER DAY."
+        hint = "State after the window how many matches to keep: TOP 10 PER DAY."
         return cls._at(source, at, "RANK BY of a branch needs TOP", hint)
 
     @classmethod
@@ -24,7 +24,7 @@ class UnfitRanking(PatternError):
     @classmethod
     def two_places(cls, source: SourceText, at: At) -> UnfitRanking:
         """The score stands in a branch and behind them all."""
-        what = "RANK BY stands in a branch and behind the window"
+        what = "RANK BY appears both in a branch and after the window"
         return cls._at(source, at, what, "Write it in one of the places.")
 
     @classmethod
@@ -37,7 +37,7 @@ class UnfitRanking(PatternError):
     def unlike_lengths(cls, source: SourceText, at: At) -> UnfitRanking:
         """Branches have different numbers of criteria."""
         what = "the branches have scores of different lengths, which cannot be compared"
-        return cls._at(source, at, what, "COMBINE lex takes equally many criteria in every branch.")
+        return cls._at(source, at, what, "COMBINE lex needs the same number of criteria in every branch.")
 
     @classmethod
     def uncombined(cls, source: SourceText, at: At) -> UnfitRanking:
@@ -51,7 +51,7 @@ class UnfitRanking(PatternError):
     @classmethod
     def weight(cls, source: SourceText, at: At) -> UnfitRanking:
         """A weight, and no weighted sum."""
-        return cls._at(source, at, "WEIGHT goes with COMBINE wsum")
+        return cls._at(source, at, "WEIGHT is only for COMBINE wsum")
 
     @classmethod
     def several_numbers(cls, source: SourceText, at: At, word: str) -> UnfitRanking:
@@ -79,7 +79,7 @@ class UnfitRanking(PatternError):
     @classmethod
     def norm_order(cls, source: SourceText, at: At) -> UnfitRanking:
         """The ends of NORM are in the wrong order."""
-        return cls._at(source, at, "NORM names the smaller number first", "MIN turns the scale round by itself.")
+        return cls._at(source, at, "NORM names the smaller number first", "MIN already reverses the scale.")
 
 
 class UnfitAmount(PatternError):
@@ -98,7 +98,7 @@ class UnfitAmount(PatternError):
     @classmethod
     def whole(cls, source: SourceText, at: At, word: str) -> UnfitAmount:
         """No whole number from 1 on."""
-        return cls._at(source, at, f"{word} takes a whole number from 1 on")
+        return cls._at(source, at, f"{word} takes a whole number of at least 1")
 
     @classmethod
     def unit(cls, source: SourceText, at: At, word: str) -> UnfitAmount:

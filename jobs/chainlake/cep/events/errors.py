@@ -65,18 +65,18 @@ class UnfitTimes(InputError):
     @classmethod
     def beyond(cls, error: OverflowError) -> UnfitTimes:
         """One is too large to be kept."""
-        return cls(f"a ts lies beyond 64 bits: {error}", key="ts")
+        return cls(f"a ts does not fit into 64 bits: {error}", key="ts")
 
     @classmethod
     def too_far(cls, most: int, tick: int) -> UnfitTimes:
         """One is too large to be computed with."""
-        what = f"timestamps must lie within ±2^62 ({most}) ticks, but one is {tick}"
+        what = f"timestamps must be within ±2^62 ({most}) ticks, but one is {tick}"
         return cls(what, key="ts", hint="State times in a coarser unit, or from a later zero.")
 
     @classmethod
     def no_calendar(cls, period: str) -> UnfitTimes:
         """One has no date, and a ranking asks for its day, week or month."""
-        what = f"an event lies outside the years 1 to 9999, so it has no {period}"
+        what = f"an event is outside the years 1 to 9999, so it has no {period}"
         return cls(what, key="ts", hint="PER BUCKET and PER HOP need no calendar.")
 
 

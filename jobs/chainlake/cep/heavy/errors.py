@@ -29,13 +29,13 @@ class FunctionFailed(DefinitionError):
         hint = (
             "The library takes it as match(…, functions={'NAME': FUNCTION}); the verbs look in dags/config/functions/."
         )
-        return cls._of(function, f"{function.name} is declared, but its code is not at hand", hint)
+        return cls._of(function, f"{function.name} is declared, but its code was not found", hint)
 
     @classmethod
     def raised(cls, function: Heavy, values: Sequence[Any], error: BaseException) -> FunctionFailed:
         """It raised an error."""
         said = " ".join(f"{type(error).__name__}: {_text_of(error)}".split())
-        hint = "Call it in Python with arrays of these values, and mend it."
+        hint = "Call it in Python with arrays of these values, and fix it."
         return cls._of(function, f"{called(function, values)} raised {said}", hint)
 
     @classmethod
@@ -54,7 +54,7 @@ class FunctionFailed(DefinitionError):
     @classmethod
     def unknown(cls, function: Heavy, values: Sequence[Any]) -> FunctionFailed:
         """It gave no value for a pair whose values are all known."""
-        hint = "It is not called for missing values, so it has to give one for every pair; choose what stands for none."
+        hint = "It is not called for missing values, so it must return a value for every pair; choose one for none."
         return cls._of(function, f"{called(function, values)} gave no value (NaN or null)", hint)
 
     @classmethod
@@ -65,7 +65,7 @@ class FunctionFailed(DefinitionError):
             f"{function.name} {took} for {rows} pairs, such as {called(function, values)}; "
             f"a batch may take {function.longest:g} s"
         )
-        hint = "Put cheaper conditions beside it, make it faster, or allow more by 'longest: 5 min'."
+        hint = "Add cheaper conditions, make it faster, or allow more time with 'longest: 5 min'."
         return cls._of(function, what, hint)
 
 

@@ -110,7 +110,7 @@ class Unconnected(PatternError):
             f"{function} is called for every pair of events that lie within the window, since no cheaper "
             f"condition is on {_and(sorted(names))}"
         )
-        return cls._at(source, at, what, "Compare an attribute of both beside it, such as the source's key.")
+        return cls._at(source, at, what, "Also compare an attribute of both, such as the source's key.")
 
     @classmethod
     def neighbours(cls, source: SourceText, at: At) -> Unconnected:
@@ -122,7 +122,7 @@ class Unconnected(PatternError):
     def sets(cls, source: SourceText, at: At, one: str, other: str) -> Unconnected:
         """Two sets of one place."""
         what = f"{one} and {other} are collected in the same place, so they are not ordered and may share events"
-        return cls._at(source, at, what, "Set them apart by conditions, or by an event between them.")
+        return cls._at(source, at, what, "Separate them by conditions, or by an event between them.")
 
 
 class FarReaching(PatternError):

@@ -34,7 +34,10 @@ def match_rows(pattern: Pattern, events: pa.Table, batch: MatchBatch, schema: pa
     names += [(name, offsets, rows) for name, (offsets, rows) in batch.kleene.items()]
     columns: list[pa.Array] = [match_ids(pattern.name, events["event_id"], names)]
     columns += [pa.array(ticks, TIMESTAMP) for ticks in (batch.decision_us, batch.start_us, batch.end_us)]
-    columns += [_column(events, batch, field) for field in list(schema)[len(columns) :]]
+    own = {name.name for name in pattern.names}
+    for field in list(schema)[len(columns) :]:
+        assert field.name in own or field.name in batch.measures, f"nothing gives the column {field.name}"
+        columns.append(_column(events, batch, field))
     return pa.table(columns, schema)
 
 

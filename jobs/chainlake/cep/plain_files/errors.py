@@ -141,7 +141,7 @@ class UnfitLine(InputError):
     def open_quote(cls, file: Path, line: int) -> UnfitLine:
         """Other readers let a cell end elsewhere."""
         what = "a cell of this line begins with a quote and does not end with one"
-        hint = "A quote inside a quoted cell is written twice; a cell cannot go on in the next line."
+        hint = "Double a quote inside a quoted cell; a cell cannot continue on the next line."
         return cls(what, file=file, line=line, hint=hint)
 
     @classmethod
@@ -167,7 +167,7 @@ class UnfitLine(InputError):
     @classmethod
     def twice_in_attrs(cls, file: Path, line: int, name: str) -> UnfitLine:
         """A key occurs in ``attrs`` too."""
-        return cls(f"{shown(name)} occurs in attrs and beside it", file=file, line=line, key=name)
+        return cls(f"{shown(name)} occurs both in attrs and outside it", file=file, line=line, key=name)
 
     @classmethod
     def two_kinds(cls, file: Path, line: int, name: str, kinds: tuple[str, str]) -> UnfitLine:
@@ -192,7 +192,7 @@ class UnfitCell(InputError):
     @classmethod
     def no_number(cls, said: Said) -> UnfitCell:
         """In a column that is said to hold numbers."""
-        hint = f"--missing TEXT says what stands for a missing value; {_OPTION} {said.name}=text keeps texts."
+        hint = f"--missing TEXT names the text that means a missing value; {_OPTION} {said.name}=text keeps texts."
         return cls.of(said, hint)
 
     @classmethod
@@ -201,7 +201,7 @@ class UnfitCell(InputError):
         name = said.name
         return cls.of(
             said,
-            f"{name} holds texts, which are put in order letter by letter ('10' before '9'); "
+            f"{name} holds texts, which are sorted letter by letter ('10' before '9'); "
             f"{_OPTION} {name}=text says that this is meant, {_OPTION} {name}=number that it is not.",
         )
 
@@ -337,7 +337,7 @@ class WrongTypeOf(UsageError):
     @classmethod
     def two_kinds(cls, name: str, one: str, other: str) -> WrongTypeOf:
         """It says two things of a column."""
-        return cls(f"{name} is said to be {one} and {other}", key=_OPTION)
+        return cls(f"{name} is declared both as {one} and as {other}", key=_OPTION)
 
     @classmethod
     def no_year(cls, form: str) -> WrongTypeOf:

@@ -35,13 +35,11 @@ def add_column_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--id", metavar="COLUMN", help="column of the event id (default: event_id or id)")
     parser.add_argument("--type", metavar="COLUMN", help="column of the event type (default: type)")
     parser.add_argument("--ts", metavar="COLUMN", help="column of the time (default: ts)")
-    parser.add_argument(
-        "--key", metavar="COLUMN", help="column that says which events are of one series, for PREV and OF KEY"
-    )
+    parser.add_argument("--key", metavar="COLUMN", help="column that tells series apart, for PREV and OF KEY")
     parser.add_argument(
         "--ts-unit",
         choices=("s", "ms", "us", "ns"),
-        help="times are numbers that count these since 1970 UTC (default: texts, timestamps, or whole seconds)",
+        help="times are numbers in this unit since 1970 UTC (default: text, timestamps, or whole seconds)",
     )
     parser.add_argument(
         "--type-of",
@@ -49,14 +47,14 @@ def add_column_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="what a column holds: number, text, bool, time (ISO 8601) or date:FORM, such as ts=date:%%Y%%m%%d "
-        "(default: numbers if every cell is one, else text); may be given several times",
+        "(default: number if every cell is a number, else text); may be repeated",
     )
     parser.add_argument(
         "--missing",
         metavar="TEXT",
         action="append",
         default=[],
-        help="a text that stands for a missing value in every column, such as NA (default: blank cells, null)",
+        help="text that means a missing value in every column, such as NA (default: blank cells, null)",
     )
 
 

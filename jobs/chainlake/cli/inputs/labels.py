@@ -25,7 +25,7 @@ class BadLabels(InputError):
     @classmethod
     def no_start(cls, file: Path) -> BadLabels:
         """It has no column ``start``."""
-        hint = "Its columns are start, and if you like end and key; times are ISO 8601."
+        hint = "Its columns are start and, optionally, end and key; times are ISO 8601."
         return cls("the labels have no column start", file=file, line=1, hint=hint)
 
     @classmethod

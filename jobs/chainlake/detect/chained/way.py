@@ -70,8 +70,8 @@ class NothingBefore(InputError):
         """Args: the definition, the day, and the one that its chain begins with."""
         before, end = day - _ONE, day + _ONE
         return cls(
-            f"{definition.name} goes on from day to day, and {before}, which {day} goes on from, was never computed "
-            "with its file and engine of today",
+            f"{definition.name} continues from day to day, but {before}, which {day} continues from, was never "
+            "computed with the current file and engine",
             hint=f"Run 'chainlake backfill {first} {end} --patterns {definition.name.partition('/')[2]}', or "
             "give the pattern a later start.",
         )

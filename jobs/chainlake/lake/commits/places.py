@@ -44,7 +44,7 @@ class DivergedVersions(InfrastructureError):
     def of(cls, name: str, nested: str, beside: str) -> DivergedVersions:
         """Args: the table's name, and where it lies."""
         return cls(
-            f"table matches.{name} lies in two places, {nested} and {beside}: an older release has published to the "
+            f"table matches.{name} exists in two places, {nested} and {beside}: an older release has published to the "
             "first after it was moved to the second",
             hint=f"End what runs with the older release, remove {nested}, and restate the days it published.",
         )

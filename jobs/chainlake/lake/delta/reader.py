@@ -56,7 +56,7 @@ class UnreadableTable(InfrastructureError):
         elif name == _MAPPING:
             steps[:0] = [f"ALTER TABLE {place} SET TBLPROPERTIES ('{_MODE}' = 'none')"]
         return cls(
-            f"table {table} uses the Delta feature '{name}', with which its files alone do not tell its rows; "
+            f"table {table} uses the Delta feature '{name}', so its files alone do not determine its rows; "
             "nothing was read",
             hint=f"Read it with Spark, or take the feature out with Spark: {'; '.join(steps)}.",
         )
@@ -66,7 +66,7 @@ class UnreadableTable(InfrastructureError):
         """For a data file outside the table's folder, as a shallow clone has them."""
         return cls(
             f"table {table} is made of files outside its folder, such as {file}; nothing was read",
-            hint="Read it with Spark, or make it a table of its own with Spark: DEEP CLONE, or CREATE TABLE AS SELECT.",
+            hint="Read it with Spark, or make it a separate table with Spark: DEEP CLONE, or CREATE TABLE AS SELECT.",
         )
 
     @classmethod

@@ -23,7 +23,7 @@ class NoDatabase(InfrastructureError):
     def of(cls, error: Exception) -> NoDatabase:
         """For what the driver says of a URL that can be read, which holds no password."""
         text = " ".join(str(error).split())
-        return cls(f"the database that CHAINLAKE_LOCKS names cannot be used: {text}", hint="Start it, or mend the URL.")
+        return cls(f"the database that CHAINLAKE_LOCKS names cannot be used: {text}", hint="Start it, or fix the URL.")
 
     @classmethod
     def unreadable(cls) -> NoDatabase:

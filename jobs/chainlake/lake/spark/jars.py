@@ -77,7 +77,7 @@ class JarsUnusable(InfrastructureError):
     def forged(cls, name: str, digest: str) -> JarsUnusable:
         """The repository gave another file."""
         return cls(
-            f"the repository gave a {name} whose SHA-256 is not {digest}",
+            f"the repository returned a {name} whose SHA-256 is not {digest}",
             hint="Do not use it: check the repository that Spark's resolver is configured with.",
         )
 

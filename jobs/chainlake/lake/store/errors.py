@@ -26,7 +26,7 @@ class FilesUnseen(InfrastructureError):
     @classmethod
     def of(cls, table: Table, path: str, seen: int | None, wanted: int | None = None) -> FilesUnseen:
         """For a file, its bytes as this process sees them, ``None`` if not at all, and as its writer told them."""
-        what = "is not there" if seen is None else f"has {seen} bytes, and its writer told {wanted}"
+        what = "is not there" if seen is None else f"has {seen} bytes, but its writer reported {wanted}"
         return cls(
             f"for {table.path_name} a task wrote {path}, which {what} for this process; nothing was committed",
             hint="Put CHAINLAKE_HOME on a disk that all machines share under one path, or set CHAINLAKE_LAKE to an "
@@ -40,7 +40,7 @@ class RowsOutside(ValueError):
     @classmethod
     def of(cls, table: Table, count: int, where: object) -> RowsOutside:
         """For ``count`` rows outside ``where``."""
-        return cls(f"{count} staged rows of {table.path_name} lie outside {where}; nothing was written")
+        return cls(f"{count} staged rows of {table.path_name} are outside {where}; nothing was written")
 
 
 class PartlyMerged(InfrastructureError):
@@ -51,6 +51,6 @@ class PartlyMerged(InfrastructureError):
         """For the rows that version ``version`` reached and was to reach, by what became of them."""
         told, asked = (", ".join(f"{count} {kind}" for kind, count in one.items()) for one in (found, wanted))
         return cls(
-            f"version {version} of {table.path_name} has {told} rows, and should have {asked}",
+            f"version {version} of {table.path_name} has {told} rows, but should have {asked}",
             hint="Restate the days of this run, and report this as a fault.",
         )

@@ -43,7 +43,7 @@ def elsewhere() -> int:
     parser.add_argument("--page", default="http://localhost:8080", help="address of Airflow's page")
     parser.add_argument("--passwords", type=Path, required=True, help=f"JSON file with the password of '{USER}'")
     parser.add_argument("--source", action="append", help="only this source; can be repeated")
-    parser.add_argument("--days", type=int, help="only so many days of each source")
+    parser.add_argument("--days", type=int, help="only this many days of each source")
     given = parser.parse_args()
     home = Home.from_env()
     shipped = shipped_days(home).items()

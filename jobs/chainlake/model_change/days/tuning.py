@@ -164,5 +164,5 @@ class NoWindow(InputError):
         return cls(
             f"no window of {window} rounds is complete from {first} to {end}",
             file=config.file,
-            hint="Take more days or a shorter window, and see whether the events of these days are there.",
+            hint="Use more days or a shorter window, and check that these days have events.",
         )

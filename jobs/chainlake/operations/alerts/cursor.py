@@ -24,7 +24,7 @@ class CursorBroken(InfrastructureError):
     @classmethod
     def of(cls, file: str) -> CursorBroken:
         """For the file."""
-        hint = "Remove it, and run 'alerts send NAME --from-version N': what came after version N is told again."
+        hint = "Remove it, and run 'alerts send NAME --from-version N': what came after version N is sent again."
         return cls("the file that says how far alerts were sent is damaged", file=Path(file), hint=hint)
 
 

@@ -36,7 +36,7 @@ class NotTaken(InfrastructureError):
         """It says that the message is wrong, so that to try again is of no use."""
         moved = ", which sends elsewhere" if 300 <= status < 400 else ""
         what = f"the webhook of {name} answered {status}{moved} and did not take the message"
-        return cls(what, hint="Mend the receiver; the next 'alerts send' begins with the same message.")
+        return cls(what, hint="Fix the receiver; the next 'alerts send' begins with the same message.")
 
     @classmethod
     def given_up(cls, name: str, tries: int, why: str) -> NotTaken:
@@ -51,14 +51,14 @@ class NoAddress(UsageError):
     @classmethod
     def of(cls, name: str, variable: str) -> NoAddress:
         """For the variable that the alerts of a pattern or model go by."""
-        what = f"the environment variable {variable} has no address, which the alerts of {name} go to"
+        what = f"the environment variable {variable} does not hold an address for the alerts of {name}"
         return cls(what, hint=f"Set {variable} to https://….")
 
     @classmethod
     def unusable(cls, name: str) -> NoAddress:
         """For one that is none; it is not shown, for it may hold a secret."""
         hint = "Write https://HOST/PATH without spaces, letters beyond ASCII, or a user and a password before the host."
-        return cls(f"the address that the alerts of {name} go to is none", hint=hint)
+        return cls(f"the webhook address for the alerts of {name} is not valid", hint=hint)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ class NoShadow(InfrastructureError):
     @classmethod
     def in_a_store(cls, lake: str) -> NoShadow:
         """It is no folder."""
-        what = f"the lake {lake} is in a store, and what an edit would do is tried beside a lake on a disk only"
+        what = f"the lake {lake} is in an object store, but shadow works only beside a lake on a disk"
         return cls(what, hint="Try it with a copy of the days on a disk.")
 
 

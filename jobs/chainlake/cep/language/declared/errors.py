@@ -53,7 +53,7 @@ class WrongDeclaration(FrontMatterError):
     def no_function(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:
         """What it calls is named in another form."""
         hint = "Write 'call: text:similar' for the function similar of dags/config/functions/text.py."
-        return cls._of(place, f"{name} calls {value}, which names no function of a module", hint)
+        return cls._of(place, f"{name} calls {value}, which does not name a function in a module", hint)
 
     @classmethod
     def no_cost(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:

@@ -175,13 +175,13 @@ class UnfitExpression(PatternError):
     def earlier(cls, source: SourceText, at: At) -> UnfitExpression:
         """It asks for an earlier event."""
         hint = "A model's features look back by transform: lag N, or diff."
-        return cls._at(source, at, "PREV asks for another event, and there is only one", hint)
+        return cls._at(source, at, "PREV needs another event, but there is only one", hint)
 
     @classmethod
     def several(cls, source: SourceText, at: At, function: str) -> UnfitExpression:
         """It asks for several events."""
-        hint = "Of one event, it takes an attribute that holds a list."
-        return cls._at(source, at, f"{function} needs several events, and there is only one", hint)
+        hint = "For one event, it takes an attribute that holds a list."
+        return cls._at(source, at, f"{function} needs several events, but there is only one", hint)
 
     @classmethod
     def no_number(cls, source: SourceText, kind: str) -> UnfitExpression:

@@ -97,7 +97,7 @@ class Unbounded(PatternError):
     @classmethod
     def open_end(cls, source: SourceText, at: At, name: str) -> Unbounded:
         """There is no window, and an event is looked for before or after all others."""
-        what = f"without WITHIN, {name} has to stand between two events of the sequence"
+        what = f"without WITHIN, {name} must be between two events of the sequence"
         return cls._at(source, at, what, "The window says how far before or after a match it is looked for.")
 
 
@@ -108,7 +108,7 @@ class NotTogether(PatternError):
     def group_in_strict(cls, source: SourceText, at: At, kind: str) -> NotTogether:
         """A group among neighbours."""
         hint = "Neighbours follow one another in one order. Write each order as an alternative of OR."
-        return cls._at(source, at, f"{kind} cannot stand inside SEQ STRICT", hint)
+        return cls._at(source, at, f"{kind} cannot be used inside SEQ STRICT", hint)
 
     @classmethod
     def key_of_none(cls, source: SourceText) -> NotTogether:
@@ -158,7 +158,7 @@ class NotTogether(PatternError):
     def selection_and_end(cls, source: SourceText, at: At, name: str) -> NotTogether:
         """A choice among matches, and an event that is looked for before or after all others."""
         hint = "Whether an event comes after a match is known too late to choose the match by it."
-        return cls._at(source, at, f"{name} has to stand between two events of a sequence", hint)
+        return cls._at(source, at, f"{name} must be between two events of a sequence", hint)
 
     @classmethod
     def cumulative_and_rank(cls, source: SourceText, at: At) -> NotTogether:
@@ -179,7 +179,7 @@ class UnfitPick(PatternError):
     @classmethod
     def twice(cls, source: SourceText, at: At) -> UnfitPick:
         """An event is chosen by two clauses."""
-        return cls._at(source, at, "PICK chooses an event twice")
+        return cls._at(source, at, "PICK names an event twice")
 
     @classmethod
     def origin_later(cls, source: SourceText, at: At, origin: str, name: str) -> UnfitPick:

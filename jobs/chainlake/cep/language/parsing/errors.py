@@ -99,12 +99,12 @@ class Misplaced(PatternError):
     def where(cls, source: SourceText, at: At) -> Misplaced:
         """A WHERE of an alternative."""
         hint = "Put the condition into the WHERE after the structure."
-        return cls._at(source, at, "an alternative inside SEQ or AND has no WHERE of its own", hint)
+        return cls._at(source, at, "an alternative inside SEQ or AND cannot have its own WHERE", hint)
 
     @classmethod
     def window(cls, source: SourceText, at: At) -> Misplaced:
         """A window of alternatives."""
-        return cls._at(source, at, "OR has no window of its own", "Write WITHIN behind each of its alternatives.")
+        return cls._at(source, at, "OR cannot have its own window", "Write WITHIN after each of its alternatives.")
 
     @classmethod
     def strict(cls, source: SourceText, at: At) -> Misplaced:
@@ -120,8 +120,8 @@ class Misplaced(PatternError):
     @classmethod
     def quantifier(cls, source: SourceText, found: Found, kind: str, name: str) -> Misplaced:
         """A quantifier behind the name of an event of type ``kind``."""
-        hint = f"It belongs behind the type: {kind}{found.text} {name}."
-        return cls._at(source, found.at, f"'{found.text}' stands behind the name {name}", hint)
+        hint = f"It belongs after the type: {kind}{found.text} {name}."
+        return cls._at(source, found.at, f"'{found.text}' comes after the name {name}", hint)
 
     @classmethod
     def ranking(cls, source: SourceText, at: At) -> Misplaced:
@@ -162,7 +162,7 @@ class WrongQuantifier(PatternError):
     @classmethod
     def repeated_set(cls, source: SourceText, at: At, kind: str) -> WrongQuantifier:
         """``*`` or ``+`` behind the type that COLLECT takes."""
-        return cls._at(source, at, "COLLECT takes all events as it is", f"COLLECT({kind} …) is enough.")
+        return cls._at(source, at, "COLLECT already takes all events", f"COLLECT({kind} …) is enough.")
 
 
 class RepeatedAbsence(WrongQuantifier):
@@ -203,7 +203,7 @@ class Duplicate(PatternError):
     def consumption(cls, source: SourceText, at: At, context: str) -> Duplicate:
         """A context, and what is used up."""
         hint = "Use SELECT with CONSUME and PER."
-        return cls._at(source, at, f"CONTEXT {context} says already what is used up", hint)
+        return cls._at(source, at, f"CONTEXT {context} already determines what is used up", hint)
 
 
 class WrongCall(PatternError):
@@ -212,7 +212,7 @@ class WrongCall(PatternError):
     @classmethod
     def distinct(cls, source: SourceText, at: At) -> WrongCall:
         """DISTINCT in another aggregate than COUNT."""
-        return cls._at(source, at, "DISTINCT goes with COUNT only", "COUNT(DISTINCT b.x).")
+        return cls._at(source, at, "DISTINCT can be used only with COUNT", "COUNT(DISTINCT b.x).")
 
     @classmethod
     def no_attribute(cls, source: SourceText, at: At, function: str, name: str) -> WrongCall:

@@ -32,7 +32,7 @@ _STRUCTURE = {
     r"\bSTRICT\s+SEQ\b|\bAND\s+STRICT\b":
         "Neighbours are written SEQ STRICT (A a, B b), or SEQ STRICT OF KEY (A a, B b).",
     r"\bSTRICT\s+OF\s+(?!KEY\b)\w+": "KEY stands for the key of the source; of files, --key COLUMN says which it is.",
-    r"\b\w+\s+\w+\{[\d\s,]*\}": "The number belongs behind the type: B{2,3} b.",
+    r"\b\w+\s+\w+\{[\d\s,]*\}": "The number belongs after the type: B{2,3} b.",
     r"\w(?:[+*?]|\{[\d\s,]*\})[?+]": "Every length is a match, so none is greedy or not; MAXIMAL keeps the longest.",
     r"[(,]\s*!\s*\w|\bNOT\s+\w+\s+\w+\s*[,)]": "A forbidden event is written NOT(B b).",
     r"[(,]\s*\w+\s+\w+\s*\|(?!\|)": "Alternatives are written OR(A a, B b).",

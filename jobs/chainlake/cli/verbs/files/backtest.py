@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from chainlake.pictures.backtest import Told
 
 HELP = (
-    "Search files with several values of a pattern's parameters, and hold what is found against labelled occurrences: "
-    "a CSV file with the columns start, and if you like end and key (times without an offset are in --zone, by default "
-    "the source's). Matches of one key that lie no further apart than --slack are one alarm; an alarm is true if it "
-    "overlaps a label of its key, give or take the slack. Printed are, per setting, matches, alarms, precision (the "
-    "share of alarms that are true), recall (the share of labels with an alarm), and the median delay from a label's "
-    "start to the first decision, which is negative where that came first. --picture draws them: precision against "
-    "recall, and what each setting finds. Files are read as match reads them."
+    "Search files with several values of a pattern's parameters, and score the results against labelled "
+    "occurrences. Labels are a CSV file with the column start and, optionally, end and key (times without an offset "
+    "are in --zone, by default the source's zone). Matches of one key that are no further apart than --slack are "
+    "one alarm. An alarm is true if it overlaps a label of its key, within the slack. The output gives, per "
+    "setting: matches, alarms, precision (the share of alarms that are true), recall (the share of labels with an "
+    "alarm), and the median delay from a label's start to the first decision (negative if the decision came first). "
+    "--picture draws precision against recall, and what each setting finds. Files are read as in match."
 )
 EXAMPLE = (
     "  chainlake backtest breakdown data/traffic/*.csv.gz --source traffic --labels incidents.csv \\\n"
@@ -40,9 +40,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--labels", metavar="FILE", type=Path, required=True, help="CSV: start, end, key")
     parser.add_argument(
         "--grid", metavar="NAME=LOW..HIGH:N", action="append", default=[],
-        help="values of a parameter: N from LOW to HIGH, or NAME=a,b,c; may be repeated",
+        help="values of a parameter: N values from LOW to HIGH, or NAME=a,b,c; may be repeated",
     )  # fmt: skip
-    parser.add_argument("--slack", metavar="DURATION", default="0 s", help="see above; default: 0 s")
+    parser.add_argument(
+        "--slack",
+        metavar="DURATION",
+        default="0 s",
+        help="longest gap within an alarm, and tolerance around a label; default: 0 s",
+    )
     parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="draw the settings into this file: .png or .svg")
     add_zone_argument(parser)

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     _Given: TypeAlias = tuple[Pattern, Source | None, pa.Table | None]
 
 HELP = (
-    "Show how a pattern is searched: its normal form, the states and edges of its automaton with the condition of each "
-    "step, where events are looked for, what a run reads and when a match is decided, and a Mermaid picture. With "
-    "--simulate also the estimated cost of each order on the events of these files, and what a run in the order of "
-    "time costs: evaluations of events and sets (E), of forbidden events (E_neg), of single members of sets (E_pre); "
-    "peaks of instances (waiting: I_rest, at any moment: I_dfs), of buffered events (B_in), of events in buffers or "
-    "instances (B_all), of a tree's states; where it will take long, a note on stderr says so beforehand. With "
-    "--near-misses FROM TO the days from FROM to before TO of the source's events are searched, and each step says how "
-    "many candidates which condition ended, with examples."
+    "Show how a pattern is searched: its normal form, the states and edges of its automaton with the condition of "
+    "each step, where it looks for events, what a run reads, when a match is decided, and a Mermaid picture. "
+    "--simulate also estimates the cost of each order on the events of these files, and counts what a run in time "
+    "order costs: evaluations of events and sets (E), of forbidden events (E_neg), of single members of sets "
+    "(E_pre); peaks of instances (waiting: I_rest, at any moment: I_dfs), of buffered events (B_in), of events in "
+    "buffers or instances (B_all), of a tree's states. If it will take long, a note on stderr says so beforehand. "
+    "--near-misses FROM TO searches the source's events from day FROM up to, but not including, day TO. For each "
+    "step it shows how many candidates each condition rejected, with examples."
 )
 EXAMPLE = (
     "  chainlake explain dags/config/patterns/NAME.sase\n"
@@ -49,16 +49,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pattern", metavar="PATTERN", help="a pattern: its name, its file, or a query that begins with PATTERN"
     )
-    parser.add_argument("--order", metavar="NAMES", help="binding order to show, such as c,a,b (default: the run's)")
+    parser.add_argument(
+        "--order", metavar="NAMES", help="binding order to show, such as c,a,b (default: the order a run uses)"
+    )
     parser.add_argument("--simulate", metavar="FILE", nargs="+", type=Path, help="files of events, as match reads them")
     parser.add_argument(
-        "--first", metavar="N", type=int, help="simulate the first N events of the files only, in the order of time"
+        "--first", metavar="N", type=int, help="simulate only the first N events of the files, in time order"
     )
     parser.add_argument(
         "--near-misses",
         metavar=("FROM", "TO"),
         nargs=2,
-        help="search these days of the source's ingested events (TO is not included) and show what was nearly a match",
+        help="search these days of the source's ingested events (TO is excluded) and show what was nearly a match",
     )
     add_column_arguments(parser)
 

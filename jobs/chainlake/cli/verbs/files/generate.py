@@ -16,9 +16,12 @@ from chainlake.words import counted
 #: The source file that reads what ``--ticks`` writes.
 TICKS = PACKAGE / "generate" / "ticks.yaml"
 
-HELP = """Write landing files for one of the shipped sources: seeded, in the format of the shipped files, one file per
-local day. Planted into them are matches of the shipped patterns and changes of a regression relation; the truth file
-says where. What was planted can be part of further matches; elsewhere the data hold no match of a shipped pattern."""
+HELP = (
+    "Write landing files for one of the shipped sources: seeded, in the format of the shipped files, one file per "
+    "local day. The files contain planted matches of the shipped patterns and planted changes of a regression "
+    "relation; the truth file says where. A planted event can be part of further matches. Elsewhere the data "
+    "contain no match of a shipped pattern."
+)
 EXAMPLE = """  chainlake generate stock --from 2024-03-04 --days 5 --events-per-day 1000000 --seed 7 \\
       --out .chainlake/landing/stock --truth truth.json
   chainlake generate stock --ticks --from 2024-03-04 --out .chainlake/landing/tick \\
@@ -27,16 +30,18 @@ EXAMPLE = """  chainlake generate stock --from 2024-03-04 --days 5 --events-per-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's arguments."""
-    parser.add_argument("source", choices=["stock", "traffic", "sensor"], help="whose files to write")
+    parser.add_argument("source", choices=["stock", "traffic", "sensor"], help="source whose files to write")
     parser.add_argument("--from", dest="start", required=True, metavar="DATE", help="first local day, YYYY-MM-DD")
     parser.add_argument("--days", type=int, default=1, metavar="N", help="number of days (default 1)")
     parser.add_argument(
         "--events-per-day",
         type=int,
         metavar="M",
-        help="events of a day of 24 hours (default: stock 3840, traffic 4320, sensor 14400); more events, more keys",
+        help="events per 24-hour day (default: stock 3840, traffic 4320, sensor 14400); more events give more keys",
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="S", help="same seed, same bytes (default 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="S", help="the same seed gives the same bytes (default 0)"
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the files")
     parser.add_argument("--truth", type=Path, metavar="FILE", help="write the truth as JSON")
     parser.add_argument(
@@ -53,7 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="rows of each kind of dirt per day: duplicate, conflicting, bad, late, and repeated in the next file",
     )
     parser.add_argument(
-        "--ticks", action="store_true", help="stock: trades instead of minute bars, nothing planted; see --write-source"
+        "--ticks",
+        action="store_true",
+        help="stock only: trades instead of minute bars, nothing planted; see --write-source",
     )
     parser.add_argument(
         "--write-source",

@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 
 HELP = (
-    "Make a project: a folder with a source, a pattern with tests, a model, a sample to try them on, a recipe for CI "
-    "and a page that says how to work with it. With --from FILE.csv the source is guessed from a file of yours: which "
-    "column is the time and which the key, and what the attributes are; each guess is marked in its file. The "
-    "definitions of a project are apart from Chainlake: CHAINLAKE_CONFIG names their folder, CHAINLAKE_HOME where it "
-    "writes."
+    "Create a project: a folder with a source, a pattern with tests, a model, a sample to try them on, a CI "
+    "workflow and a README that says how to work with it. --from FILE.csv guesses the source from your file: which "
+    "column is the time, which one is the key, and what the attributes are. Each guess is marked in the source's "
+    "file. A project keeps its definitions separate from Chainlake: CHAINLAKE_CONFIG names their folder, "
+    "CHAINLAKE_HOME the folder where Chainlake writes."
 )
 EXAMPLE = "  chainlake init ../cold-store\n  chainlake init ../trades --from trades_20250102.csv"
 
@@ -18,7 +18,7 @@ EXAMPLE = "  chainlake init ../cold-store\n  chainlake init ../trades --from tra
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The folder, and a file to guess from."""
     parser.add_argument("folder", metavar="DIR", type=Path, help="the folder of the project, new or empty")
-    parser.add_argument("--from", dest="given", metavar="FILE", type=Path, help="a CSV file, whose source is guessed")
+    parser.add_argument("--from", dest="given", metavar="FILE", type=Path, help="a CSV file to guess the source from")
 
 
 def run(args: argparse.Namespace) -> int:

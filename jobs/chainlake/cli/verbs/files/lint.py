@@ -22,16 +22,14 @@ if TYPE_CHECKING:
     from chainlake.cep.lint.report import Schema
 
 HELP = (
-    "Check definitions of all kinds before they are live: errors with their places, and warnings about what is legal "
-    "but probably not intended; without names, all of them. "
-    "Of a pattern all errors are shown, and attributes are checked against the source that the front matter names; "
-    "--fix also writes the standard layout: comments, front matter and meaning stay; --test runs the tests that its "
-    "front matter lists. "
-    "A source is tested on its landed files, or on those that --on names: whether a format fits them, which "
-    "rows would go to quarantine, which attributes have no value. Keys that a pattern or a model names are looked up "
-    "in the events of those files, or of the lake. "
-    "Exits with 3 if there are errors, with 2 if the only errors are missing files, with 1 if a test fails, or if "
-    "there are warnings and --strict; else with 0."
+    "Check definitions of all kinds before they go live. lint reports errors with their places, and warnings about "
+    "what is legal but probably not intended. Without names, it checks all definitions. For a pattern it shows all "
+    "errors, and checks attributes against the source that the front matter names. --fix also writes the standard "
+    "layout and keeps comments, front matter and meaning. --test runs the tests in the front matter. A source is "
+    "tested on its landed files, or on those that --on names: whether a format fits them, which rows would go to "
+    "quarantine, which attributes have no value. Keys that a pattern or a model names are looked up in the events "
+    "of those files, or of the lake. Exits with 3 if there are errors, with 2 if the only errors are missing files, "
+    "with 1 if a test fails, or if there are warnings and --strict is set; otherwise with 0."
 )
 EXAMPLE = (
     "  chainlake lint\n"

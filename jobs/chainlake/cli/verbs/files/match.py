@@ -27,18 +27,17 @@ if TYPE_CHECKING:
     from chainlake.cli.printed_matches import Rows
 
 HELP = (
-    "Find a pattern in files of events and print each match as one JSON line (name: event id, or a list of ids for a "
-    "repeated name); --format table, csv, json or vertical prints times and what the pattern mentions of each event, "
-    "too, with local times beside UTC where a zone is known. PATTERN is a name, a file or the query itself; its front "
-    "matter may be left out. FILEs are JSON lines, "
-    "CSV or Parquet, plain or gzipped; with --source NAME they are files as they land for that source, and its rules "
-    "for bad rows, duplicates, conflicts and revisions are applied. Events without an id get the id FILE:ROW; with "
-    "--source every event gets the id FILE:LINE of the row that it comes from. A CSV column holds numbers if every "
-    "cell that is not blank is one, else texts; where that decides a condition of the pattern, a note on stderr names "
-    "the cell. --type-of overrides this. With --episodes it prints those of a pattern that says EPISODES, one per "
-    "line: key, start, end, when it is decided, the number of matches, and the first and the top one of them. With "
-    "--near-misses it prints how many candidates each condition ended, with examples. If nothing matches, a note on "
-    "stderr says how many events fit each name by themselves."
+    "Find a pattern in files of events and print each match as one JSON line (name: event id, or a list of ids for "
+    "a repeated name). --format table, csv, json or vertical also prints times and what the pattern mentions of "
+    "each event, with local times beside UTC if a zone is known. PATTERN is a name, a file or the query itself; a "
+    "query needs no front matter. FILEs are JSON lines, CSV or Parquet, plain or gzipped. With --source NAME they "
+    "are read as landing files of that source, with its rules for bad rows, duplicates, conflicts and revisions. An "
+    "event without an id gets the id FILE:ROW; with --source every event gets the id FILE:LINE of its row. A CSV "
+    "column holds numbers if every cell that is not blank is a number, otherwise text; if that decides a condition "
+    "of the pattern, a note on stderr names the cell. --type-of overrides this. --episodes prints the episodes of a "
+    "pattern that says EPISODES, one per line: key, start, end, when it is decided, the number of matches, and the "
+    "first and the top match. --near-misses prints how many candidates each condition rejected, with examples. If "
+    "nothing matches, a note on stderr says how many events fit each name on its own."
 )
 EXAMPLE = (
     "  chainlake match dags/config/patterns/NAME.sase readings.csv --id reading --ts time\n"
@@ -56,10 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     choice.add_argument("--episodes", action="store_true", help="print the episodes instead of the matches")
     choice.add_argument("--near-misses", action="store_true", help="print what was nearly a match instead, and why")
     parser.add_argument(
-        "--format", choices=("lines", *FORMATS), default="lines", help="default: lines (of JSON, with ids alone)"
+        "--format", choices=("lines", *FORMATS), default="lines", help="default: lines (JSON lines with only ids)"
     )
     parser.add_argument(
-        "--stats", action="store_true", help="print on stderr, as one JSON line, how it was searched and what that cost"
+        "--stats", action="store_true", help="print on stderr, as one JSON line, how the search ran and what it cost"
     )
     add_zone_argument(parser)
     add_column_arguments(parser)

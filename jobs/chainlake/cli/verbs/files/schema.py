@@ -6,16 +6,18 @@ import argparse
 import json
 
 HELP = (
-    "Print the JSON schema of a kind of definition (of a pattern that of its front matter), with which an editor knows "
-    "keys and values while you type; or the grammar by which an editor colours patterns (TextMate). What values mean "
-    "together is for lint."
+    "Print the JSON schema of a kind of definition (for a pattern, of its front matter), so that an editor "
+    "completes and checks keys and values while you type. Or print the TextMate grammar with which an editor "
+    "colours patterns. lint checks rules that combine several values."
 )
 EXAMPLE = "  chainlake schema source > source.schema.json\n  chainlake schema grammar > sase.tmLanguage.json"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which one."""
-    parser.add_argument("kind", choices=("source", "model", "pattern", "grammar"), help="of what")
+    parser.add_argument(
+        "kind", choices=("source", "model", "pattern", "grammar"), help="kind of definition, or the grammar"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

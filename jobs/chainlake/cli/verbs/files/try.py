@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from chainlake.model_change import MonitorResult
 
 HELP = (
-    "Run a model, or a threshold monitor, over files as they land for its source, and print its changes (or alerts), "
-    "with the coefficients before and after, and what each day cost: what match is for patterns. Local times of the "
-    "source stand beside UTC. The first window begins with the first day of the files, whatever 'start' says. Keys "
-    "of the model that no event has are told on stderr. No Spark, no lake; nothing is published."
+    "Run a model, or a threshold monitor, over files as they land for its source. Print its changes (or alerts), "
+    "with the coefficients before and after, and what each day cost. try does for models what match does for "
+    "patterns. Local times of the source are shown beside UTC. The first window begins with the first day of the "
+    "files, whatever 'start' says. Keys of the model that no event has are listed on stderr. No Spark and no lake; "
+    "nothing is published."
 )
 EXAMPLE = (
     "  chainlake try i5n_speed_profile data/traffic/d12_station_5min_2025_10_0*.csv.gz\n"
@@ -40,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="name of a model, or its file")
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="files as they land for its source")
     parser.add_argument(
-        "--metrics", action="store_true", help="print one row per day with all that is counted, instead of the changes"
+        "--metrics", action="store_true", help="print one row per day with all counts, instead of the changes"
     )
     parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
     add_zone_argument(parser)

@@ -15,8 +15,9 @@ from chainlake.paths import Home
 
 HELP = (
     "Compute and publish every day in FROM TO that is missing, stale or failed, in Spark applications that publish "
-    "many days each. 'plan' with the same arguments shows them beforehand. It can be stopped at any time (Ctrl-C, "
-    "SIGTERM): called again, it goes on where it was. What fails is named at the end, and everything else is published."
+    "many days each. 'plan' with the same arguments shows these days beforehand. You can stop it at any time "
+    "(Ctrl-C, SIGTERM); the next call continues where it stopped. Failures are listed at the end; everything else "
+    "is published."
 )
 EXAMPLE = (
     "  chainlake backfill 2013-10-07 2013-10-10\n"

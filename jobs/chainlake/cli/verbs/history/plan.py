@@ -15,10 +15,10 @@ from chainlake.terminal import json_visible, table_lines
 from chainlake.words import counted
 
 HELP = (
-    "The dry run of 'backfill' with the same arguments: a line per definition and Spark application with the days that "
-    "would be computed and why, the days and events that would be read, and the published rows that could be changed "
-    "or withdrawn. Days of a model that only may be computed, since it depends on how far a late file reaches, are "
-    "counted apart as an estimate. Nothing is touched and no JVM is started."
+    "The dry run of 'backfill' with the same arguments. It prints one line per definition and Spark application: "
+    "the days to compute and why, the days and events to read, and the published rows that could be changed or "
+    "withdrawn. Some days of a model are computed only if a late file reaches that far; they are counted separately "
+    "as an estimate. plan changes nothing and starts no JVM."
 )
 EXAMPLE = (
     "  chainlake plan 2013-10-07 2013-10-10\n"

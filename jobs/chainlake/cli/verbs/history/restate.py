@@ -14,8 +14,8 @@ from chainlake.paths import Home
 
 HELP = (
     "Compute again every day that is stale (late or corrected files, an edited definition, a new engine) or failed, "
-    "however old; scheduled runs look back a week. A day keeps its rows until its new ones are committed. 'status "
-    "--state stale' lists the days. Days that were never computed are left to 'backfill'."
+    "however old. Scheduled runs look back only a week. A day keeps its rows until its new ones are committed. "
+    "'status --state stale' lists the days. Days that were never computed are left to 'backfill'."
 )
 EXAMPLE = "  chainlake restate\n  chainlake restate --source stock --chunk 60d"
 

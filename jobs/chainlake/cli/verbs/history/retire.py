@@ -7,9 +7,9 @@ import argparse
 from chainlake.paths import Home
 
 HELP = (
-    "End a pattern or a model after its file was removed from dags/config: its days are marked 'retired'. Its rows "
-    "stay readable (--keep, the default) or are removed (--drop). Refused while the file is there. If the file comes "
-    "back, its days are computed again. No JVM."
+    "End a pattern or a model after its file was removed from dags/config. Its days are marked 'retired'. Its rows "
+    "stay readable (--keep, the default) or are removed (--drop). The verb refuses while the file exists. If the "
+    "file comes back, its days are computed again. No JVM."
 )
 EXAMPLE = "  chainlake retire pattern/NAME\n  chainlake retire model/NAME --drop"
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from chainlake.operations.shadow.compare import Compared
 
 HELP = (
-    "Compute a pattern or a model, as FILE has it, on the events of some days in a lake beside the real one, and say "
-    "which rows of the published table it would keep, add, withdraw or change. Nothing of the installation changes. "
-    "The file's name is the definition's: copy a live one, edit the copy, try it, and move it to its place. Exits with "
-    "1 if there is a difference."
+    "Compute the pattern or model in FILE on the events of some days, in a separate lake beside the real one. Show "
+    "which rows of the published table it would keep, add, withdraw or change. The installation does not change. "
+    "The file's name is the definition's name: copy a live definition, edit the copy, try it, and move it to its "
+    "place. Exits with 1 if there is a difference."
 )
 EXAMPLE = (
     "  cp dags/config/patterns/shakeout.sase /tmp/ && edit /tmp/shakeout.sase\n"
@@ -34,10 +34,12 @@ _TELLING = ("match_id", "decision_ts", "start_ts", "end_ts", "group_id", "day", 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The file, the days, and how many rows are shown."""
-    parser.add_argument("file", metavar="FILE", type=Path, help="the definition as it would be: NAME.sase or NAME.yaml")
+    parser.add_argument("file", metavar="FILE", type=Path, help="the edited definition: NAME.sase or NAME.yaml")
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
-    parser.add_argument("--samples", type=int, default=SHOWN, metavar="N", help=f"rows of each kind, default {SHOWN}")
+    parser.add_argument(
+        "--samples", type=int, default=SHOWN, metavar="N", help=f"rows to show of each kind, default {SHOWN}"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

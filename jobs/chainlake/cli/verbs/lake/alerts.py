@@ -12,28 +12,30 @@ from chainlake.paths import Home
 from chainlake.words import counted
 
 HELP = (
-    "Send the matches of patterns, and the changes of models, whose file says 'alerts' to their webhooks: those that "
-    "were added, withdrawn or changed since the last call, a JSON object each, oldest first. Each is sent at least "
-    "once; its id, also in the header Idempotency-Key, is the same when it is sent again. A webhook that fails is "
-    "tried again, with longer and longer pauses; then the next call goes on with the same message. The first call of a "
-    "definition sends nothing: what is published from then on is told. No JVM."
+    "Send the matches of patterns, and the changes of models, to the webhook that 'alerts' in their file names. The "
+    "verb sends what was added, withdrawn or changed since the last call, one JSON object each, oldest first. Each "
+    "message is sent at least once; when it is sent again, its id, also in the header Idempotency-Key, is the same. "
+    "If a webhook fails, the verb retries with longer and longer pauses; after that, the next call starts with the "
+    "same message. The first call for a definition sends nothing; it sends what is published from then on. No JVM."
 )
 EXAMPLE = "  chainlake alerts send\n  chainlake alerts send NAME --from-version 12"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to do, of which definitions, from where on and how often."""
-    parser.add_argument("action", choices=("send",), help="send what was not sent yet")
+    parser.add_argument("action", choices=("send",), help="send what has not been sent yet")
     parser.add_argument(
         "names",
         nargs="*",
         metavar="NAME",
-        help="of a pattern or a model (model/NAME if both are called so); all if none",
+        help="a pattern or a model (model/NAME if both have that name); default: all",
     )
     begin = parser.add_mutually_exclusive_group()
-    begin.add_argument("--from-version", type=int, metavar="N", help="tell what came after this version of the table")
-    begin.add_argument("--from-now", action="store_true", help="tell what is published from now on")
-    parser.add_argument("--tries", type=int, default=5, metavar="N", help="tries of a message; default: 5")
+    begin.add_argument("--from-version", type=int, metavar="N", help="send what came after this version of the table")
+    begin.add_argument(
+        "--from-now", action="store_true", help="skip what was not sent; send only what is published from now on"
+    )
+    parser.add_argument("--tries", type=int, default=5, metavar="N", help="attempts per message; default: 5")
 
 
 def _named(text: str) -> str:

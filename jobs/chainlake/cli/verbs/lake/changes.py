@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HELP = (
-    "Print the changes of a table: each added, withdrawn and changed row, oldest first, a changed one with its new "
-    "values. Rows that a recomputation found again are not changes. What counts is when a row was published, whatever "
-    "the times of its events are. No JVM. The last line on stderr says which version to ask from next time."
+    "Print the changes of a table: each added, withdrawn and changed row, oldest first; a changed row with its new "
+    "values. A row that a recomputation found again is not a change. The order is by when a row was published, not "
+    "by the times of its events. No JVM. The last line on stderr names the version to start from next time."
 )
 EXAMPLE = (
     "  chainlake changes matches.NAME --since-version 12\n"
@@ -31,13 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """TABLE, where to begin and the output format."""
     parser.add_argument("table", metavar="TABLE", help="schema.name, such as matches.NAME or models.changes")
     since = parser.add_mutually_exclusive_group(required=True)
-    since.add_argument(
-        "--since-version", type=int, metavar="N", help="a version of the table, whose own changes are not shown again"
-    )
+    since.add_argument("--since-version", type=int, metavar="N", help="show what came after this version of the table")
     since.add_argument(
         "--since-commit",
         metavar="TIME",
-        help="what was published after this moment (ISO, UTC by default); no time of an event",
+        help="show what was published after this time (ISO, UTC by default); not an event time",
     )
     parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
     parser.add_argument("--flat", action="store_true", help="structs as columns of their own, such as down.ts")

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from chainlake.lake.upkeep.findings import Finding
 
 HELP = (
-    "Read every table and compare it with what was noted when it was written: events, matches, alerts and model rows "
-    "by a checksum per day, raw rows with the events made of them, quarantine by count; every file by its size and the "
-    "checksums of its pages; the logs of all tables for damage and for commits of others. Exits with 1 if rows are "
-    "wrong or cannot be read. --repair sets damaged files aside, marks exactly the days and files that are wrong, and "
-    "prints the commands that make them again. Tables are read without a lock; no JVM."
+    "Read every table and compare it with what was recorded when it was written: events, matches, alerts and model "
+    "rows by a checksum per day, raw rows with the events made from them, quarantine by count; every file by its "
+    "size and the checksums of its pages; the logs of all tables for damage and for commits of others. Exits with 1 "
+    "if rows are wrong or cannot be read. --repair moves damaged files away, marks exactly the days and files that "
+    "are wrong, and prints the commands that make them again. Tables are read without a lock. No JVM."
 )
 EXAMPLE = "  chainlake check\n  chainlake check --repair\n  chainlake check 2025-10-01 2025-10-08 --table matches.NAME"
 #: Findings of one table that are printed; the rest is counted.
@@ -35,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("start", nargs="?", metavar="FROM", help="first day, YYYY-MM-DD (UTC); default: all days")
     parser.add_argument("end", nargs="?", metavar="TO", help="day after the last")
     parser.add_argument("--table", action="append", metavar="SCHEMA.NAME", help="only this table; may be repeated")
-    parser.add_argument("--quick", action="store_true", help="only logs, files and their sizes; no row is read")
+    parser.add_argument("--quick", action="store_true", help="check only logs, files and their sizes; read no rows")
     parser.add_argument(
-        "--repair", action="store_true", help="set damaged files aside and mark what has to be made again"
+        "--repair", action="store_true", help="move damaged files away and mark what has to be made again"
     )
     parser.add_argument("--run-id", default=None, help="run id recorded in ops.runs; generated if omitted")
     parser.add_argument(

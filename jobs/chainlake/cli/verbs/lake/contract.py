@@ -12,15 +12,17 @@ from chainlake.paths import Home
 
 HELP = (
     "Print a data contract in the Open Data Contract Standard: the tables of an installation with their columns, "
-    "types, meanings, units, keys and rules, and where they lie. Without names, all tables that its definitions "
-    "publish. It is made from definitions alone; no table is opened."
+    "types, meanings, units, keys and rules, and their locations. Without names, it covers all tables that the "
+    "definitions publish. It is made from definitions alone; no table is opened."
 )
 EXAMPLE = "  chainlake contract matches.NAME events.stock > contract.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The names of tables."""
-    parser.add_argument("tables", metavar="TABLE", nargs="*", help="as SQL names it, such as matches.NAME; none: all")
+    parser.add_argument(
+        "tables", metavar="TABLE", nargs="*", help="the name in SQL, such as matches.NAME; default: all"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

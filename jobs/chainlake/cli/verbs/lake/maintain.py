@@ -13,11 +13,11 @@ from chainlake.operations.sweep import CACHE_KEPT_DAYS, LOGS_KEPT_DAYS
 from chainlake.paths import Home
 
 HELP = (
-    "Merge small files, remove loads from raw that no landed file needs any more, and delete files that only versions "
-    f"past the retention need: {DATA_KEPT.days} days for data, {OPS_KEPT.days} for ops tables. The change feed is kept "
-    "as long. Running jobs and readers are not disturbed: a table is locked while it is maintained, so its writers "
-    f"wait a few seconds. Without --table, logs older than {LOGS_KEPT_DAYS} days are removed too, and cache entries "
-    f"that were not used for {CACHE_KEPT_DAYS} days. No JVM."
+    "Merge small files, remove raw loads that no landed file needs any more, and delete files that only versions "
+    f"past the retention need: {DATA_KEPT.days} days for data, {OPS_KEPT.days} for ops tables. The change feed is "
+    "kept as long. Running jobs and readers are not disturbed: a table is locked while it is maintained, so its "
+    f"writers wait a few seconds. Without --table, logs older than {LOGS_KEPT_DAYS} days are removed too, and cache "
+    f"entries that were unused for {CACHE_KEPT_DAYS} days. No JVM."
 )
 EXAMPLE = "  chainlake maintain\n  chainlake maintain --table matches.NAME --keep-days 7"
 

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from chainlake.pictures.model import Shown
 
 HELP = (
-    "Draw a model over days as one PNG: its coefficients, its error against eps with the marks of syncs and changes, "
-    "and messages and changes per day; for a model that is a curve along one column (a road's speeds) also the curve "
-    "and the readings of the window at chosen times. Changes and messages are the published ones where all days are "
-    "up to date; what the tables do not hold is recomputed from the events, from the last good state on. A model of "
-    "another kind is drawn by its rows: who reported, losses, or scores, and what was sent."
+    "Draw a model over days as one PNG: its coefficients, its error against eps with the marks of syncs and "
+    "changes, and messages and changes per day. For a model that is a curve along one column (a road's speeds), "
+    "also draw the curve and the readings of the window at chosen times. Changes and messages are the published "
+    "ones if all days are up to date; what the tables do not hold is recomputed from the events, starting at the "
+    "last good state. For a model of another kind, draw its rows: who reported, losses, or scores, and what was "
+    "sent."
 )
 EXAMPLE = (
     "  chainlake picture i5n_speed_profile 2025-10-01 2025-10-05\n"

@@ -9,17 +9,18 @@ from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
 
 HELP = (
-    "Make pages that show the lake: every definition and day, each pattern with its best or latest matches drawn, each "
-    "model with its changes. They need no server and no Internet: open index.html. Steps keep them up to date as they "
-    "publish; this makes at once whatever has changed since, and prints the address of the first page."
+    "Build pages that show the lake: every definition and day, each pattern with its best or latest matches drawn, "
+    "each model with its changes. They need no server and no Internet: open index.html. Steps keep them up to date "
+    "as they publish; this verb immediately builds whatever has changed since, and prints the address of the first "
+    "page."
 )
 EXAMPLE = "  chainlake report\n  chainlake report --all --open"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What is made, and whether a browser shows it."""
-    parser.add_argument("--all", action="store_true", help="make all pages anew, also those that are up to date")
-    parser.add_argument("--open", action="store_true", help="show the first page in the browser of this machine")
+    parser.add_argument("--all", action="store_true", help="build all pages again, including those that are up to date")
+    parser.add_argument("--open", action="store_true", help="open the first page in the browser of this machine")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -19,13 +19,13 @@ from chainlake.paths import Home
 HELP = (
     "Run one SQL statement (DuckDB's dialect) on the published tables. Schemas: raw, events, quarantine, matches, "
     "models, ops. matches.<pattern> is the pattern's current table, matches.all the matches of all patterns, "
-    "ops.current_<table> the current rows of an operations table, ops.status what 'status' shows, and "
-    "matches.<pattern>_origin each match with the definition that its day came from, matches.<pattern>_flat the same "
-    "matches without structs and arrays; of a pattern that uses events up "
-    "also matches.<pattern>_ordered and matches.<pattern>_consumed. All times are UTC. Without a "
-    "statement, the tables are listed. A statement has all your rights: it can read any file that you can read "
-    "(read_csv, FROM 'file') and write files (COPY … TO). What others may have written goes through --safe: tables of "
-    f"the lake and nothing else, no files, no settings, {MEMORY} of memory, {SECONDS:.0f} seconds."
+    "ops.current_<table> the current rows of an operations table, ops.status what 'status' shows. "
+    "matches.<pattern>_origin is each match with the definition that its day came from, matches.<pattern>_flat the "
+    "same matches without structs and arrays. A pattern that uses events up also has matches.<pattern>_ordered and "
+    "matches.<pattern>_consumed. All times are UTC. Without a statement, the tables are listed. A statement runs "
+    "with all your rights: it can read any file that you can read (read_csv, FROM 'file') and write files (COPY … "
+    "TO). Use --safe for statements that others may have written: it allows tables of the lake and nothing else, no "
+    f"files, no settings, {MEMORY} of memory, {SECONDS:.0f} seconds."
 )
 EXAMPLE = (
     '  chainlake sql "SELECT pattern, count(*) FROM matches.all GROUP BY pattern"\n'
@@ -39,12 +39,12 @@ _BLOCK = 10_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The statement and the output format."""
-    parser.add_argument("statement", nargs="?", metavar="SQL", help="one statement; none lists the tables")
+    parser.add_argument("statement", nargs="?", metavar="SQL", help="one statement; without it, the tables are listed")
     parser.add_argument(
         "--safe", action="store_true", help="read the lake's tables and nothing else, in bounded time and memory"
     )
     parser.add_argument(
-        "--format", choices=tuple(FORMATS), default="table", help="default: table; vertical has a line per value"
+        "--format", choices=tuple(FORMATS), default="table", help="default: table; vertical prints one line per value"
     )
     parser.add_argument("--flat", action="store_true", help="structs as columns of their own, such as down.ts")
 

@@ -25,10 +25,10 @@ from chainlake.words import counted
 
 HELP = (
     "Show for every pattern and model which days are done, missing (never computed), stale (with what changed), "
-    "following (of a model: a day before them is to do, which may make them stale), failed, audit_failed, retired, "
-    "waiting for files, for an ingest or for a day before them, or suspect because somebody else has written to their "
-    "table; and which landed files, definitions or tables need attention. Consecutive days that are alike are shown as "
-    "one line; TO is not included."
+    "following (for a model: an earlier day is due, which may make them stale), failed, audit_failed, retired, "
+    "waiting for files, for an ingest or for an earlier day, or suspect because somebody else has written to their "
+    "table. Also show which landed files, definitions or tables need attention. Consecutive days in the same state "
+    "share one line. TO is excluded."
 )
 EXAMPLE = (
     "  chainlake status\n"
@@ -54,7 +54,7 @@ class Span:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Days, definitions and states to show, and the output format."""
-    parser.add_argument("start", nargs="?", metavar="FROM", help="first day, YYYY-MM-DD (UTC); all days if not given")
+    parser.add_argument("start", nargs="?", metavar="FROM", help="first day, YYYY-MM-DD (UTC); default: all days")
     parser.add_argument("end", nargs="?", metavar="TO", help="day after the last")
     parser.add_argument(
         "--definition",

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from chainlake.model_change.days.tuning import Outcome
 
 HELP = (
-    "Run a model over days with other thresholds (and window lengths, and phi of AR(1) errors), and say what each "
-    "would have cost and found: synchronisations and messages of the local detector, how many were false alarms, the "
-    "largest error; the longest period of plain periodic updates with the same largest error; the changes of the exact "
-    "detector. Nothing is chosen or published. The first window begins with FROM."
+    "Run a model over days with other thresholds (and window lengths, and phi of AR(1) errors). For each setting, "
+    "show its cost and its findings: synchronisations and messages of the local detector, how many were false "
+    "alarms, the largest error; the longest period of plain periodic updates with the same largest error; the "
+    "changes of the exact detector. Nothing is chosen or published. The first window begins at FROM."
 )
 EXAMPLE = (
     "  chainlake tune i5n_speed_profile 2025-10-01 2025-10-05 --eps 3,4,5,6,8,10 --plot road.png\n"
@@ -56,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="values of a setting, such as radius=0.5,1,2, of a model of another kind (see docs/model-change.md)",
     )  # fmt: skip
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the sweep as a PNG")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all numbers, and the times of the changes")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all numbers and the times of the changes as JSON"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from chainlake.cli.ranges import add_repair_arguments
 from chainlake.cli.step import add_step_arguments, run_step
 from chainlake.run.common import REPAIR_HORIZON
 
-HELP = "Detect all patterns of a source on days, audit the matches and publish what differs."
+HELP = "Detect all patterns of a source on days, audit the matches and publish the differences."
 EXAMPLE = (
     "  chainlake detect stock 2013-10-07 2013-10-08\n  chainlake detect traffic 2025-10-01 2025-10-04 --pattern NAME"
 )

@@ -9,7 +9,7 @@ from chainlake.cli.errors import EndsInFuture
 from chainlake.cli.step import add_step_arguments, run_step
 from chainlake.days import Days
 
-HELP = "Read what has landed for a source into raw, events and quarantine, and bring its days up to date."
+HELP = "Read the landed files of a source into raw, events and quarantine, and bring its days up to date."
 EXAMPLE = "  chainlake ingest stock 2013-10-07 2013-10-08"
 
 

@@ -8,7 +8,7 @@ from chainlake.cli.ranges import add_repair_arguments
 from chainlake.cli.step import add_step_arguments, run_step
 from chainlake.run.common import REPAIR_HORIZON
 
-HELP = "Run all models of a source up to a day, audit their changes and metrics and publish what differs."
+HELP = "Run all models of a source up to a day, audit their changes and metrics and publish the differences."
 EXAMPLE = (
     "  chainlake monitor traffic 2025-10-01 2025-10-04\n"
     "  chainlake monitor traffic 2025-10-03 2025-10-04 --model i5n_speed_profile"
