@@ -39,7 +39,7 @@ def nearest(word: str, known: Iterable[object]) -> str | None:
 def zone_hint(zone: str) -> str:
     """What to do about a time zone that there is not."""
     meant = closest(zone, sorted(available_timezones()))
-    return "Zones are called as America/New_York is." if meant is None else f"Did you mean {meant}?"
+    return "Zones have names such as America/New_York." if meant is None else f"Did you mean {meant}?"
 
 
 def listed(names: Collection[str], most: int = _LISTED) -> str:
