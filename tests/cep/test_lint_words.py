@@ -96,7 +96,7 @@ def found(query: str) -> list[str]:
         ("PATTERN SEQ(Open a, Heat b) WHERE Hour(a.ts, 'New York') = 9 WITHIN 1 s",
          "5:46 hour: there is no zone 'New York' | Did you mean America/New_York?"),
         ("PATTERN SEQ(Open a, Heat b) WHERE Hour(a.ts, 'Mars') = 9 WITHIN 1 s",
-         "5:46 hour: there is no zone 'Mars' | Zones are called as"),
+         "5:46 hour: there is no zone 'Mars' | Zones have names"),
         ("PATTERN SEQ(Open a, Heat b) WHERE Hour(a.x, 'UTC') = 9 WITHIN 1 s",
          "5:35 hour does not take a number, a string | Hour(a.ts, 'UTC')"),
         ("PATTERN SEQ(Open a, Heat b) WITHIN 1 s RANK BY MAX(a.x) TOP 3 PER DAY IN 'Amerika/New_York'",
