@@ -179,6 +179,7 @@ WARNED = [
     ("Open a WHERE a.key NOT IN {1, 2} WITHIN 1 s", "5:32 the set holds no string"),
     ("Open a WHERE a.text < '10' WITHIN 1 s", "5:31 letter by letter"),
     ("Open a WHERE '-.5' >= a.text WITHIN 1 s", "5:22 letter by letter"),
+    ("Open a WITHIN 1 s RANK BY MAX(a.x) TOP 2 PER HOP 15 min STEP 1 h", "5:54 between two windows are in no list"),
 ]
 FINE = [
     "SEQ(Open a, Heat b) WHERE a.key = b.key AND b.ts - a.ts >= 1 min WITHIN 1 min",
@@ -186,6 +187,7 @@ FINE = [
     "AND(Open a, Heat b) WHERE a.key = b.key AND a.x > 3 AND b.x < 3 AND a.x >= 4 WITHIN 0 s",
     "Open a WHERE a.x >= 5 AND a.x <= 5 AND (a.x > 6 OR TRUE) WITHIN 1 s",
     "Open a WITHIN 24 h",
+    "Open a WITHIN 1 s RANK BY MAX(a.x) TOP 2 PER HOP 1 h STEP 1 h",
     "Open a WHERE a.n = 1.5 AND a.up = TRUE AND a.key != up AND a.n IN {1, one} AND a.id = '5' WITHIN 1 s",
 ]
 

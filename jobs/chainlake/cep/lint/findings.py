@@ -213,6 +213,16 @@ class Decided(PatternError):
         return cls._at(source, at, "a sequence never fits into a window of 0, so nothing matches")
 
 
+class Apart(PatternError):
+    """Lists of a ranking that leave times out."""
+
+    @classmethod
+    def windows(cls, source: SourceText, at: At) -> Apart:
+        """A step from one window to the next that is longer than the window."""
+        what = "STEP is longer than the window, so matches between two windows are in no list"
+        return cls._at(source, at, what, "BUCKET has windows that follow one another.")
+
+
 class WrittenTwice(PatternError):
     """A part that another one says already."""
 

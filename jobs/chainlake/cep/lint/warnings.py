@@ -16,6 +16,7 @@ from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import NOWHERE, At, SourceText
 from chainlake.cep.lint.calls import costly_calls
 from chainlake.cep.lint.findings import (
+    Apart,
     Decided,
     FarReaching,
     OddText,
@@ -68,6 +69,7 @@ def warnings_of(
         found += _texts_in_order(branch, source)
     found += [*_two_kinds(pattern, checker, source), *_branches(query, source), *_window(pattern, query, source)]
     found += [*_gaps(pattern, query, source), *_lake(pattern, query, source), *costly_calls(pattern, source)]
+    found += _windows_apart(pattern, query, source)
     if format_text(source.text, start) != source.text:
         found.append(OtherLayout.of(source))
     once = {(w.what, w.line, w.column): w for w in found}
@@ -343,6 +345,13 @@ def _branches(query: ast.Query, source: SourceText) -> Iterable[DefinitionError]
     for one, other in combinations(query.branches, 2):
         if (one.structure, one.where) == (other.structure, other.where):
             yield WrittenTwice.branch(source, other.at)
+
+
+def _windows_apart(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
+    if pattern.extras.ranking is not None and query.ranking is not None:
+        period = pattern.extras.ranking.rule.period
+        if period.kind == "hop" and period.step > period.size:
+            yield Apart.windows(source, query.ranking.period.at)
 
 
 def _window(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
