@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -214,3 +216,23 @@ def test_an_order_is_chosen_anew_once_searches_take_other_efforts() -> None:
     assert [order(pattern, events) for events in (one, one, other, other, other)] == [
         chosen[0], chosen[0], chosen[0], chosen[1], chosen[1],
     ]  # fmt: skip
+
+
+def test_a_search_takes_the_memory_again_that_the_one_before_has_freed() -> None:
+    """Else each array of NumPy costs a page fault per 4 KB: more than half of a search."""
+    program = (
+        "import resource, sys; import numpy as np, pyarrow as pa; from chainlake.cep import compile_pattern, find\n"
+        "n = 20_000; rows = np.arange(n)\n"
+        "events = pa.table({'event_id': rows, 'ts': rows, 'x': np.random.default_rng(1).random(n),\n"
+        "                   'type': pa.array(np.array(['A', 'B'])[rows % 2])})\n"
+        "pattern = compile_pattern('PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 20', strict_units=False)\n"
+        "def search():\n"
+        "    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "    found = sum(batch.n for batch in find(pattern, events, backend='numpy'))\n"
+        "    return found, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before\n"
+        "print(*search(), *search(), *search(), 'numba' in sys.modules)"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    matches, faults = [int(one) for one in said[:6:2]], [int(one) for one in said[1:6:2]]
+    assert matches[0] > 10_000 and len({*matches}) == 1 and said[6] == "False"
+    assert faults[2] < 200, faults

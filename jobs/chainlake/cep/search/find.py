@@ -148,6 +148,7 @@ def _asked(
     backend: str,
 ) -> _Asked:
     """What is asked for, if it can be."""
+    keep_freed_memory()
     check_asked(pattern, options, order, backend)
     check_kinds(pattern, events)
     clock: Clock | None = None
@@ -274,7 +275,6 @@ class _Asked:
 
     def blocks(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
         """The matches of neighbours, or the largest, in each block of events."""
-        keep_freed_memory()
         most = _EVENTS_PER_ROW * self.options.block_rows
         for number, block in enumerate(blocks(self.pattern, self.events, self.options.parts, most)):
             statistics, options = Statistics(), replace(self.options, parts=block.parts)
