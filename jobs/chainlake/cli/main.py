@@ -20,6 +20,7 @@ from typing import NoReturn
 
 from chainlake.cli.errors import MissingPackage, UnknownVerb
 from chainlake.env.processes.ending import end, unexpected
+from chainlake.env.threads import one_thread_each
 from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.paths import Home
 from chainlake.terminal import for_people
@@ -188,9 +189,11 @@ def _told(error: Exception) -> int:
 
 def run_verb(verb: str) -> NoReturn:
     """Run ``verb`` with the arguments of this process, and end it: what the scripts for ``spark-submit`` call."""
+    one_thread_each()
     end(main([verb, *sys.argv[1:]]))
 
 
 def command() -> NoReturn:
     """The installed command ``chainlake``."""
+    one_thread_each()
     end(main())

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from chainlake.env.java import java_home
 from chainlake.env.ports import HOST
 from chainlake.env.private import write_private
+from chainlake.env.threads import one_thread_each
 from chainlake.lake.spark.site import Site
 from chainlake.local.door import ROLE, USER, passwords_file
 from chainlake.local.drivers.keeper import KEPT
@@ -61,6 +62,7 @@ def base_environment(home: Home) -> dict[str, str]:
         # Process titles would otherwise overwrite the environment by which the guard knows its processes.
         "SPT_NOENV": "1",
     }
+    one_thread_each(env)
     return env
 
 
