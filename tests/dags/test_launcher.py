@@ -170,7 +170,7 @@ def tried_by_others(page: str, database: str, files: list[Path], pids: list[int]
 
 
 def page_is_for_its_user_alone(home: Home, launcher: tuple[subprocess.Popen[bytes], Path]) -> None:
-    address = next(word for word in launcher[1].read_text().split() if word.startswith("http://"))
+    address = next(word for word in launcher[1].read_text().split() if word.startswith("http://") and "/login" in word)
     page = address.partition("/chainlake")[0]
     assert answer(f"{page}/api/v2/dags")[0] == 401
     assert answer(address, host=f"rebound.example:{urlsplit(page).port}")[0] == 421

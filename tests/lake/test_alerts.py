@@ -254,7 +254,7 @@ def test_the_address_can_be_a_secret_of_the_environment(
 ) -> None:
     publish(home, 1, 1)
     write_cursor(home, "pattern/p", Cursor(0))
-    with pytest.raises(NoAddress, match="HOOK has no address"):
+    with pytest.raises(NoAddress, match="HOOK does not hold an address"):
         send(home, pattern("{webhook: $HOOK}"), quick())
     monkeypatch.setenv("HOOK", receiver.address)
     assert send(home, pattern("{webhook: $HOOK}"), quick()).sent == 1
@@ -315,7 +315,7 @@ def test_the_verb_tells_what_it_did(
     assert main(["alerts", "send"]) == 0
     out = capsys.readouterr().out
     assert out == "loud: 0 messages sent, table at version 0; what is published from now on is told\n"
-    assert main(["alerts", "send"]) == 2 and "HOOK has no address" in capsys.readouterr().err
+    assert main(["alerts", "send"]) == 2 and "HOOK does not hold an address" in capsys.readouterr().err
     monkeypatch.setenv("HOOK", receiver.address)
     assert main(["alerts", "send", "loud"]) == 0
     assert main(["alerts", "send", "quiet"]) == 2

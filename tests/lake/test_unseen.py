@@ -51,7 +51,9 @@ def test_a_data_file_that_is_not_there_in_its_size_is_not_committed(
     assert lake.commit(lake.additions(TABLE, [first]), Turn("t")).version == 1
     short, gone = written(lake), written(lake)
     change = lake.additions(TABLE, [replace(short, size=short.size + 1)])
-    with pytest.raises(FilesUnseen, match=rf"{short.path}, which has {short.size} bytes, .* told {short.size + 1}"):
+    with pytest.raises(
+        FilesUnseen, match=rf"{short.path}, which has {short.size} bytes, but its writer reported {short.size + 1}"
+    ):
         lake.commit(change, Turn("t"))
     change = lake.additions(TABLE, [gone])
     Path(home.lake.removeprefix("file://"), "matches", "rows", gone.path).unlink()

@@ -158,5 +158,5 @@ def test_what_cannot_be_tried(home: Home, tmp_path: Path) -> None:
     from dataclasses import replace
 
     (tmp_path / "near.sase").write_text(pattern())
-    with pytest.raises(InfrastructureError, match="is in a store"):
+    with pytest.raises(InfrastructureError, match="is in an object store"):
         try_edit(replace(lab, lake="s3://bucket/lake"), tmp_path / "near.sase", SPAN, run_id="shadow")
