@@ -20,7 +20,7 @@ from chainlake.digests import text_digest
 from chainlake.env.processes.ending import reason_of
 from chainlake.lake.errors import LockBusy
 from chainlake.lake.locks import local_lock
-from chainlake.lake.records.recorded import Recorded
+from chainlake.lake.records.recorded import UNREADABLE, Recorded
 from chainlake.lake.records.staleness import Judged
 from chainlake.operations.status import judge_all, left_files
 from chainlake.paths import PACKAGE, Home
@@ -156,10 +156,11 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
     last = time.monotonic()
     docs = index_page(home)
     where = f"../{docs.relative_to(home.root)}" if docs.exists() else None
-    ended = [one for one in judged if isinstance(one, Recorded) and (one.state != "retired").any()]
+    # A file that cannot be read is among the notes.
+    lost = [one for one in judged if isinstance(one, Recorded) and one.reason != UNREADABLE]
     told = [
         *notes,
-        *(f"{one.name}: {one.reason}" for one in ended),
+        *(f"{one.name}: {one.reason}" for one in lost if (one.state != "retired").any()),
         *left_files(home),
         *failures(kept),
         *late,
