@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from chainlake.cep.plain_files.errors import INEXACT, VANISHED, Said, UnfitCell, UnfitColumn, WrongTypeOf
 from chainlake.cep.plain_files.event_times import dates, iso, iso_error
 from chainlake.cep.plain_files.places import row_place
-from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, ZERO, int64_scalar, text_array
+from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, int64_scalar, text_array, vanished
 
 #: A number as it stands in a cell: 007 and 1E3 are none, for codes are written like that.
 PLAIN = r"^\s*[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)\s*$"
@@ -21,11 +21,8 @@ ANY = r"^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*$"
 _WHOLE = r"^-?\d+$"
 #: Whole numbers beyond these are not kept exactly as doubles.
 _LOWEST, _HIGHEST = int64_scalar(-(2**53)), int64_scalar(2**53)
-_ZERO = ZERO.cast(pa.float64())
 #: A whole number of at most this many characters fits into 64 bits.
 _SURE_DIGITS = int64_scalar(18)
-#: A number that is not 0, whatever its exponent.
-_NOT_ZERO = r"^[^eE]*[1-9]"
 #: What a column can be said to hold.
 KINDS = "number, text, bool, time or date:FORM"
 
@@ -203,7 +200,7 @@ def _numbers(columns: Sequence[Column]) -> list[pa.ChunkedArray] | Cell:
         inexact = pc.or_(pc.less(one, _LOWEST), pc.greater(one, _HIGHEST))
         for row in _rows(pc.or_kleene(inexact, pc.is_inf(values))):
             return _cell(column, row, INEXACT)
-        for row in _rows(pc.and_(pc.equal(values, _ZERO), pc.match_substring_regex(texts, _NOT_ZERO))):
+        for row in vanished(texts, values).tolist():
             return _cell(column, row, VANISHED)
         floats.append(values)
     return floats

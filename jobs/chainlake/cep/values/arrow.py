@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def int64_array(values: np.ndarray) -> pa.Array:
@@ -58,3 +59,16 @@ NAN = pa.Array.from_buffers(pa.float64(), 1, [None, pa.py_buffer(np.array([np.na
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column itself, not as a dictionary."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+#: A number that is not 0, whatever its exponent.
+_NOT_ZERO = r"^[^eE]*[1-9]"
+
+
+def vanished(texts: pa.ChunkedArray | pa.Array, values: pa.ChunkedArray | pa.Array) -> np.ndarray:
+    """The rows whose text is a number that is not 0, and whose double is 0: it is nearer to 0 than doubles are."""
+    rows = np.flatnonzero(numpy_of(pc.fill_null(pc.equal(values, ZERO.cast(pa.float64())), FALSE)))
+    if not len(rows):
+        return rows
+    found: np.ndarray = rows[numpy_of(pc.match_substring_regex(texts.take(int64_array(rows)), _NOT_ZERO))]
+    return found

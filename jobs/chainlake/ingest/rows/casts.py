@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from chainlake.cep.values.arrow import vanished
 from chainlake.definitions.formats.format import EPOCHS, date_from_path
 from chainlake.definitions.formats.mappings import FALSE, LARGEST_LONG, NUMBER, TRUE, Mapping, Sentinel
 from chainlake.definitions.formats.time_formats import agreeing, digits_of, redundant, tells_numbers
@@ -25,8 +26,6 @@ _TAIL_OFFSET = r"^(?P<local>.*?)\s*(?P<offset>[Zz]|UTC|[+-]\d\d(?::?\d\d)?)$"
 _PRESENT = ("now", "today")
 #: No place on earth was ever further from UTC.
 _FURTHEST_MINUTES = 15 * 60 + 59
-#: A number that is not 0, whatever its exponent.
-_NOT_ZERO = r"^[^eE]*[1-9]"
 #: Decimals of so many digits are told apart by their doubles.
 _EXACT_DIGITS = 15
 #: What the error of a double can be of whole numbers below ``_FEW``.
@@ -85,9 +84,7 @@ def doubles(texts: pa.Array) -> Cast:
         wrong = ~_bools(pc.match_substring_regex(texts, NUMBER.pattern), True)
         values = pc.cast(pc.if_else(pa.array(wrong), pa.scalar(None, pa.string()), texts), pa.float64())
     wrong |= not_finite(values)
-    zeros = _bools(pc.equal(values, 0.0), False)
-    if zeros.any():
-        wrong[zeros] |= _bools(pc.match_substring_regex(texts.filter(pa.array(zeros)), _NOT_ZERO), False)
+    wrong[vanished(texts, values)] = True
     return Cast(_null_where(values, wrong), wrong)
 
 

@@ -225,6 +225,7 @@ def code_archive(folder: Path) -> Path:
     try:
         os.link(work, target)
     except FileExistsError:
+        # Another driver was first, with the same sources; its file may be in use.
         pass
     except OSError:
         # On a file system without such links.
