@@ -127,8 +127,7 @@ def publish_derived(
         print(f"{name} {day} not published: {reason}", flush=True)
     yield done
     if verdict.broken:
-        which = "of these days" if output.links is None else "from that day on"
-        raise DaysBroken.of(name, verdict, f"Nothing {which} was published; the matches are.")
+        raise DaysBroken.of(name, verdict, onwards=output.links is not None, folder=None)
 
 
 @dataclass(frozen=True)

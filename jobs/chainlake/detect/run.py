@@ -75,8 +75,7 @@ class Audited:
         """What is to be raised once the other days are published."""
         if not self.verdict.broken:
             return None
-        hint = f"Nothing of these days was published; the staged rows are kept in {self.staged.folder}."
-        return DaysBroken.of(self.staged.item.name, self.verdict, hint)
+        return DaysBroken.of(self.staged.item.name, self.verdict, onwards=False, folder=self.staged.folder)
 
 
 def run_work(run: SearchRun, work: Sequence[Work]) -> DetectResult:

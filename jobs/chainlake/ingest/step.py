@@ -82,7 +82,7 @@ def ingest(
         result: Ingested = {**done.taken, **done.left.result()}
         report.rows_in, report.rows_out = result["rows"], result["added"] + result["changed"]
         report.reason = done.left.text() or report.reason
-        failure = done.left.error(source, result)
+        failure = done.left.failure(source, result)
         if failure is not None:
             report.status = "incomplete"
     if failure is not None:

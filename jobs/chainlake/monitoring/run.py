@@ -227,8 +227,11 @@ def _finish(run: MonitorRun, outcomes: Sequence[Outcome], folder: Folder) -> Fin
         for outcome in outcomes:
             run.record(outcome.item, error)
         return Finished(failed={outcome.item.model.definition.name: error for outcome in outcomes})
-    hint = f"Nothing from that day on was published; the staged rows are kept in {folder.path}."
-    broken: Failures = {one.name: DaysBroken.of(one.name, one.verdict, hint) for one in audited if one.verdict.broken}
+    broken: Failures = {
+        one.name: DaysBroken.of(one.name, one.verdict, onwards=True, folder=folder.path)
+        for one in audited
+        if one.verdict.broken
+    }
     return Finished(published, broken)
 
 

@@ -108,7 +108,7 @@ class Left:
             ],
         }
 
-    def error(self, source: Source, result: Ingested) -> ChainlakeError | None:
+    def failure(self, source: Source, result: Ingested) -> ChainlakeError | None:
         """What the run ends with after all its work, ``None`` if nothing that it needs is missing."""
         if self.needed:
             return FilesWaiting(source, {path: self.waiting[path] for path in self.needed}, result)

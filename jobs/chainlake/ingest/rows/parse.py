@@ -19,6 +19,7 @@ from chainlake.days import US_PER_DAY
 from chainlake.definitions.formats.format import Format
 from chainlake.definitions.source import Source
 from chainlake.ingest.landing.container import Content, Damaged, NotReadable, gather, open_bytes
+from chainlake.ingest.rows.choice import HEAD, choose_format
 from chainlake.ingest.rows.lines import KEPT, BadLine, Block, blocks
 from chainlake.ingest.rows.parsed import (
     WAITING,
@@ -31,7 +32,7 @@ from chainlake.ingest.rows.parsed import (
     bad_schema,
     raw_schema,
 )
-from chainlake.ingest.rows.text_columns import HEAD, Texts, choose_format, flat_columns, read_block
+from chainlake.ingest.rows.text_columns import Texts, flat_columns, read_block
 from chainlake.ingest.rows.typed import TypedRows, repeat
 from chainlake.ingest.rows.zones import Listing, LocalTimes
 from chainlake.schemas.table import TIMESTAMP
@@ -104,10 +105,11 @@ class _Parser:
         if task.problem not in HOPELESS:
             try:
                 head = self._head()
-                form, header, why = choose_format(self.source.formats, task.path, head)
+                choice = choose_format(self.source.formats, task.path, head)
+                form, header = choice.form, choice.columns
                 if form is None:
-                    reason = "empty" if why == "empty" and not head.strip() else "no_format"
-                    whole.append((reason, "it has no header line" if why == "empty" else why))
+                    reason = "empty" if choice.is_empty and not head.strip() else "no_format"
+                    whole.append((reason, choice.why))
                 else:
                     self.zone = LocalTimes(form.time.zone, partial(self._listing, form, header))
                     with open_bytes(task.file, task.member) as stream:

@@ -149,8 +149,17 @@ class AbandonedDays(InfrastructureError):
     """Days of an events table are marked as being changed, and will be until their ingest is repeated."""
 
     @classmethod
-    def of(cls, source: str, unfit: list[date], why: str) -> AbandonedDays:
-        """Args: the source's name, the days, and why nothing is to be waited for any longer."""
+    def failed(cls, source: str, unfit: list[date]) -> AbandonedDays:
+        """Nobody is changing these days of a source."""
+        return cls._of(source, unfit, "and no ingest of it is running: the last one failed or was killed")
+
+    @classmethod
+    def waited(cls, source: str, unfit: list[date], timeout_s: float, holder: str) -> AbandonedDays:
+        """Somebody is, and took longer than was waited for."""
+        return cls._of(source, unfit, f"and was so for {timeout_s:.0f} s: {holder}")
+
+    @classmethod
+    def _of(cls, source: str, unfit: list[date], why: str) -> AbandonedDays:
         first, end = min(unfit), Days.one(max(unfit)).end
         days = f"{len(unfit)} day{'s' if len(unfit) > 1 else ''} from {first}"
         return cls(
@@ -199,9 +208,9 @@ def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> P
             abandoned = True
             continue
         if alone:
-            raise AbandonedDays.of(source, unfit, "and no ingest of it is running: the last one failed or was killed")
+            raise AbandonedDays.failed(source, unfit)
         abandoned = False
         if time.monotonic() >= deadline:
-            raise AbandonedDays.of(source, unfit, f"and was so for {timeout_s:.0f} s: {holder(home, purpose)}")
+            raise AbandonedDays.waited(source, unfit, timeout_s, holder(home, purpose))
         notice.turn()
         time.sleep(min(_POLL_SECONDS, max(0.0, deadline - time.monotonic())))

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
     slack = parse_span(args.slack)
     if slack is None:
-        raise BadOption.grid("--slack", f"'{args.slack}' is no duration")
+        raise BadOption.no_duration("--slack", args.slack)
     settings = list(settings_of(args.grid))
     text = pattern_text(args.pattern)
     events = read(args, args.files, text[0])
