@@ -28,7 +28,7 @@ from chainlake.detect.stage import Found
 from chainlake.detect.work import Work
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-from chainlake.schemas.ops_rows import BestCounts, PlanRow
+from chainlake.schemas.ops_rows import BestCounts, OrderOrigin, PlanRow
 
 #: Inputs of at most so many events are looked at whole: their order is the best one and costs some 10 ms.
 WHOLE = 20_000
@@ -71,7 +71,7 @@ class Plan:
         models: cost model of each branch.
     """
 
-    how: str
+    how: OrderOrigin
     orders: tuple[tuple[str, ...], ...]
     stated: Stated
     estimated: list[dict[str, float]]

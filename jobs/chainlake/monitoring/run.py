@@ -38,6 +38,7 @@ from chainlake.quality.gates.companions import GATES
 from chainlake.quality.gates.models import Gated, audit_together
 from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.run.ports import Ports
+from chainlake.schemas.ops_rows import PhaseName
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class MonitorRun:
     pinned: Pinned
     audit: Audit
 
-    def phases(self, name: str, items: Sequence[Replay]) -> AbstractContextManager[dict[str, Phase]]:
+    def phases(self, name: PhaseName, items: Sequence[Replay]) -> AbstractContextManager[dict[str, Phase]]:
         """A phase of some models, a report for each definition."""
         spans = {item.model.definition.name: item.days for item in items}
         return phases(self.home, self.run_id, spans, source=self.source, step=STEP, phase=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 from chainlake.errors import InfrastructureError
 from chainlake.lake.commits.places import take_places, with_later_versions
@@ -20,7 +20,7 @@ from chainlake.run.common import raise_together, sweep_leftovers
 
 log = logging.getLogger(__name__)
 
-STEP = "maintain"
+STEP: Literal["maintain"] = "maintain"
 #: How long to wait for who is writing to a table.
 _WAIT_S = 600.0
 SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "ranked", "models", "alerts", "ops")

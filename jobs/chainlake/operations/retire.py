@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.parsing.query import parse
@@ -30,7 +30,7 @@ from chainlake.schemas.models import SHARED
 from chainlake.schemas.ops_rows import IntervalRow
 from chainlake.storage.door import storage_of
 
-STEP = "retire"
+STEP: Literal["retire"] = "retire"
 _KEPT, _DROPPED = "retired, rows kept", "retired, rows dropped"
 #: Kind → folder and ending of its files.
 FILES = {

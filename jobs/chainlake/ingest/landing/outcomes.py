@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError, InfrastructureError, InputError
 from chainlake.ingest.landing.expected import expected_globs, glob_matches
 from chainlake.ingest.path_fields import date_begins, path_fields
 from chainlake.run.results import Ingested, LeftFiles
-from chainlake.schemas.ops_rows import FileRow
+from chainlake.schemas.ops_rows import FileOutcome, FileRow
 from chainlake.terminal import one_line
 from chainlake.words import counted
 
-REMOVED = "removed"
+REMOVED: Literal["removed"] = "removed"
 #: Outcomes of files that were read to their end; ``None`` is of rows written before outcomes were noted.
-READ = (None, "ok")
+READ: tuple[FileOutcome | None, ...] = (None, "ok")
 #: How many files a line names, and how many a result.
 _IN_LINE, IN_RESULT = 5, 20
 #: How far from a file's date the days lie that ``expect`` can name it for.

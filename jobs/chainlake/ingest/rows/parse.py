@@ -25,6 +25,7 @@ from chainlake.ingest.rows.parsed import (
     WAITING,
     BadRows,
     Counts,
+    ParseOutcome,
     Piece,
     RawRows,
     Task,
@@ -35,12 +36,13 @@ from chainlake.ingest.rows.parsed import (
 from chainlake.ingest.rows.text_columns import Texts, flat_columns, read_block
 from chainlake.ingest.rows.typed import TypedRows, repeat
 from chainlake.ingest.rows.zones import Listing, LocalTimes
+from chainlake.schemas.ops_rows import FileProblem
 from chainlake.schemas.table import TIMESTAMP
 
 #: Content that cannot be looked into at all: nothing but a whole-file row comes of it.
-HOPELESS = ("damaged_archive", "no_format", "doubled_path", "link", "not_a_file")
+HOPELESS: tuple[FileProblem, ...] = ("damaged_archive", "no_format", "doubled_path", "link", "not_a_file")
 #: All rows of a file are in quarantine, each with its own reason, so that none stands for the file.
-NO_ROW = "no_row"
+NO_ROW: FileProblem = "no_row"
 #: A file with more lines than these at which the parser fails is given up.
 MOST_FAILED = 100
 
@@ -100,7 +102,7 @@ class _Parser:
 
     def run(self) -> Iterator[Piece]:
         task = self.task
-        whole: list[tuple[str, str]] = [(task.problem, task.detail)] if task.problem else []
+        whole: list[tuple[FileProblem, str]] = [(task.problem, task.detail)] if task.problem else []
         waits = ""
         if task.problem not in HOPELESS:
             try:
@@ -108,8 +110,8 @@ class _Parser:
                 choice = choose_format(self.source.formats, task.path, head)
                 form, header = choice.form, choice.columns
                 if form is None:
-                    reason = "empty" if choice.is_empty and not head.strip() else "no_format"
-                    whole.append((reason, choice.why))
+                    code: FileProblem = "empty" if choice.is_empty and not head.strip() else "no_format"
+                    whole.append((code, choice.why))
                 else:
                     self.zone = LocalTimes(form.time.zone, partial(self._listing, form, header))
                     with open_bytes(task.file, task.member) as stream:
@@ -133,13 +135,15 @@ class _Parser:
             elif len(self.failed) <= MOST_FAILED:
                 first = self.failed[0]
                 whole.insert(0, ("parser_error", f"at each line; line {first.number}: {first.value}"))
-        outcome, reason = "ok", ""
+        outcome: ParseOutcome = "ok"
+        reason = ""
         if waits:
             outcome, reason = WAITING, waits
         elif whole:
-            outcome, reason = whole[0][0], "; ".join(why for _, why in whole)
+            problem, reason = whole[0][0], "; ".join(why for _, why in whole)
+            outcome = problem
             # One row per file: the first problem names it, the others stand in the value.
-            yield self._bad_lines([BadLine(0, outcome, reason)], counted=False)
+            yield self._bad_lines([BadLine(0, problem, reason)], counted=False)
         elif self.tally.rows_read and not self.tally.rows_raw:
             # It says nothing of its day: no other file of it may give way to this one, and the day is not there.
             outcome, reason = NO_ROW, f"none of its rows can be used; quarantine has {self.tally.rows_read}"
@@ -149,7 +153,7 @@ class _Parser:
         """What stands for the whole file."""
         return self._bad_lines([BadLine(0, "parser_error", why)], counted=False), self._counts("parser_error", why)
 
-    def _counts(self, outcome: str, reason: str) -> Counts:
+    def _counts(self, outcome: ParseOutcome, reason: str) -> Counts:
         tally = self.tally
         return Counts(
             load_id=self.task.load_id,

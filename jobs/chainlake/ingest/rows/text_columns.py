@@ -17,6 +17,7 @@ import pyarrow.csv
 
 from chainlake.definitions.formats.format import Format
 from chainlake.ingest.rows.lines import KEPT, BadLine, Block
+from chainlake.schemas.quarantine import RowProblem
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,11 @@ class RowsAreNotLines(Exception):
         super().__init__(f"the CSV reader does not give {lines} rows for {lines} lines")
 
 
-def _broken(lines: list[bytes], form: Format) -> dict[int, str]:
+def _broken(lines: list[bytes], form: Format) -> dict[int, RowProblem]:
     """The positions of lines that are no row by themselves, and why; the others can be read together."""
     quote = form.quote.encode() if form.quote else None
     whole, across = (_row_pattern(form, ends) for ends in (b"\r", b""))
-    found: dict[int, str] = {}
+    found: dict[int, RowProblem] = {}
     for at, line in enumerate(lines):
         if (b"\r" in line or (quote is not None and quote in line)) and not whole.fullmatch(line):
             found[at] = "carriage_return" if across.fullmatch(line) else "quotes"
@@ -231,8 +232,8 @@ def _json_rows(block: Block) -> Texts:
     return Texts(columns, np.array(numbers, np.int64), np.array(entries, np.int64), None, none, bad)
 
 
-def _no_value(time: str, value: Any) -> str:
-    """The reason against an entry of a JSON object, empty if there is none."""
+def _no_value(time: str, value: Any) -> RowProblem | None:
+    """The reason against an entry of a JSON object; ``None`` if there is none."""
     if isinstance(value, list):
         return "bad_json"
     for text in (time, value):
@@ -240,7 +241,7 @@ def _no_value(time: str, value: Any) -> str:
             return "bad_encoding"
         if isinstance(text, str) and "\0" in text:
             return "nul_byte"
-    return ""
+    return None
 
 
 class _Pairs(list[Any]):

@@ -17,14 +17,14 @@ from chainlake.errors import ChainlakeError
 from chainlake.lake.engine import engine_of
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-from chainlake.schemas.ops_rows import RunRow, RunStatus
+from chainlake.schemas.ops_rows import PhaseName, RunRow, RunStatus, StepName
 from chainlake.words import counted
 
 #: One line per phase and definition that did something, as it ends.
 LOG = logging.getLogger("chainlake.steps")
 
 #: Status of a phase that came to its end.
-FINISHED = ("ok", "nothing", "incomplete")
+FINISHED: tuple[RunStatus, ...] = ("ok", "nothing", "incomplete")
 
 
 @dataclass
@@ -47,7 +47,14 @@ class Phase:
 
 @contextmanager
 def phase(
-    home: Home, run_id: str, *, source: str, step: str, phase: str, definition: str = "", days: Days | None = None
+    home: Home,
+    run_id: str,
+    *,
+    source: str,
+    step: StepName,
+    phase: PhaseName,
+    definition: str = "",
+    days: Days | None = None,
 ) -> Iterator[Phase]:
     """Run a phase and log it: ``ok``, ``nothing``, or ``failed`` with the error in one line; errors pass through.
 
@@ -55,9 +62,9 @@ def phase(
         home: the installation.
         run_id: see :func:`new_run_id`.
         source: name of the source.
-        step: ``ingest``, ``detect`` or ``monitor``.
+        step: the step.
         phase: name of the phase within the step.
-        definition: ``pattern/NAME`` or ``model/NAME``, empty if the phase concerns none or all.
+        definition: as in ``ops.intervals``, empty if the phase concerns none or all.
         days: the interval, if it has one.
     """
     with phases(home, run_id, {definition: days}, source=source, step=step, phase=phase) as reports:
@@ -66,7 +73,7 @@ def phase(
 
 @contextmanager
 def phases(
-    home: Home, run_id: str, definitions: Mapping[str, Days | None], *, source: str, step: str, phase: str
+    home: Home, run_id: str, definitions: Mapping[str, Days | None], *, source: str, step: StepName, phase: PhaseName
 ) -> Iterator[dict[str, Phase]]:
     """A phase of several definitions at once: a row each, all with the same times, written together.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from chainlake.days import Days
+from chainlake.schemas.ops_rows import ComputingStep
 
 #: Days of one application unless said otherwise: a failure costs no more than this, and Java starts once a month.
 CHUNK = 30
@@ -51,7 +52,7 @@ class Application:
         parts: what it computes, by definition.
     """
 
-    step: str
+    step: ComputingStep
     source: str
     days: Days
     only_stale: bool
