@@ -85,7 +85,7 @@ def restate_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
-    from chainlake.lake.records.runs import one_line
+    from chainlake.lake.records.runs import error_line
     from chainlake.operations.backfills.launch import options_of
     from chainlake.operations.backfills.plan import plan_range
 
@@ -108,7 +108,7 @@ def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
         else:
             lines.append({"name": name, "applications": [told], "error": ""})
     # What cannot be computed is a task of its own that fails with the reason, and stops no other.
-    lines += [{"name": name, "applications": [], "error": one_line(error)} for name, error in plan.failures]
+    lines += [{"name": name, "applications": [], "error": error_line(error)} for name, error in plan.failures]
     if len(lines) > MOST_LINES:
         raise TooManyTasks.of(len(lines))
     return lines

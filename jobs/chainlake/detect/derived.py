@@ -24,7 +24,7 @@ from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.defined.wanted import days_of, names_of
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.runs import one_line
+from chainlake.lake.records.runs import error_line
 from chainlake.lake.records.staleness import Judged, fingerprint, judge
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, Verdict
@@ -97,7 +97,7 @@ def run_pieces(run: DetectRun, pieces: Iterable[Piece]) -> DetectResult:
             failed.setdefault(name, error)
             if not isinstance(error, AuditFailed):
                 record_failure(run.home, piece.definition, piece.inputs(), error, run.run_id)
-            print(f"{name} failed: {one_line(error)}", flush=True)
+            print(f"{name} failed: {error_line(error)}", flush=True)
     return DetectResult(0, tuple(published), tuple(failed.items()))
 
 

@@ -59,7 +59,7 @@ class Stated(TypedDict):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """How a pattern is searched, and why.
 
     Args:
@@ -103,7 +103,9 @@ def draw_of(ask: Ask, survey: Survey, key: str, rows: int) -> Draw:
     return Draw(ask, tuple(stretches), tuple(thinning), columns)
 
 
-def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: Iterable[Mapping[str, object]]) -> Plan:
+def choose_plan(
+    draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: Iterable[Mapping[str, object]]
+) -> SearchPlan:
     """The plan of one run.
 
     Args:
@@ -134,7 +136,7 @@ def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: 
         orders = tuple(choose_order(branch, declared) for branch in pattern.branches)
     else:
         orders = tuple(best_order(model, "auto") for model in models)
-    return Plan(
+    return SearchPlan(
         "declared" if by_rates else "estimated",
         orders,
         stated,
@@ -209,7 +211,7 @@ def counted_best(best: BestSearches) -> BestCounts:
     }
 
 
-def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -> None:
+def record_plan(home: Home, item: Work, plan: SearchPlan, found: Found, run_id: str) -> None:
     """One row per day in ``ops.plans``. Evaluations are counted per run; a run of several days notes them at its last.
 
     Args:

@@ -24,7 +24,7 @@ from chainlake.lake.commits.publish import ModelOutput, Published, PublishingRun
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.records.chained import begins_anew
 from chainlake.lake.records.event_days import EventDays, Pinned
-from chainlake.lake.records.runs import Phase, one_line, phases
+from chainlake.lake.records.runs import Phase, error_line, phases
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.model_change.days.definitions import result_table
 from chainlake.monitoring.compute import Outcome, compute
@@ -127,7 +127,7 @@ def run_work(run: MonitorRun, work: Sequence[Course]) -> MonitorResult:
         result += MonitorResult.of(found.published, found.failed)
         for name, error in found.failed.items():
             # Whatever stops one model must not stop the others; the caller raises it once they have published.
-            log.error("%s failed: %s", name, one_line(error))
+            log.error("%s failed: %s", name, error_line(error))
         for name in {*ended, *found.failed}:
             del waiting[name]
     log.info("Data Docs: %s", run.audit.build_docs())
@@ -202,7 +202,7 @@ def _stage(run: MonitorRun, items: Sequence[Replay], folder: Folder) -> tuple[li
                 row.rows_in = found.events
                 if isinstance(one, Exception):
                     failed[name] = one
-                    row.status, row.reason = "failed", one_line(one)
+                    row.status, row.reason = "failed", error_line(one)
                     continue
                 good.append(one)
                 row.rows_out = len(one.found) + len(one.metrics)

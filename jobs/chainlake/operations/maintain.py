@@ -11,7 +11,7 @@ from chainlake.errors import InfrastructureError
 from chainlake.lake.commits.places import take_places, with_later_versions
 from chainlake.lake.delta import tables
 from chainlake.lake.errors import UnknownTable
-from chainlake.lake.records.runs import one_line, phase
+from chainlake.lake.records.runs import error_line, phase
 from chainlake.lake.sql.scan import list_tables
 from chainlake.lake.upkeep.maintain import Maintained, maintain_table
 from chainlake.operations.sweep import Swept, sweep
@@ -58,7 +58,7 @@ def maintain(
                 found = maintain_table(home, schema, name, keep=keep)
             except InfrastructureError as error:
                 failures.append((f"{schema}.{name}", error))
-                log.info(f"{schema}.{name} not maintained: {one_line(error)}")
+                log.info(f"{schema}.{name} not maintained: {error_line(error)}")
                 continue
             if found is None:
                 log.info(f"{schema}.{name} was dropped in the meantime")

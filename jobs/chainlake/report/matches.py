@@ -19,7 +19,7 @@ from chainlake.markup import Html, joined, link, section, table, tag
 from chainlake.report.drawing import charts
 from chainlake.report.drawing.road import PLACE
 from chainlake.report.page import chart, document
-from chainlake.report.reading import Event, Lake, Match
+from chainlake.report.reading import Event, Match, SourceReader
 from chainlake.report.reasons import Reason, reasons_of
 from chainlake.report.showing import MISSING, Clock, counted, number, plain, unit_of, with_unit
 
@@ -49,7 +49,7 @@ class Around:
     panels: tuple[str, ...]
 
 
-def around(lake: Lake, compiled: CompiledPattern, match: Match) -> Around:
+def around(lake: SourceReader, compiled: CompiledPattern, match: Match) -> Around:
     """A match with what surrounds it."""
     source = lake.source
     span = charts.Span(*_shown(compiled, match), Clock.of(source))
@@ -88,7 +88,7 @@ def _still(events: pa.Table, name: str, key: str) -> bool:
     return bool(pc.all(pc.equal(ends[f"{name}_min"], ends[f"{name}_max"])).as_py())
 
 
-def panel(lake: Lake, compiled: CompiledPattern, found: Around, attribute: str, height: int) -> charts.Spec:
+def panel(lake: SourceReader, compiled: CompiledPattern, found: Around, attribute: str, height: int) -> charts.Spec:
     """One attribute of a match's series, with its events on it and the window shaded."""
     match, source = found.match, lake.source
     lines: dict[str, list[tuple[int, float | None]]] = {one: [] for one in match.keys[:SERIES]}
@@ -108,7 +108,7 @@ def panel(lake: Lake, compiled: CompiledPattern, found: Around, attribute: str, 
     )
 
 
-def figure(lake: Lake, compiled: CompiledPattern, found: Around, attribute: str, height: int) -> Html:
+def figure(lake: SourceReader, compiled: CompiledPattern, found: Around, attribute: str, height: int) -> Html:
     """A panel with what a reader who cannot see it is told."""
     match, clock = found.match, found.span.clock
     bound = ", ".join(
@@ -119,7 +119,7 @@ def figure(lake: Lake, compiled: CompiledPattern, found: Around, attribute: str,
     return chart(panel(lake, compiled, found, attribute, height), Html(""), said, tall=height + 50)
 
 
-def page(lake: Lake, compiled: CompiledPattern, found: Around, origin: Html) -> str:
+def page(lake: SourceReader, compiled: CompiledPattern, found: Around, origin: Html) -> str:
     """The page of a match.
 
     Args:
@@ -185,7 +185,7 @@ def _length(us: int) -> str:
     return f"{seconds / 60:.4g} min" if seconds >= 120 else f"{seconds:.6g} s"
 
 
-def _about_units(lake: Lake) -> str:
+def _about_units(lake: SourceReader) -> str:
     stated = [one.name for one in lake.source.attributes if unit_of(lake.source, one.name)]
     if stated:
         return (
@@ -194,7 +194,7 @@ def _about_units(lake: Lake) -> str:
     return f"The source {lake.source.name} states no units."
 
 
-def _events(lake: Lake, match: Match) -> Html:
+def _events(lake: SourceReader, match: Match) -> Html:
     source, clock = lake.source, Clock.of(lake.source)
     shown = [one.name for one in source.attributes if any(one.name in event.row for event in match.events)]
     header = ("name", "time", source.key, *(with_unit(source, one) for one in shown), "file", "line")
@@ -222,7 +222,7 @@ def _file(event: Event) -> Html:
     return tag("code", event.file, class_="file")
 
 
-def _why(lake: Lake, compiled: CompiledPattern, match: Match) -> Html:
+def _why(lake: SourceReader, compiled: CompiledPattern, match: Match) -> Html:
     pattern = compiled.pattern
     if pattern.front.counted:
         kept = f"The table keeps only the number of events of {', '.join(pattern.front.counted)}"

@@ -20,7 +20,7 @@ def unexpected(error: BaseException) -> int:
     return InfrastructureError.exit_code
 
 
-def reason_of(error: Exception) -> str:
+def reason_with_stack(error: Exception) -> str:
     """Why something failed without which work goes on, in a line; the stack of what nobody expected is kept."""
     if isinstance(error, ChainlakeError):
         return error.summary

@@ -180,7 +180,7 @@ def _named(files: Mapping[str, str], first: Collection[str] = ()) -> str:
     return ", ".join(f"{one_line(path)} ({files[path]})" for path in order[:_IN_LINE]) + more
 
 
-def reason_of(row: FileRow) -> str:
+def why_unread(row: FileRow) -> str:
     """Outcome and reason of a row of ``ops.files`` in one line."""
     return f"{row['outcome']}: {row['reason']}" if row["reason"] else str(row["outcome"])
 
@@ -211,7 +211,7 @@ def left_by(
         if file_date is None or days & days_of(source, path, file_date):
             needed.add(path)
     return Left(
-        {row["path"]: reason_of(row) for row in rows},
+        {row["path"]: why_unread(row) for row in rows},
         dict(sorted(waiting.items())),
         sorted(lasting),
         sorted(needed),

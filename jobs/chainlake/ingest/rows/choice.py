@@ -56,7 +56,7 @@ class Unfit:
 
 
 @dataclass(frozen=True)
-class Choice:
+class FormatChoice:
     """The format of a file.
 
     Args:
@@ -90,7 +90,7 @@ def _headless(unfit: Unfit) -> bool:
     return unfit.header is None and not unfit.swallowed
 
 
-def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> Choice:
+def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> FormatChoice:
     """The first format whose glob and header fit the file.
 
     Args:
@@ -100,7 +100,7 @@ def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> Choice
     """
     if head[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR and b"\0" in head[:_TAR_AT]:
         # Its members are texts one behind the other, and each may be of another day.
-        return Choice(None, [], _NOT_READ.format("a tar archive"))
+        return FormatChoice(None, [], _NOT_READ.format("a tar archive"))
     unfit: list[Unfit] = []
     for form in formats:
         if not form.fits_path(path):
@@ -109,12 +109,12 @@ def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> Choice
             unfit.append(Unfit(form, rows))
             continue
         if form.kind == "json_map":
-            return Choice(form, ["time", "value"])
+            return FormatChoice(form, ["time", "value"])
         header = list(form.columns) if form.columns is not None else _header_of(head, form)
         if header is not None and not form.misfits(header):
-            return Choice(form, header)
+            return FormatChoice(form, header)
         unfit.append(Unfit(form, header=header))
-    return Choice(None, [], _no_lines(head) if unfit else "", tuple(unfit))
+    return FormatChoice(None, [], _no_lines(head) if unfit else "", tuple(unfit))
 
 
 def _header_of(head: bytes, form: Format) -> list[str] | None:

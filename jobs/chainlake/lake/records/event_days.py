@@ -27,12 +27,24 @@ COMPUTABLE = ("complete", "provisional")
 
 #: A checksum that no finished day has.
 CHANGING: Literal["changing"] = "changing"
+#: Where matches are read in the place of events: status of a day whose matches are not published under the pattern's
+#: file and engine of today.
+UNMATCHED: Literal["unmatched"] = "unmatched"
 
 #: Days after an event that are listed though they have none; the others before the next event are known to be empty.
 QUIET_AFTER = timedelta(days=366)
 
 _POLL_SECONDS = 1.0
 _ONE = timedelta(days=1)
+
+
+def waiting_for(status: str) -> str:
+    """What a day whose events have a status waits for, in one line."""
+    if status == UNMATCHED:
+        return "its matches are not published yet"
+    if not status:
+        return "no ingest has passed this day yet"
+    return "its events are being changed" if status == CHANGING else "expected files are missing or not read"
 
 
 def quiet_stretches(filled: Iterable[date]) -> list[tuple[date, date]]:

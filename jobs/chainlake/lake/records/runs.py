@@ -89,7 +89,7 @@ def phases(
         yield reports
     except BaseException as error:
         for report in reports.values():
-            report.status, report.reason = "failed", one_line(error)
+            report.status, report.reason = "failed", error_line(error)
         raise
     finally:
         ended = datetime.now(UTC)
@@ -137,7 +137,7 @@ def new_run_id(step: str) -> str:
     return f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
 
 
-def one_line(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """An error in one line, with its kind if it is not one of ours."""
     if isinstance(error, ChainlakeError):
         text = error.summary

@@ -53,7 +53,7 @@ _KNOWN = {("ops", name): table for name, table in ops.ALL.items()} | {
 }
 
 
-class Lake:
+class SqlConnection:
     """A DuckDB connection that knows the lake's tables.
 
     Args:

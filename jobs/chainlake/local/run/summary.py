@@ -226,11 +226,11 @@ def report_now(home: Home) -> str:
 
 
 def _print_query(home: Home, query: str) -> None:
-    from chainlake.lake.sql.query import Lake
+    from chainlake.lake.sql.query import SqlConnection
 
     print(f"\n== {query}")
     try:
-        cursor = Lake(home).query(query)
+        cursor = SqlConnection(home).query(query)
         print(table([column[0] for column in cursor.description or []], cursor.fetchall()))
     except ChainlakeError as error:
         print(f"  {error.summary}")

@@ -12,7 +12,7 @@ from typing import Literal
 
 from chainlake.detect.step import detect
 from chainlake.errors import ChainlakeError
-from chainlake.lake.records.runs import one_line
+from chainlake.lake.records.runs import error_line
 from chainlake.monitoring.step import monitor
 from chainlake.operations.backfills.applications import Application
 from chainlake.operations.backfills.plan import RangePlan
@@ -74,7 +74,7 @@ def run_plan(
     total: Backfilled = {"applications": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     failures = list(plan.failures)
     for name, error in failures:
-        say(f"cannot be computed: {name}: {one_line(error)}")
+        say(f"cannot be computed: {name}: {error_line(error)}")
     for (name, why), count in sorted(plan.left.items()):
         say(f"left out: {name}, {counted(count, 'day')}: {why}")
     if not plan.applications:
@@ -94,7 +94,7 @@ def run_plan(
         except ChainlakeError as error:
             # Whatever stops one application must not stop the others; it is raised when they are done.
             failures.append((application.name, error))
-            say(f"{at} failed after {time.monotonic() - start:.0f} s: {one_line(error)}")
+            say(f"{at} failed after {time.monotonic() - start:.0f} s: {error_line(error)}")
             continue
         for name in _COUNTS:
             total[name] += result[name]
