@@ -47,8 +47,21 @@ def total_order(
     Raises:
         InputError: ``seq`` holds no whole numbers.
     """
+    order = moved_order(events, ts, group, by_type=by_type, rows=rows)
+    return np.arange(len(ts)) if order is None else order
+
+
+def moved_order(
+    events: pa.Table,
+    ts: np.ndarray,
+    group: np.ndarray | None = None,
+    *,
+    by_type: bool = False,
+    rows: np.ndarray | None = None,
+) -> np.ndarray | None:
+    """As ``total_order``, but ``None`` if the rows lie in that order, so that nothing has to be gathered."""
     if in_order(ts, group):
-        return np.arange(len(ts))
+        return None
     if group is None:
         order = np.argsort(ts, kind="stable")
         times = ts[order]
@@ -80,7 +93,7 @@ def total_order(
 
 
 def in_order(ts: np.ndarray, group: np.ndarray | None = None) -> bool:
-    """Whether each row is later than the one before it, or of a later group, as ``total_order`` has them."""
+    """Whether each row is later than the one before it, or of a later group."""
     if group is None:
         return bool(np.all(ts[1:] > ts[:-1]))
     later = ts[1:] > ts[:-1]
