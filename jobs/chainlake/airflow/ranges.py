@@ -7,13 +7,33 @@ one whose days do, with episodes or with rankings are one line, and so are its m
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from chainlake.airflow import tasks
 from chainlake.days import Days
 from chainlake.errors import UsageError
 from chainlake.paths import Home
+from chainlake.run.results import COUNTS, Computed
+
+
+class OneRun(TypedDict):
+    """A step of the command line on some days: ``definitions`` by name, and further arguments as ``options``."""
+
+    step: str
+    source: str
+    start: str
+    end: str
+    definitions: list[str]
+    options: list[str]
+
+
+class Line(TypedDict):
+    """What one mapped task runs, in this order; ``error``: why there is nothing that could be run, else empty."""
+
+    name: str
+    applications: list[OneRun]
+    error: str
+
 
 #: More mapped tasks than this fail the task that lists them (Airflow's ``max_map_length``).
 MOST_LINES = 1024
@@ -31,7 +51,7 @@ class TooManyTasks(UsageError):
         return cls(what, hint="Give a larger chunk, or fewer days.").holding(count=count)
 
 
-def backfill_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
+def backfill_lines(params: dict[str, Any]) -> list[Line]:
     """The lines of a ``backfill_history`` run.
 
     Args:
@@ -51,7 +71,7 @@ def backfill_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
     )
 
 
-def ingest_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
+def ingest_lines(params: dict[str, Any]) -> list[Line]:
     """The one line of an ``ingest_history`` run.
 
     Args:
@@ -61,7 +81,7 @@ def ingest_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
         UsageError: no day.
     """
     days, source = Days.parse(params["start"], params["end"]), params["source"]
-    told = {
+    told: OneRun = {
         "step": "ingest",
         "source": source,
         "start": str(days.start),
@@ -72,7 +92,7 @@ def ingest_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"name": f"ingest {source}", "applications": [told], "error": ""}]
 
 
-def restate_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
+def restate_lines(params: dict[str, Any]) -> list[Line]:
     """The lines of a ``restate_stale`` run.
 
     Args:
@@ -84,16 +104,16 @@ def restate_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
     return _lines(None, sources=params["sources"] or None, chunk=params["chunk"], only_stale=True)
 
 
-def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
+def _lines(days: Days | None, **options: Any) -> list[Line]:
     from chainlake.lake.records.runs import error_line
     from chainlake.operations.backfills.launch import options_of
     from chainlake.operations.backfills.plan import plan_range
 
     plan = plan_range(Home.from_env(), days, **options)
-    lines: list[dict[str, Any]] = []
+    lines: list[Line] = []
     ordered = {(one.step, one.source) for one in plan.applications if one.in_order}
     for application in plan.applications:
-        told = {
+        told: OneRun = {
             "step": application.step,
             "source": application.source,
             "start": str(application.days.start),
@@ -114,7 +134,7 @@ def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
     return lines
 
 
-def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
+def run_line(line: Line, run_id: str) -> Computed:
     """Run the applications of a line, one after the other.
 
     Returns:
@@ -130,8 +150,8 @@ def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
 
     if line["error"]:
         raise AirflowFailException(line["error"])
-    total: dict[str, Any] = dict.fromkeys(("days", "added", "changed", "withdrawn"), 0)
-    applications: Sequence[dict[str, Any]] = line["applications"]
+    total: Computed = {"days": 0, "added": 0, "changed": 0, "withdrawn": 0}
+    applications = line["applications"]
     failed: list[AirflowFailException] = []
     for number, told in enumerate(applications, 1):
         tasks.log.info("application %d of %d: %s %s", number, len(applications), told["start"], told["end"])
@@ -153,7 +173,7 @@ def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
             continue
         # An ingest names the days that it changed, the other steps their number.
         counts = {**result, "days": len(result["days"])} if isinstance(result["days"], list) else result
-        for name in total:
+        for name in COUNTS:
             total[name] += counts[name]
     if failed:
         raise AirflowFailException("; ".join(map(str, failed)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from chainlake.errors import InfrastructureError
 from chainlake.lake.commits.places import take_places, with_later_versions
@@ -17,6 +17,7 @@ from chainlake.lake.upkeep.maintain import Maintained, maintain_table
 from chainlake.operations.sweep import Swept, sweep
 from chainlake.paths import Home
 from chainlake.run.common import raise_together, sweep_leftovers
+from chainlake.run.results import MaintainedTables
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "ranked", "mode
 
 def maintain(
     home: Home, *, run_id: str, only: Sequence[str] | None = None, keep: timedelta | None = None
-) -> dict[str, Any]:
+) -> MaintainedTables:
     """Maintain all tables, or some.
 
     Args:
@@ -38,8 +39,7 @@ def maintain(
         keep: how long what was replaced is kept; see ``chainlake.lake.upkeep.maintain`` for what holds if not given.
 
     Returns:
-        ``{"tables": …, "compacted": files merged, "loads": raw loads removed, "removed": files deleted, "files": …,
-        "logs": old logs removed or cut, "cached": things removed from the cache}``; the last two only with all tables.
+        what was done; logs and cache are swept with all tables alone.
 
     Raises:
         UsageError: a table that does not exist.
@@ -74,10 +74,17 @@ def maintain(
         for folder in home.unused:
             log.info(f"{folder} is not used any more; remove it if nothing in it is yours")
         raise_together(failures, f"{len(done)} tables maintained")
-    counts = {name: sum(getattr(one, name) for one in done) for name in ("compacted", "loads", "removed", "files")}
     for folder in swept.foreign:
         log.info(f"the logs in {folder} are not swept: the folder was there before Chainlake used it")
-    return {"tables": len(done), **counts, "logs": swept.logs, "cached": swept.cached}
+    return {
+        "tables": len(done),
+        "compacted": sum(one.compacted for one in done),
+        "loads": sum(one.loads for one in done),
+        "removed": sum(one.removed for one in done),
+        "files": sum(one.files for one in done),
+        "logs": swept.logs,
+        "cached": swept.cached,
+    }
 
 
 def all_tables(home: Home) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Literal
 
 from chainlake.detect.step import detect
 from chainlake.errors import ChainlakeError
@@ -19,13 +18,11 @@ from chainlake.operations.backfills.plan import RangePlan
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
 from chainlake.run.ports import Ports
-from chainlake.run.results import Backfilled, Computed
+from chainlake.run.results import COUNTS, Backfilled, Computed
 from chainlake.words import counted
 
 #: Runs one application: (home, application, run id) → the step's result; raises ChainlakeError.
 Launch = Callable[[Home, Application, str], Computed]
-
-_COUNTS: tuple[Literal["days", "added", "changed", "withdrawn"], ...] = ("days", "added", "changed", "withdrawn")
 
 
 def run_here(home: Home, application: Application, run_id: str, ports: Ports | None = None) -> Computed:
@@ -96,12 +93,12 @@ def run_plan(
             failures.append((application.name, error))
             say(f"{at} failed after {time.monotonic() - start:.0f} s: {error_line(error)}")
             continue
-        for name in _COUNTS:
+        for name in COUNTS:
             total[name] += result[name]
         each = (time.monotonic() - begun) / number
         say(
             f"{at} ok after {time.monotonic() - start:.0f} s: "
-            + ", ".join(f"{name} {result[name]}" for name in _COUNTS)
+            + ", ".join(f"{name} {result[name]}" for name in COUNTS)
             + f"; about {each * (len(plan.applications) - number):.0f} s to go"
         )
     raise_together(failures, f"{total['days']} days published")
