@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 
 from chainlake.cep.plain_files.errors import UnfitColumn, UnfitLine
 from chainlake.cep.plain_files.places import csv_error, delimiter_of, text_of
@@ -25,7 +26,6 @@ def read_delimited(file: Path) -> pa.Table:
         InputError: with the line: no UTF-8 text, a NUL, a carriage return inside a line, a cell whose quotes do not
             fit, a row with another number of cells than the header.
     """
-    import pyarrow.csv
 
     data = text_of(file)
     _check_lines(file, data)

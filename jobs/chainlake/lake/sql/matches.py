@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from chainlake.errors import DefinitionError
 from chainlake.lake.sql.scan import literal, quoted
 from chainlake.paths import Home
 
@@ -103,7 +104,6 @@ def _names(schema: pa.Schema) -> dict[str, bool]:
 def _policy(home: Home, pattern: str) -> Policy | None:
     """Which matches a pattern's file wants, None if there is none or it is broken."""
     from chainlake.cep import compile_pattern
-    from chainlake.errors import DefinitionError
 
     file = home.config / "patterns" / f"{pattern}.sase"
     try:
