@@ -141,7 +141,7 @@ class Setting:
         return low, high
 
     def store(self, row: int, names: Iterable[str]) -> None:
-        """Put an event into the input buffers of those of ``names`` that have one."""
+        """Put an event into the input buffer of each of ``names`` that has one."""
         for name in names:
             if name in self.stored:
                 self.buffers[name].store(row)

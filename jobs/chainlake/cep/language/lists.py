@@ -12,7 +12,7 @@ from chainlake.definitions.derived import Series
 
 @dataclass(frozen=True)
 class Lists:
-    """Tells aggregates over lists from those over sets of events.
+    """Distinguishes aggregates over lists from those over sets of events.
 
     Args:
         kinds: column name to kind, or None if the columns are not known; then an aggregate of a name that is not a set

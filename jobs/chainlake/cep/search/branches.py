@@ -116,7 +116,7 @@ class Run:
         return Ready(number, choice, compiled, decision, key)
 
     def found(self, ready: Ready, doubles: Sequence[int]) -> Iterator[MatchBatch]:
-        """The matches of a branch that none of the branches ``doubles`` has."""
+        """The matches of a branch that none of the branches ``doubles`` finds."""
         number, choice, decision = ready.number, ready.choice, ready.decision
         pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
         branch, before = pattern.branches[number], statistics.evaluations

@@ -88,7 +88,7 @@ def find(
         DefinitionError: columns are of kinds to which the conditions cannot be applied.
         LimitExceeded: a limit of the front matter was exceeded.
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
-        UsageError: ``order`` or ``rates`` do not fit the pattern, or the parts are too many for their span of time.
+        UsageError: ``order`` or ``rates`` do not fit the pattern, or there are too many parts for their span of time.
     """
     statistics = Statistics() if statistics is None else statistics
     options = SearchOptions() if options is None else options
@@ -222,13 +222,13 @@ class _Asked:
         return batches, found.watch, found.search
 
     def with_scans(self, own: tuple[int, int] | None) -> Run:
-        """One search of what is decided in ``own``, which has looked at all branches."""
+        """One search of what is decided in ``own``, with the scans of all branches."""
         run = self.run(own)
         run.scans += [self.scan(branch, run.data, own) for branch in self.pattern.branches]
         return run
 
     def all(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
-        """The matches of all branches, each once; of a branch among whose matches kernels choose, those they choose."""
+        """The matches of all branches, each once; if kernels choose among a branch's matches, only the chosen ones."""
         yield from self.each(self.run(own))
 
     def each(self, run: Run) -> Iterator[MatchBatch]:
@@ -239,7 +239,7 @@ class _Asked:
             yield from run.found(self.ready(run, number), doubles)
 
     def ready(self, run: Run, number: int) -> Ready:
-        """A branch that can be searched, after those before it."""
+        """A branch ready to be searched; branches must be made ready in order."""
         if number >= len(run.scans):
             run.scans.append(self.scan(self.pattern.branches[number], run.data, run.own))
         return run.ready(number, self.wishes[number])

@@ -187,7 +187,7 @@ class Best:
                 pool.append((numbers[keep], batch.only(keep)))
         self.pool = pool
 
-    # ---- what comes out
+    # ---- the result
 
     def counts(self) -> list[ListCounts]:
         """The counts of each list, in the order of the lists; None if not all matches were looked at."""
