@@ -115,7 +115,7 @@ def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options:
     plan = _plan(home, mine, Wanted(days, options.get("repair_horizon", REPAIR_HORIZON), states), run_id)
     result = MonitorResult()
     if plan.work:
-        # Opening ports imports Arrow's readers, which a run without work does not need.
+        # This module imports Arrow's readers, which a run without work does not need.
         from chainlake.monitoring.run import MonitorRun, run_work
 
         ports = options.get("ports") or _opened(home, f"monitor {source_name} {days}", plan.work)
