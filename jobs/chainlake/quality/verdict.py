@@ -1,4 +1,4 @@
-"""What an audit says of the days that a step is about to publish."""
+"""What an audit says about the days that a step is about to publish."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from chainlake.errors import AuditFailed
 
 
 class DaysBroken(AuditFailed):
-    """Some of the days that were computed are not as they should be."""
+    """Some of the computed days are not as they should be."""
 
     @classmethod
     def of(cls, name: str, verdict: Verdict, hint: str) -> DaysBroken:
-        """Args: the definition, the verdict, at least one day of which is broken, and what to do next."""
+        """For the definition, a verdict with at least one broken day, and what to do next."""
         day, reason = min(verdict.broken.items())
         days = f"{len(verdict.broken)} of {len(verdict.reasons)} days"
         return cls(f"the audit of {name} failed on {days}, first {day}: {reason}", hint=hint)
@@ -25,19 +25,19 @@ class Verdict:
     """Which days may be published.
 
     Args:
-        reasons: every day that was looked at → ``None`` if it passed, else one line naming the broken expectation with
-            an example row.
+        reasons: every day that was looked at → ``None`` if it passed, else one line that names the broken expectation,
+            with an example row.
     """
 
     reasons: Mapping[date, str | None]
 
     @classmethod
     def passed(cls, days: Iterable[date]) -> Verdict:
-        """All of them passed."""
+        """A verdict by which all days passed."""
         return cls(dict.fromkeys(days))
 
     def __and__(self, other: Verdict) -> Verdict:
-        """Days that passed both; of those that did not, the first reason. Both are about the same days."""
+        """The verdict by which days pass that pass both; else the first reason counts. Both have the same days."""
         return Verdict({day: reason or other.reasons[day] for day, reason in self.reasons.items()})
 
     @property
@@ -47,5 +47,5 @@ class Verdict:
 
     @property
     def summary(self) -> str | None:
-        """The broken days in one line, ``None`` if there are none."""
+        """The broken days in one line; ``None`` if there are none."""
         return "; ".join(f"{day}: {reason}" for day, reason in sorted(self.broken.items()))[:1000] or None
