@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 
-# Any Python may be named: a wrong one is told in a sentence.
+# Any Python may be named; one of the wrong version is refused with a message.
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3.11)
 PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
@@ -19,7 +19,7 @@ help: ## show this list
 	  '{ name[NR] = $$1; text[NR] = $$2; if (length($$1) > width) width = length($$1) } \
 	  END { for (i = 1; i <= NR; i++) printf "%-" width "s  %s\n", name[i], text[i] }'
 
-# The stamp makes a second call free; it is renewed when the lock file or the set-up itself changed.
+# The stamp file makes a second call free; it is renewed when the lock file or the set-up code has changed.
 .venv/.installed: requirements.txt pyproject.toml jobs/chainlake/env/setup.py jobs/chainlake/env/installer.txt
 	@command -v $(firstword $(PYTHON)) >/dev/null || \
 	  { echo "chainlake: there is no $(PYTHON). Name a Python 3.11: make PYTHON=/path/to/python3.11 setup" >&2; exit 5; }
@@ -37,11 +37,11 @@ run: .venv/.installed ## the whole chain through Airflow on the shipped data, th
 airflow: .venv/.installed ## start Airflow and leave its page up until Ctrl-C
 	@$(PY) -m chainlake.local.run.serve $(ARGS)
 
-# Two processes; the tests of a file stay together, for their fixtures, and so do the files that tests/conftest.py puts
-# into one group, in its order.
+# Two processes. The tests of a file stay in one process, for their fixtures; so do the files that tests/conftest.py
+# puts into one group, in the order it gives.
 WORKERS ?= 2
 PYTEST := $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
-# Tests are kept compiled, whatever the environment says: each process takes 12 seconds to compile them.
+# Compiled tests are kept, whatever the environment says: each process takes 12 seconds to compile them.
 test test-fast: export PYTHONDONTWRITEBYTECODE :=
 
 test: .venv/.installed ## all tests (ARGS="tests/lake -x" runs some, WORKERS=0 in one process)
@@ -82,9 +82,9 @@ heavy-proof: .venv/.installed ## a hot key and a function of pairs on two Spark 
 docker-proof: .venv/.installed ## the image, and the shipped days in containers, with dockerd and podman (as root)
 	@$(PY) -m tests.proof.containers
 
-# Any compose that knows `depends_on` conditions: the plugin of Docker, or docker-compose.
+# Any Compose that supports conditions of `depends_on`: Docker's plugin, or docker-compose.
 COMPOSE ?= docker compose
-# With STORE=1 tables and landed files lie in an object store, which is one of the services.
+# With STORE=1, tables and landed files are kept in an object store, which is one of the services.
 STORE ?=
 SERVICES := $(COMPOSE) --project-name chainlake --file docker/compose.yaml \
   $(if $(STORE),--env-file docker/store.env --profile store)
@@ -106,7 +106,7 @@ report-proof: .venv/.installed ## the report of the shipped data in a real brows
 fuzz: .venv/.installed ## random patterns on both backends, and damaged files (ARGS="--seconds 600 --files 10000")
 	@$(PY) -m tests.fuzz $(ARGS)
 
-# A history of the light kind takes seconds; with SPARK=1 Spark does the work, which takes a minute or more.
+# A history without Spark takes seconds; with SPARK=1, Spark does the work, and a history takes a minute or more.
 SEEDS ?= 20
 FIRST ?= 1
 SPARK ?=
@@ -124,7 +124,7 @@ check: .venv/.installed ## ruff, its formatter, import contracts, mypy, the file
 docs: .venv/.installed ## make docs/tables.md from the table definitions in schemas/
 	@$(PY) -m chainlake.schemas.documents.page docs/tables.md
 
-# For every platform, with the hashes of all files of a release, so that the lock fits wherever a wheel fits.
+# For every platform, with the hashes of all files of a release, so that the lock file works wherever a wheel exists.
 LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-emit-find-links \
   --custom-compile-command "make lock" --python-version 3.11
 

@@ -24,13 +24,14 @@ import java.util.Map;
 import java.util.Optional;
 
 /**
- * Trino in one process, on one thread: lines {@code load FOLDER TABLE}, {@code run QUERY.sql TABLE} and
- * {@code answer TABLE FILE} of its input, each answered by a line. What a query gives is kept as a table in memory.
+ * Runs Trino in one process, on one thread. Each line of the input is {@code load FOLDER TABLE},
+ * {@code run QUERY.sql TABLE} or {@code answer TABLE FILE}, and is answered by a line. The rows of a query are kept as a
+ * table in memory.
  */
 public final class TrinoRuns {
     private final LocalQueryRunner trino;
 
-    /** Functions that read a column of a file. */
+    /** Functions that read a file of 64-bit numbers as an array. */
     public static final class Columns {
         private Columns() {}
 
@@ -77,7 +78,7 @@ public final class TrinoRuns {
         System.exit(0);
     }
 
-    /** The columns lie in files of 64-bit numbers. */
+    /** Makes a table of the columns in a folder, one file each. */
     private void load(String folder, String table) {
         trino.execute(("CREATE TABLE " + table + " AS "
             + "SELECT k, ts, element_at(ARRAY['View', 'Cart', 'Buy', 'Help'], kind + 1) AS type, x "

@@ -1,7 +1,7 @@
-"""Safe zones, shared learning and latent faults: the papers' experiments, and what a year of machines costs.
+"""Safe zones, shared learning and latent faults: the papers' experiments, and the cost of a year of machines.
 
-Usage: ``python -m benchmarks.companions [zones|learning|sign|year] [--seeds 1,2]``. Prints Markdown tables; every data
-set is made here, and its seed is printed. Times are CPU seconds of one process on one thread.
+Usage: ``python -m benchmarks.companions [zones|learning|sign|year] [--seeds 1,2]``. It prints Markdown tables; every
+data set is made here, and its seed is printed. Times are CPU seconds of one process with one thread.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from chainlake.model_change.zones.design import Smoothed, designed, within_budge
 from chainlake.model_change.zones.monitor import ZoneMonitor  # noqa: E402
 from chainlake.model_change.zones.region import Region, polygon_region  # noqa: E402
 
-#: Rounds of history that zones are designed from, and rounds that are replayed.
+#: Number of rounds of history from which zones are designed, and number of rounds that are replayed.
 HISTORY, ROUNDS = 500, 4000
 
 
 def ratio_data(seed: int, n: int) -> tuple[Region, np.ndarray]:
-    """Nodes that measure NO2 and NO, each with its own level, ratio and spreads; NO <= 4 NO2 <= 1000 is asked for."""
+    """Nodes that measure NO2 and NO, each with its own level, ratio and spreads; the region is NO <= 4 NO2 <= 1000."""
     rng = np.random.default_rng(seed)
     region = polygon_region([(0, 0), (250, 0), (250, 1000)])
     assert region is not None
@@ -41,7 +41,7 @@ def ratio_data(seed: int, n: int) -> tuple[Region, np.ndarray]:
 
 
 def best_translation(facets: np.ndarray, region: Region) -> np.ndarray:
-    """Levels of one zone moved by node so that the smoothed shares are largest; the moves add up to nothing."""
+    """Levels of a single zone, shifted for each node to maximise the smoothed shares; the shifts add up to zero."""
     from scipy.optimize import minimize
 
     k, normals, limits = facets.shape[1], np.array(region.normals), region.limits
@@ -63,13 +63,13 @@ def best_translation(facets: np.ndarray, region: Region) -> np.ndarray:
 
 
 def violations(levels: np.ndarray, region: Region, facets: np.ndarray) -> int:
-    """Nodes outside their zones, over all rounds; zones as they were designed, never balanced."""
+    """The number of nodes outside their zones, over all rounds, with zones as designed and never balanced."""
     del region
     return int((facets > levels).any(axis=2).sum())
 
 
 def zones(seeds: list[int]) -> None:
-    """Local violations by way of designing zones."""
+    """Print local violations for each way of designing zones."""
     print(f"\nLocal violations over {ROUNDS} rounds, mean of seeds {seeds}; zones from {HISTORY} rounds before\n")
     print("| n | same zone | mean shift | best translation | own shapes (joint) | multipliers | hierarchy |"
           " own, balanced: vectors sent | every vector | design s |")  # fmt: skip
@@ -96,9 +96,9 @@ def zones(seeds: list[int]) -> None:
 
 
 def disjunction(seed: int, n: int, k: int, rounds: int, drift: float) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
-    """Examples of a disjunction of some of n bits that changes now and then: rounds of (k, n + 1) bits and labels."""
+    """Examples of a disjunction of some of n bits that sometimes changes: rounds of (k, n + 1) bits and k labels."""
     rng = np.random.default_rng(seed)
-    # As many bits are in the disjunction, and so often on, that half of the examples are true.
+    # The share of bits in the disjunction, and of bits that are on, makes half of the examples true.
     share = float(np.sqrt(1 - 2 ** (-1 / n)))
     member, drifts = rng.random(n) < share, 0
     for _ in range(rounds):
@@ -109,7 +109,7 @@ def disjunction(seed: int, n: int, k: int, rounds: int, drift: float) -> Iterato
 
 
 def learning(seeds: list[int], k: int, rounds: int) -> None:
-    """Errors and vectors of plain and dynamic synchronisation on the drifting disjunction."""
+    """Print errors and vectors of static and dynamic synchronisation on the drifting disjunction."""
     print(
         f"\nDrifting disjunction: n = 100, k = {k}, T = {rounds}, drift 0.0002 a round, logistic, eta = 1, lambda = 0\n"
     )
@@ -142,7 +142,7 @@ def learning(seeds: list[int], k: int, rounds: int) -> None:
 
 
 def sign() -> None:
-    """The sign test of a day of 260 machines with 123 counters."""
+    """Print the cost of the sign test for a day of 260 machines with 123 counters."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(288, 260, 123))
     x[:, :8] += 0.7 * rng.normal(size=(8, 123))
@@ -157,7 +157,7 @@ def sign() -> None:
 
 
 def year(machines: int, days: int) -> None:
-    """Days of machines with 20 counters at 5 minutes, one after the other as a backfill goes."""
+    """Print the cost of days of machines with 20 counters every 5 minutes, one day after the other as in a backfill."""
     rng = np.random.default_rng(1)
     begun, flagged = time.process_time(), 0
     for _ in range(days):
@@ -172,7 +172,7 @@ def year(machines: int, days: int) -> None:
 
 
 def main() -> None:
-    """Run some or all of them."""
+    """Run some or all of the experiments."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", nargs="*", default=["zones", "learning", "sign", "year"])
     parser.add_argument("--seeds", default="1,2,3,4,5,6", help="of zones; the first two of learning")

@@ -1,14 +1,14 @@
-"""Selection and consumption beside the listing of all matches, SQL and Esper, on the kernel's streams.
+"""Selection and consumption compared with listing all matches, SQL and Esper, on the kernel's streams.
 
 ``python -m benchmarks.contexts [--streams million dense ...] [--esper FOLDER] [--json FILE]``
 
-For ``SEQ(A a, B b, C c) WHERE a.price < b.price AND b.price < c.price WITHIN 60 s`` each policy is timed beside the
-listing of all matches, in turn, on one core: CPU seconds (of Esper: wall), the least of some runs, compiling left out,
-and the peak of memory beyond what the events take. The rows of ``first`` and ``last`` are compared with those of a
-self-join with window functions in DuckDB, those that use events up with the choice among all matches. For
-``SEQ(A a, B b)`` ``last`` is compared with an ASOF join, with a self-join where a condition excludes that, and
-``continuous`` with Esper. ``--esper`` names a folder with Esper's jars; Java 17 must be there. The exit code is 1 if
-rows differ.
+For ``SEQ(A a, B b, C c) WHERE a.price < b.price AND b.price < c.price WITHIN 60 s``, each policy and the listing of all
+matches are timed in turn on one core: CPU seconds (for Esper: wall), the least of some runs, without compiling, and the
+peak of memory beyond what the events take. The rows of ``first`` and ``last`` are compared with those of a self-join
+with window functions in DuckDB, and those of policies that use events up with the choice among all matches. For
+``SEQ(A a, B b)``, ``last`` is compared with an ASOF join, or with a self-join where a condition rules that out, and
+``continuous`` with Esper. ``--esper`` names a folder with Esper's jars; it needs Java 17. The exit code is 1 if rows
+differ.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ POLICIES = {
     "continuous": "CONTEXT continuous",
     "cumulative": "CONTEXT cumulative",
 }
-#: Matches up to which the choice among all of them is the other way to the rows.
+#: Up to this many matches, rows are checked by choosing among all matches.
 MOST_CHOSEN = 2_000_000
-#: Pairs of events in a window up to which SQL joins them.
+#: Up to this many pairs of events in windows, SQL joins them.
 MOST_JOINED = 4e8
-#: Events up to which Esper uses up those of three in a few minutes.
+#: Up to this many events, Esper finishes the policy on three events in a few minutes.
 MOST_ESPER = 20_000
-#: As a user would write it: time cut into bins of one window.
+#: The self-joins as a user would write them: time is cut into bins of one window.
 SELF_JOIN = {
     TWO: (
         "SELECT a.n AS a, b.n AS b FROM (SELECT *, unnest([bin, bin - 1]) AS j FROM B) b JOIN A a ON a.bin = b.j "
@@ -62,7 +62,7 @@ SELF_JOIN = {
     ),
 }
 ASOF = "SELECT a.n AS a, b.n AS b FROM B b ASOF JOIN A a ON b.ts > a.ts WHERE a.ts >= b.ts - 60000"
-#: Esper's own way to use events up. Its timers end before their time is over, so a millisecond is added.
+#: Esper's own way of using events up. Its timers end slightly early, so a millisecond is added.
 ESPER = {
     "chronicle": (THREE, "abc", (
         "select a, b, c from pattern @DiscardPartialsOnMatch @SuppressOverlappingMatches [every a=A -> "
@@ -73,7 +73,7 @@ ESPER = {
 
 
 def searched(query: str, events: pa.Table, mode: str = "auto") -> tuple[dict[str, np.ndarray], Statistics]:
-    """The rows of each name (or all rows of its sets), in the order in which they are published."""
+    """The rows bound to each name (or all rows of its sets), in the order in which matches are published."""
     statistics = Statistics()
     pattern = compile_pattern(f"{LIMITS}PATTERN {query}")
     columns: dict[str, list[np.ndarray]] = {name.name: [] for name in pattern.names}
@@ -85,7 +85,7 @@ def searched(query: str, events: pa.Table, mode: str = "auto") -> tuple[dict[str
 
 
 def runner(query: str, events: pa.Table) -> Callable[[], int]:
-    """What runs a query on machine code and counts its matches, as Arrow arrays."""
+    """A function that runs a query on machine code and counts its matches, as Arrow arrays."""
     pattern = compile_pattern(f"{LIMITS}PATTERN {query}")
 
     def run() -> int:
@@ -99,7 +99,7 @@ def runner(query: str, events: pa.Table) -> Callable[[], int]:
 
 
 def peak_mb(run: Callable[[], int]) -> float:
-    """The peak of this process's memory beyond what it holds before, in MB."""
+    """The peak of this process's memory during a run beyond what it held before, in MB."""
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     before = _status("VmRSS")
     run()
@@ -134,16 +134,16 @@ class Duck:
             self._connection.execute(f"CREATE TABLE {name} AS SELECT * FROM part{name}")
 
     def rows(self, query: str) -> dict[str, np.ndarray]:
-        """What a query gives."""
+        """The columns that a query gives."""
         return dict(self._connection.sql(query).fetchnumpy())
 
     def runner(self, query: str) -> Callable[[], int]:
-        """What runs a query and counts its rows, as Arrow arrays."""
+        """A function that runs a query and counts its rows, as Arrow arrays."""
         return lambda: sum(batch.num_rows for batch in self._connection.sql(query).to_arrow_reader(1 << 17))
 
 
 def esper(folder: Path, made: Stream, statement: str, names: str) -> tuple[float, dict[str, np.ndarray]] | None:
-    """The wall seconds of the faster of two runs, and the rows; None if it was not done in time."""
+    """The wall seconds of the faster of two runs, and the rows; None if it did not finish in time."""
     with csv_of(made) as file, tempfile.TemporaryDirectory() as place:
         rows = Path(place) / "rows.csv"
         source = Path(__file__).parent / "EsperPattern.java"
@@ -167,12 +167,12 @@ class Report:
         self.wrong = False
 
     def begin(self, title: str) -> None:
-        """A stream."""
+        """Begin the rows of a stream."""
         self.rows = self.results.setdefault(title, {})
         print(title, flush=True)
 
     def add(self, what: str, seconds: float, base: float, verdict: bool | None, **more: Any) -> None:
-        """A measurement: its seconds beside others."""
+        """Add a measurement, with its seconds compared with ``base``."""
         self.wrong |= verdict is False
         self.rows[what] = {"seconds": seconds, "times": seconds / base, "same": verdict, **more}
         said = {None: "", True: "same rows", False: "OTHER ROWS"}[verdict]
@@ -181,7 +181,7 @@ class Report:
 
 
 def three(made: Stream, duck: Duck, jars: Path | None, report: Report) -> None:
-    """Policies of three events beside the listing of all their matches."""
+    """Measure policies on three events, and listing all their matches."""
     events, pairs = made.table(), made.n * made.rate * 60
     run_all = runner(THREE, events)
     matches = run_all()
@@ -213,7 +213,7 @@ def three(made: Stream, duck: Duck, jars: Path | None, report: Report) -> None:
 
 
 def two(made: Stream, duck: Duck, jars: Path | None, report: Report) -> None:
-    """Policies of two events beside what SQL and Esper have for them."""
+    """Measure policies on two events, and what SQL and Esper have for them."""
     events = made.table()
     cases = [("last of two", f"{TWO} SELECT last", ASOF, "ASOF join"),
              ("last of two, compared", f"{CROSSED} SELECT last",

@@ -1,10 +1,10 @@
-"""The examples of docs/coming-from.md in the engines they come from, as far as those are Python packages.
+"""Runs the examples of docs/coming-from.md in the engines that they come from, if these are Python packages.
 
-``python -m benchmarks.field_peers`` in an environment with the packages ``eql`` and ``chdb``
-(benchmarks/requirements.txt): each query runs on the events of the example of that name, and what it gives is compared
-with the matches that the page shows, which tests hold the product to. Exits with 1 if one differs.
+``python -m benchmarks.field_peers`` needs an environment with the packages ``eql`` and ``chdb``
+(benchmarks/requirements.txt). Each query runs on the events of the example with that title, and its result is compared
+with the matches that the page shows, which tests compare with the product's. Exits with 1 if one differs.
 
-Not asked: absence and ``sample`` in EQL, which the package does not have (``join`` stands for the latter).
+Left out are absence and ``sample`` in EQL, which the package does not have (``join`` stands in for the latter).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _BLOCKS = re.compile(
     r"```events ?\S*\n(.*?)^```\n```pattern\n.*?^```\n```matches\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 
-#: How the example's title begins, and the query. Of EQL the ids of a match count, in any order.
+#: Beginning of an example's title → the query. For EQL, the ids of each match are compared, in any order.
 EQL = {
     "A program is written": "sequence by user, path with maxspan=15m "
     "[File where wildcard(path, '*.exe')] [Process where true]",
@@ -36,7 +36,7 @@ EQL = {
 }
 _SECONDS = "toUInt64(toUnixTimestamp(t))"
 _MS = "toUInt64(toUnixTimestamp64Milli(t))"
-#: Of ClickHouse rows of a key and numbers; the same of our matches: what is counted, of which measures or names.
+#: Beginning of a title → ClickHouse's query, its key, and the same numbers by key, made from our matches.
 CLICKHOUSE = {
     "How far did each user": (
         f"SELECT user, windowFunnel(3600)({_SECONDS}, type = 'Login', type = 'Search', type = 'Order')",
@@ -68,7 +68,7 @@ CLICKHOUSE = {
 
 
 def examples() -> dict[str, tuple[str, list[dict[str, Any]]]]:
-    """Title to events, as CSV, and matches."""
+    """Title → events, as CSV, and matches."""
     parts = PAGE.read_text(encoding="utf-8").split("\n### ")[1:]
     found = {part.split("\n")[0]: _BLOCKS.search(part) for part in parts}
     return {title: (one[1], [json.loads(row) for row in one[2].splitlines()]) for title, one in found.items() if one}
@@ -91,7 +91,7 @@ def eql_ids(query: str, events: str) -> list[list[str]]:
 
 
 def clickhouse_rows(query: str, key: str, events: str) -> dict[str, list[int]]:
-    """Key to numbers."""
+    """Key → numbers that the query gives."""
     import chdb
 
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
@@ -111,7 +111,7 @@ def _ids(match: dict[str, Any]) -> list[str]:
 
 
 def main() -> int:
-    """Compare; 1 if an engine gives something else."""
+    """Run the comparison; returns 1 if an engine gives something else."""
     differ = False
     known = examples()
     asked: list[tuple[str, str, Any]] = [(begin, query, None) for begin, query in EQL.items()]

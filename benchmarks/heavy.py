@@ -1,18 +1,18 @@
-"""Conditions that cost milliseconds, over one process and two, beside a router that looks into events.
+"""Conditions that cost milliseconds, on one and two processes, compared with a router that looks into events.
 
 ``python -m benchmarks.heavy [--seconds 12] [--ms 2 5.5 29] [--json FILE]``
 
-Stories of many symbols, one of which has 40 % of them: ``SEQ(Story a, Story b)`` of one symbol, two sources, and with
-texts that are alike, which a function decides that burns so many milliseconds of CPU for each pair; there are so many
-stories that all pairs together take ``--seconds`` of CPU. The work is divided as a run of ``detect`` divides it, and
-done by one process, then by two. The *router* is one process that decides by the function, for each event, to which of
-the open windows it belongs.
+The events are stories about many symbols, one of which has 40 % of them. The pattern is ``SEQ(Story a, Story b)`` with
+one symbol, two sources and similar texts; similarity is decided by a function that burns ``--ms`` milliseconds of CPU
+for each pair. There are as many stories as make all pairs together take ``--seconds`` of CPU. The work is divided as in
+a run of ``detect``, and done by one process, then by two. The *router* is one process that decides by the function, for
+each event, to which of the open windows it belongs.
 
-Printed are seconds on the clock, the load of the machine, CPU seconds of each task and of what is not in tasks, pairs
-evaluated, how often an event was looked at, and the seconds of the longest task over those of the median one. ``by the
-clock`` says something on a machine that does nothing else; ``by CPU`` is what two free cores would give: CPU seconds of
-all, over those of the busier core when each takes the next task as soon as it is free. The exit code is 1 if rows
-differ, more pairs were evaluated than there are candidates, or the ratio by CPU is below 1.8.
+It prints wall-clock seconds, the load of the machine, CPU seconds of each task and outside tasks, pairs evaluated, how
+often an event was looked at, and the seconds of the longest task as a multiple of the median's. ``by the clock`` is
+meaningful only on an idle machine; ``by CPU`` is what two free cores would give: all CPU seconds, divided by those of
+the busier core if each core takes the next task as soon as it is free. The exit code is 1 if rows differ, more pairs
+were evaluated than there are candidates, or the ratio by CPU is below 1.8.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ WITHIN {window} s
 
 @dataclass(frozen=True)
 class Burn:
-    """The share of letters that two texts have in common, found out slowly.
+    """The share of letters that two texts have in common, computed slowly.
 
     Args:
-        ms: CPU milliseconds of each pair.
+        ms: CPU milliseconds for each pair.
     """
 
     ms: float
@@ -90,12 +90,12 @@ def _worked(given: tuple[bytes, Any]) -> tuple[bytes, int, float]:
 
 @dataclass(frozen=True)
 class Processes:
-    """Tasks in so many processes.
+    """Tasks in several processes.
 
     Args:
-        pool: of processes.
-        parallelism: how many.
-        spent: process and CPU seconds of each task, in their order.
+        pool: the pool of processes.
+        parallelism: number of processes.
+        spent: process and CPU seconds of each task, in the order of the tasks.
     """
 
     pool: Any
@@ -104,7 +104,7 @@ class Processes:
     spent: list[tuple[int, float]] = field(default_factory=list)
 
     def map(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """What ``work`` gives for each item."""
+        """The results of ``work`` for each item."""
         sent = cloudpickle.dumps(work)
         gave = self.pool.map(_worked, [(sent, item) for item in items], 1)
         self.spent.extend((process, seconds) for _, process, seconds in gave)
@@ -112,7 +112,7 @@ class Processes:
 
 
 def stories(n: int) -> pa.Table:
-    """Stories of a day, the same at every call."""
+    """The stories of a day, the same at every call."""
     pick, start = random.Random(n), datetime(2024, 1, 1, tzinfo=UTC)
     return pa.table(
         {
@@ -130,7 +130,7 @@ def stories(n: int) -> pa.Table:
 
 
 def candidates(table: pa.Table) -> tuple[int, int]:
-    """Pairs within the window, and those of them that pass the cheap conditions."""
+    """The number of pairs within the window, and of those that pass the cheap conditions."""
     ts = table["ts"].cast(pa.int64()).to_numpy()
     symbol, source = table["symbol"].to_pylist(), table["source"].to_pylist()
     near = cheap = 0
@@ -141,7 +141,7 @@ def candidates(table: pa.Table) -> tuple[int, int]:
 
 
 def routed(table: pa.Table, burn: Burn) -> set[tuple[str, str]]:
-    """What one router finds: it asks of every event whether it belongs to each open window."""
+    """The pairs that a router finds, which asks for every event whether it belongs to each open window."""
     ts, ids = table["ts"].cast(pa.int64()).to_numpy(), table["event_id"].to_pylist()
     words = np.array(table["words"].to_pylist(), object)
     symbol, source = table["symbol"].to_pylist(), table["source"].to_pylist()
@@ -156,13 +156,13 @@ def routed(table: pa.Table, burn: Burn) -> set[tuple[str, str]]:
 
 
 def cpu() -> float:
-    """CPU seconds of this process and of those that it waited for."""
+    """CPU seconds of this process and of the children that it waited for."""
     both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(one.ru_utime + one.ru_stime for one in both)
 
 
 def divided(table: pa.Table, ms: float, processes: int) -> tuple[dict[str, Any], set[tuple[str, str]]]:
-    """One run by so many processes: what it took, and what it found."""
+    """A run with this many processes: its costs, and the pairs that it found."""
     types = {one.name: one.type for one in table.schema}
     columns = {name: kind for name, kind in types.items() if name != "event_id"}
     pattern: Pattern = compile_pattern(
@@ -203,7 +203,7 @@ def divided(table: pa.Table, ms: float, processes: int) -> tuple[dict[str, Any],
 
 
 def by_cpu(took: dict[str, Any], cores: int) -> float:
-    """CPU seconds of all, over those until the last of so many free cores is done."""
+    """All CPU seconds, divided by those until the last of ``cores`` free cores is done."""
     busy = [0.0] * cores
     for one in took["task_s"]:
         busy[busy.index(min(busy))] += one
@@ -211,8 +211,8 @@ def by_cpu(took: dict[str, Any], cores: int) -> float:
 
 
 def scaled(ms: float, seconds: float) -> tuple[dict[str, Any], bool]:
-    """One process and two; what they took, and whether anything is wrong."""
-    # Of 600 stories 330 pairs are candidates, and of more stories as many more as their squares.
+    """Run with one process and with two; returns the costs, and whether anything is wrong."""
+    # 600 stories have 330 candidate pairs, and the number of pairs grows with the square of the number of stories.
     table = stories(int(600 * math.sqrt(seconds * 1000 / ms / 330)))
     near, cheap = candidates(table)
     print(
@@ -231,7 +231,7 @@ def scaled(ms: float, seconds: float) -> tuple[dict[str, Any], bool]:
 
 
 def beside_router(ms: float) -> tuple[dict[str, Any], bool]:
-    """A router and one process on 600 stories."""
+    """Run a router and one process on 600 stories; returns the costs, and whether anything is wrong."""
     table = stories(600)
     near, cheap = candidates(table)
     one, rows = divided(table, ms, 1)
@@ -244,7 +244,7 @@ def beside_router(ms: float) -> tuple[dict[str, Any], bool]:
 
 
 def main() -> int:
-    """Print what each run took."""
+    """Print the costs of each run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=12.0)
     parser.add_argument("--ms", type=float, nargs="+", default=[2.0, 5.5, 29.0])

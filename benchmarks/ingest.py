@@ -1,14 +1,13 @@
-"""Ingest of one large file of tick quotes against a bare Spark copy of it from CSV to Parquet, in the same run.
+"""Ingest of one large file of tick quotes, compared with a bare Spark copy of it from CSV to Parquet in the same run.
 
-Usage: ``python -m benchmarks.ingest FILE [--home DIR] [--json FILE]``, or ``--small N`` in place of FILE: N files of
-four rows, and the CPU seconds of all processes for a run that takes them, for one that finds nothing, and for one that
-takes one more.
+Usage: ``python -m benchmarks.ingest FILE [--home DIR] [--json FILE]``. With ``--small N`` instead of FILE, it makes N
+files of four rows, and measures the CPU seconds of all processes for a run that takes them, for one that finds nothing,
+and for one that takes one more.
 
-FILE is a CSV file of October 2013, plain or
-compressed, with the columns of ``COLUMNS``. Both run in one session that has done the same on one row before; JVM and
-session start are not counted. Ingest parses every cell, numbers the lines, hashes, resolves identity and writes twice
-(raw, events). Exits with 1 if the memory of driver, JVM and Python workers together passes 4 GB, if ingest takes more
-than four times as long as the copy, or if a row is lost.
+FILE is a CSV file of October 2013, plain or compressed, with the columns of ``COLUMNS``. Both ways run in one session
+that has done the same on one row before; the start of JVM and session is not counted. Ingest parses every cell, numbers
+the lines, hashes, resolves identity, and writes twice (raw, events). Exits with 1 if the memory of driver, JVM and
+Python workers together exceeds 4 GB, if ingest takes more than four times as long as the copy, or if a row is lost.
 """
 
 from __future__ import annotations
@@ -65,13 +64,13 @@ expect: ['bars_{date:%Y%m%d}*']
 formats:
   - time: {column: ts, format: iso}
 """
-#: Small files of a day; every so many of them has a line that is none.
+#: Number of small files per day, and: every how many-th file has a bad line.
 _PER_DAY, _DIRTY = 20, 50
 _WARM = "AIG,2013-10-01 04:00:00.135,48.18,100,0,0,P,1,0\n"
 
 
 class Peak(threading.Thread):
-    """The largest resident memory of this process and all below it, sampled five times a second, in MB."""
+    """The largest resident memory of this process and all its descendants, sampled five times a second, in MB."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -90,7 +89,7 @@ class Peak(threading.Thread):
             self.mb = max(self.mb, total / (1 << 20))
 
     def end(self) -> float:
-        """Stop, and the peak."""
+        """Stop sampling, and return the peak."""
         self._ended.set()
         self.join()
         return self.mb
@@ -107,7 +106,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 def cpu_seconds() -> float:
-    """CPU seconds so far of this process and all below it."""
+    """CPU seconds so far of this process and all its descendants."""
     me, total = psutil.Process(), 0.0
     for process in (me, *me.children(recursive=True)):
         try:
@@ -119,7 +118,7 @@ def cpu_seconds() -> float:
 
 
 def measure_small(number: int, root: Path) -> dict[str, Any]:
-    """``number`` small files; ``root`` is an empty folder."""
+    """Measure with ``number`` small files; ``root`` is an empty folder."""
     from chainlake.ingest.step import ingest
     from chainlake.lake.spark.session import stop_session
 
@@ -163,7 +162,7 @@ def home_in(root: Path, name: str, source: str) -> Home:
 
 
 def measure(file: Path, root: Path) -> dict[str, Any]:
-    """Both ways for ``file``; ``root`` is an empty folder."""
+    """Measure both ways for ``file``; ``root`` is an empty folder."""
     from chainlake.ingest.step import ingest
     from chainlake.lake.spark.session import spark_session, stop_session
 
@@ -218,7 +217,7 @@ def measure(file: Path, root: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measure, print, compare with the limits."""
+    """Measure, print, and compare with the limits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, metavar="FILE", nargs="?")
     parser.add_argument("--small", type=int, metavar="N", help="N small files in place of FILE")

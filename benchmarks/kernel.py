@@ -1,16 +1,15 @@
-"""The compiled kernel beside the NumPy kernel, SQL joins, automata, Esper and Flink, on the peers' streams.
+"""The compiled kernel compared with the NumPy kernel, SQL joins, automata, Esper and Flink, on the peers' streams.
 
 ``python -m benchmarks.kernel [--streams small|middle|million|dense ...] [--orders] [--plain] [--spark] [--automata]
 [--peers FOLDER --built FOLDER] [--json FILE]``
 
-Pattern: ``SEQ(A a, B b, C c) WHERE a.price < b.price AND b.price < c.price WITHIN 60 s``. Every engine gives the exact
-number of matches, which is counted by another way here. Ours deliver every match as Arrow arrays of row numbers. One
-core for everything (``sched_setaffinity``); compiling (of patterns, too) and the start of the JVM are left out. CPU
-seconds (of Esper and Flink: wall) are the least of some runs. The joins by bins are those that a user of SQL would
-write, in several orders, and take turns with the compiled kernel, all of them as many; ``--plain`` adds those on times
-alone. ``--peers`` names the folder with the peers'
-``run.sh``, ``--built`` the one that ``run.sh build`` filled. ``--orders`` times all binding orders, too. The exit code
-is 1 if a count is wrong.
+Pattern: ``SEQ(A a, B b, C c) WHERE a.price < b.price AND b.price < c.price WITHIN 60 s``. Every engine must give the
+exact number of matches, which is counted here in another way. Our kernels deliver every match as Arrow arrays of row
+numbers. Everything runs on one core (``sched_setaffinity``); compiling, also of patterns, and the start of the JVM are
+left out. CPU seconds (for Esper and Flink: wall) are the least of some runs. The joins by bins are those that a user of
+SQL would write, in several orders; they and the compiled kernel take turns, equally often. ``--plain`` adds joins on
+times alone. ``--peers`` names the folder with the peers' ``run.sh``, ``--built`` the one that ``run.sh build`` filled.
+``--orders`` also times all binding orders. The exit code is 1 if a count is wrong.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.values.arrow import whole_array
 
 PATTERN = compile_pattern(QUERY)
-#: Pairs of events in a window; beyond, NumPy, joins by bins, plain joins or Flink's join would run for minutes.
+#: Numbers of pairs of events in windows beyond which NumPy, joins by bins, plain joins or Flink's join take minutes.
 MOST_NUMPY, MOST_BUCKETED, MOST_JOIN, MOST_FLINK = 7e8, 4e8, 2e7, 7e7
-#: For so long at least either backend is run on a stream.
+#: The least number of seconds for which each backend is run on a stream.
 SECONDS = 1.5
-#: The machine code and the joins by bins take turns: at least so many, and for so many seconds in all.
+#: The machine code and the joins by bins take turns: the least number of turns, and of seconds in all.
 TURNS, TURNS_S = 7, 10.0
 
 
 def ours(events: pa.Table, backend: str, order: tuple[str, ...] | None = None) -> tuple[int, Statistics]:
-    """Matches of one run."""
+    """The number of matches of one run, and its statistics."""
     statistics = Statistics()
     n = 0
     for batch in find(PATTERN, events, backend=backend, order=order, statistics=statistics):
@@ -53,7 +52,7 @@ def ours(events: pa.Table, backend: str, order: tuple[str, ...] | None = None) -
 
 
 def measured(made: Stream, args: argparse.Namespace, session: Any) -> Iterator[tuple[str, dict[str, float | None]]]:
-    """Engine and what it took."""
+    """Each engine with its measurements."""
     events = made.table()
     pairs = made.n * made.rate * WINDOW_MS / 1000
     duckdb, sides = peers.duckdb_joins(made), {"compiled": lambda: ours(events, "compiled")[0]}
@@ -86,7 +85,7 @@ def measured(made: Stream, args: argparse.Namespace, session: Any) -> Iterator[t
 
 
 def show_orders(made: Stream) -> dict[str, float]:
-    """Seconds of every order beside the chosen one."""
+    """Print and return the seconds of every order, and how the chosen one compares."""
     events = made.table()
     found: dict[str, float] = {}
     for order in permutations("abc"):

@@ -1,12 +1,13 @@
-"""How the search scales: ten times the events, and two cores.
+"""How the search scales to ten times the events, and to two cores.
 
 ``python -m benchmarks.kernel_cores [--events N] [--share C]``
 
-Ten times the events at equal density, on one core, as ``benchmarks.kernel`` measures. Two cores: the stream is cut into
-eight equal stretches of decision time, each with the events of its read range, as detection cuts a pattern without a
-key; workers (``chainlake.detect.matcher``: Arrow tables in, rows of the match table out) in processes of their own,
-each bound to a core, take all eight or half of them. They have done it once before: their start, reading of the
-input, imports and compiling are left out. The exit code is 1 if matches differ.
+First, ten times the events at equal density are searched on one core, measured as in ``benchmarks.kernel``. Then two
+cores: the stream is cut into eight equal stretches of decision time, each with the events of its read range, as
+detection cuts it for a pattern without a key. Workers (``chainlake.detect.matcher``: Arrow tables in, rows of the match
+table out) run in processes of their own, each bound to a core, and take all eight or half of them. They have done it
+once before, so their start, reading the input, imports and compiling are left out. The exit code is 1 if matches
+differ.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from chainlake.detect.matcher import Matcher
 from chainlake.schemas.matches import matches_table
 
 PATTERN = compile_pattern(QUERY, columns={"price": pa.float64()})
-#: Rows of a batch of an Arrow file.
+#: Number of rows in a batch of an Arrow file.
 BATCH_ROWS = 10_000
 
 
@@ -48,7 +49,7 @@ def slices(made: Stream) -> list[Slice]:
 def write(made: Stream, folder: Path) -> None:
     """One Arrow file per slice, with its bounds in the name."""
     table = made.table()
-    # As long as the lake's ids, and so kept and hashed as these are.
+    # Ids are as long as the lake's, so that they are stored and hashed in the same way.
     ids, types = pa.array([f"{i:032x}" for i in range(made.n)]), table["type"].cast(pa.string())
     table = table.set_column(0, "event_id", ids).set_column(1, "type", types)
     for number, one in enumerate(slices(made)):
@@ -59,7 +60,7 @@ def write(made: Stream, folder: Path) -> None:
 
 
 def work(folder: Path, core: int, numbers: Sequence[int]) -> None:
-    """A worker: says that it is ready, waits for a line, works, and says how many matches it found."""
+    """Run a worker: it says that it is ready, waits for a line, works, and says how many matches it found."""
     os.sched_setaffinity(0, {core})
     parts = []
     for file in sorted(folder.glob("*.arrow")):
@@ -109,7 +110,7 @@ def together(folder: Path, shares: Sequence[Sequence[int]]) -> tuple[float, int]
 
 
 def two_cores(made: Stream) -> Iterator[str]:
-    """Lines about one worker beside two."""
+    """Lines that compare one worker with two."""
     exact = made.exact()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -123,7 +124,7 @@ def two_cores(made: Stream) -> Iterator[str]:
 
 
 def scaled(n: int, share: float) -> str:
-    """A line about ten times the events."""
+    """A line that compares the search of ``n`` events with that of ten times as many."""
     small, large = (stream(size, share, 5.0) for size in (n, 10 * n))
     seconds = []
     for made in (small, large):

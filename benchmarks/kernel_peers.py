@@ -1,4 +1,4 @@
-"""Others on the question of ``benchmarks.kernel_streams``: SQL joins, automata, Esper and Flink."""
+"""Other engines on the question of ``benchmarks.kernel_streams``: SQL joins, automata, Esper and Flink."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from chainlake.cep.automata.simulate import simulate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: The window between a and b follows from the others; said, it saves the joins most of their pairs.
+#: The window between a and b follows from the other conditions, but stating it saves the joins most of their pairs.
 JOIN = (
     "SELECT a.n AS a, b.n AS b, c.n AS c FROM A a, B b, C c WHERE a.ts < b.ts AND b.ts < c.ts AND c.ts <= a.ts + 60000 "
     "AND b.ts <= a.ts + 60000 AND a.price < b.price AND b.price < c.price"
 )
-#: As a user would write it: time cut into bins of one window, which are equal or neighbours where two events meet, in
-#: the order in which the tables are joined. In the last one the optimizer has the choice. ``{back}`` and ``{ahead}``
-#: make two rows of one, for its own bin and the one before or behind.
+#: Joins as a user would write them, by the order in which tables are joined: time is cut into bins of one window, and
+#: two events can meet only in the same bin or in neighbouring ones. In the last join the optimizer chooses the order.
+#: ``{back}`` and ``{ahead}`` make two rows of one, for its own bin and the one before or after.
 BUCKETED = {
     "c b a": (
         "SELECT a.n AS a, cb.b, cb.c FROM (SELECT c.n AS c, c.ts AS cts, b.n AS b, b.ts AS bts, b.price AS bprice, "
@@ -58,14 +58,14 @@ BUCKETED = {
         "AND c.ts <= a.ts + 60000 AND a.price < b.price AND b.price < c.price"
     ),
 }
-#: Longer than this no peer is waited for.
+#: The longest time to wait for a peer, seconds.
 PATIENCE_S = 120.0
-#: Runs of a turn, where none takes so many seconds.
+#: Number of runs in a turn, if no run takes more than this many seconds.
 _RUNS, _SLOW_S = 5, 0.5
 
 
 def bucketed(order: str, two_rows: str) -> str:
-    """A join of ``BUCKETED`` in a dialect; ``two_rows`` makes rows of ``{}``, such as ``unnest([{}])``."""
+    """A join of ``BUCKETED`` in a dialect; ``two_rows`` turns a list into rows, such as ``unnest([{}])``."""
     made = BUCKETED[order]
     for word, sign in (("back", "-"), ("ahead", "+")):
         made = re.sub(
@@ -75,7 +75,7 @@ def bucketed(order: str, two_rows: str) -> str:
 
 
 def parts(made: Stream) -> dict[str, pa.Table]:
-    """The events of each type: row number, ms, price, bin of one window."""
+    """The events of each type: row number, ms, price, and bin of one window."""
     found = {}
     for k, name in enumerate("ABC"):
         rows = np.flatnonzero(made.kinds == k)
@@ -85,7 +85,7 @@ def parts(made: Stream) -> dict[str, pa.Table]:
 
 
 def duckdb_joins(made: Stream) -> Callable[[str], Callable[[], int | None]]:
-    """A query of DuckDB on one thread as what runs it: matches as Arrow arrays, None if it was not done in time."""
+    """Makes a function of a query that runs it in DuckDB on one thread and counts matches; None if out of time."""
     import duckdb
 
     connection = duckdb.connect()
@@ -109,7 +109,7 @@ def duckdb_joins(made: Stream) -> Callable[[str], Callable[[], int | None]]:
 
 @contextmanager
 def spark() -> Iterator[SparkSession]:
-    """A session of one core."""
+    """A session on one core."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[1]").config("spark.driver.memory", "3g")
@@ -122,7 +122,7 @@ def spark() -> Iterator[SparkSession]:
 
 
 def spark_joins(session: SparkSession, made: Stream) -> Callable[[str], Callable[[], int | None]]:
-    """A query of Spark on cached tables as what runs it: it counts the matches; None if it was not done in time."""
+    """Makes a function of a query that runs it in Spark on cached tables and counts matches; None if out of time."""
     for name, part in parts(made).items():
         frame = session.createDataFrame(part).cache()
         frame.createOrReplaceTempView(name)
@@ -146,7 +146,7 @@ def spark_joins(session: SparkSession, made: Stream) -> Callable[[str], Callable
 
 
 def spent_by(session: SparkSession) -> Callable[[], float]:
-    """CPU seconds of this process and of the session's JVM so far."""
+    """A function for the CPU seconds of this process and the session's JVM so far."""
     jvm = psutil.Process(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
 
     def spent() -> float:
@@ -157,14 +157,14 @@ def spent_by(session: SparkSession) -> Callable[[], float]:
 
 
 def automaton(made: Stream, engine: str) -> int:
-    """Matches of the event-order run of ``eager`` or ``chain``."""
+    """The number of matches of the event-by-event run of ``eager`` or ``chain``."""
     outcome = simulate(compile_pattern(QUERY), made.table(), engine=engine)
     return sum(1 for _ in outcome.matches(compile_pattern(QUERY), list(map(str, range(made.n)))))
 
 
 @contextmanager
 def csv_of(made: Stream) -> Iterator[Path]:
-    """The stream as the file that the JVM peers read."""
+    """The stream as a file that the JVM peers read."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "stream.csv"
         with file.open("w", encoding="ascii") as out:
@@ -175,7 +175,7 @@ def csv_of(made: Stream) -> Iterator[Path]:
 
 
 def jvm(folder: Path, built: Path, engine: str, mode: str, file: Path) -> dict[str, float | None]:
-    """The fastest repetition that a JVM peer reports; wall None if it was not done in time."""
+    """The fastest repetition that a JVM peer reports; its wall time is None if it did not finish in time."""
     command = ["bash", str(folder / "run.sh"), engine, mode, str(file)]
     environment = {**os.environ, "PEERS_OUT": str(built)}
     with subprocess.Popen(
@@ -195,14 +195,14 @@ def jvm(folder: Path, built: Path, engine: str, mode: str, file: Path) -> dict[s
 def in_turn(
     works: Mapping[str, Callable[[], int | None]], turns: int, seconds: float
 ) -> dict[str, dict[str, float | None]]:
-    """As ``least`` of each, in turn: all take as many runs, and what else the machine does slows all of them.
+    """``least`` of each work, in turn, so that all make the same number of runs, and other load slows all of them.
 
-    A turn is some runs of one after another, each in caches that are its own, or one run where the slowest takes long.
+    A turn is some runs of the same work, so that it has warm caches, or a single run if the slowest takes long.
 
     Args:
-        works: by name; one that was not done in time drops out.
-        turns: of each at least.
-        seconds: and for so long in all.
+        works: the works by name; one that does not finish in time drops out.
+        turns: the least number of turns of each.
+        seconds: the least number of seconds in all.
     """
     found = {name: least(work, 1) for name, work in works.items()}
     slowest = max(row["wall"] or 0.0 for row in found.values())
@@ -222,13 +222,13 @@ def in_turn(
 def least(
     work: Callable[[], int | None], repeats: int, seconds: float = 0.0, spent: Callable[[], float] = time.process_time
 ) -> dict[str, float | None]:
-    """Wall and CPU seconds, the least of some runs each, and what they gave; None if one was not done in time.
+    """Wall and CPU seconds, each the least of some runs, and their result; None if a run did not finish in time.
 
     Args:
-        work: gives its number of matches, or None if it was not done in time.
-        repeats: so many runs at least.
-        seconds: and for so long: the machine's speed changes from one tenth of a second to the next.
-        spent: CPU seconds so far.
+        work: gives its number of matches, or None if it did not finish in time.
+        repeats: the least number of runs.
+        seconds: the least number of seconds, since a machine's speed changes from one tenth of a second to the next.
+        spent: gives the CPU seconds so far.
     """
     walls: list[float] = []
     cpus: list[float] = []

@@ -1,4 +1,4 @@
-"""The streams and the question of the kernel's comparison: those of the peers' ``gen.py``, and the exact answer."""
+"""The streams and the question for comparing kernels, those of the peers' ``gen.py``, and the exact answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ QUERY = (
     "PATTERN SEQ(A a, B b, C c) WHERE a.price < b.price AND b.price < c.price WITHIN 60 s"
 )
 WINDOW_MS = 60_000
-#: Events, share of C, events per second.
+#: Streams by name: number of events, share of C, events per second.
 STREAMS = {
     "small": [(20_000, 0.01, 5.0), (20_000, 0.10, 5.0), (20_000, 0.33, 5.0)],
     "middle": [(200_000, 0.01, 5.0), (200_000, 0.10, 5.0), (200_000, 0.33, 5.0)],
@@ -35,11 +35,11 @@ class Stream:
 
     @property
     def name(self) -> str:
-        """As the tables show it."""
+        """The name that tables show."""
         return f"{self.n:,} events, {self.share:.0%} C, {self.rate:g}/s"
 
     def table(self) -> pa.Table:
-        """As an events table."""
+        """The stream as an events table."""
         return pa.table({
             "event_id": pa.array(np.arange(self.n)),
             "type": pa.DictionaryArray.from_arrays(self.kinds, ["A", "B", "C"]),
@@ -48,7 +48,7 @@ class Stream:
         })  # fmt: skip
 
     def exact(self) -> int:
-        """The number of matches: for each B, the pairs of passing A before and C behind that fit the window."""
+        """The number of matches: for each B, the pairs of a fitting A before it and C after it in the window."""
         ms, price = ([self.ms[self.kinds == k] for k in range(3)], [self.price[self.kinds == k] for k in range(3)])
         found = 0
         for ts, p in zip(ms[1].tolist(), price[1].tolist(), strict=True):

@@ -1,16 +1,16 @@
-"""A late event among a thousand chained days: how many days are computed again, in what time, against all that follow.
+"""A late event among a thousand chained days: how many days are computed again, and in what time.
 
 ``python -m benchmarks.late_chain [--days N] [--json FILE]``
 
 One pattern that uses events up (``SEQ(A a, B b) … CONTEXT chronicle``) on three streams of 200 events a day:
 
-* ``quiet nights``: events from 8 to 20 o'clock and a window of three hours, so that every day begins empty;
-* ``unbalanced``: around the clock, no key, three of four events are A: there is always more to start than to end;
-* ``balanced``: around the clock, no key, as many A as B: what is left over walks at random.
+* ``quiet nights``: events from 8:00 to 20:00 and a window of three hours, so that every day begins empty;
+* ``unbalanced``: around the clock, no key, three of four events are A, so that there are always more starts than ends;
+* ``balanced``: around the clock, no key, as many A as B, so that the number left over is a random walk.
 
-The first half of the days is computed and then the second, which is what a lake without chained days would compute
-again. Then one event comes late in the middle, a run looks at all days, and the published rows are compared with those
-of a lake that had the event from the start: the exit code is 1 if they differ.
+The first half of the days is computed, and then the second, which a lake without chained days would compute again as a
+whole. Then an event comes late in the middle, and a run looks at all days. The published rows are compared with those
+of a lake that had the event from the start; the exit code is 1 if they differ.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ NAME = "pairs"
 PATTERN = f"---\nsource: {SOURCE}\n---\nPATTERN SEQ(A a, B b) WITHIN {{hours}} h CONTEXT chronicle\n"
 PER_DAY = 200
 HOUR_US = 3_600_000_000
-#: Stream → hours from and to which there are events, share of A, hours of the window.
+#: Stream → first hour with events and hour after the last, share of A, hours of the window.
 STREAMS = {"quiet nights": (8, 20, 0.5, 3), "unbalanced": (0, 24, 0.75, 12), "balanced": (0, 24, 0.5, 12)}
 
 
 def events(stream: str, days: int, late: bool) -> pa.Table:
-    """The events of a stream, with the late one in the middle of its middle day or without."""
+    """The events of a stream, with or without the late one in the middle of the middle day."""
     begin, end, share, _ = STREAMS[stream]
     draw = np.random.default_rng([days, *stream.encode()])
     n = days * PER_DAY
@@ -85,7 +85,7 @@ def lake(root: Path, stream: str, days: int) -> Home:
 
 
 def land(home: Home, rows: pa.Table, changed: range) -> None:
-    """The events as they are now, of which those of some days are new."""
+    """Replace the events; those of the ``changed`` days are noted as new."""
     table = events_table(find_source(home, SOURCE)).arrow()
     write_deltalake(home.table("events", SOURCE), rows.cast(table), mode="overwrite", partition_by=["event_date"])
     version = tables.version(home, "events", SOURCE)
@@ -97,7 +97,7 @@ def land(home: Home, rows: pa.Table, changed: range) -> None:
 
 
 def run(home: Home, begin: int, end: int) -> dict[str, float]:
-    """A run over days: how many it computed, wall clock and CPU seconds."""
+    """Run over days; returns how many it computed, and wall-clock and CPU seconds."""
     days = Days(FIRST + timedelta(days=begin), FIRST + timedelta(days=end))
     clock, cpu = time.perf_counter(), time.process_time()
     told = detect(home, SOURCE, days, run_id="r", repair_horizon=0, ports=Ports(LocalTasks(), FilesLake(home)))
@@ -114,7 +114,7 @@ def published(home: Home) -> list[Any]:
 
 
 def measure(args: argparse.Namespace, work: Path) -> dict[str, Any]:
-    """Each stream once."""
+    """Measure each stream once."""
     found: dict[str, Any] = {}
     for stream in STREAMS:
         name = stream.replace(" ", "_")

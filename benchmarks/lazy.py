@@ -1,18 +1,18 @@
-"""The experiments of Lazy 2015, section 7 (docs/papers.md), in shape: what each automaton costs.
+"""The experiments of Lazy 2015, section 7 (docs/papers.md), in their main form: what each automaton costs.
 
 ``python -m benchmarks.lazy [--stock FILE… --finance A,B --hitech C,D --rare E --name NAME] [--minutes 20]
 [--threshold 0.7] [--events 400000] [--phase 100000] [--only stock|rotating] [--json FILE]
 [--pictures docs/reports/pictures]``
 
-1. E against the share of the rare stock, ``SEQ(a, b, c)``: eager, six chains, tree; the orders that the kernel takes
-   by frequency and by estimated cost.
+1. E against the share of the rare stock for ``SEQ(a, b, c)``: eager, six chains, tree; and the orders that the kernel
+   chooses by frequency and by estimated cost.
 2. The same for ``SEQ(c, b, a)`` and ``SEQ(a, c, b)``.
-3. All of docs/automata.md#costs, and peaks of instances as the stream grows.
+3. All costs of docs/automata.md#costs, and peaks of instances as the stream grows.
 4. E per 10,000 events on a stream whose rarest type changes.
 5. AND, NOT, Kleene: what the papers claim without experiments.
 
-Quotes come from ``data/stock``, or from CSV files with the columns ticker, ts, close. E of chains is the kernel's,
-which is the simulation's (checked in 3 and 5); the tree and the peaks are simulated. The exit code is 1 if two engines
+Quotes come from ``data/stock``, or from CSV files with the columns ticker, ts, close. E of chains is the kernel's, and
+equals the simulation's (checked in 3 and 5); the tree and the peaks are simulated. The exit code is 1 if two engines
 find different numbers of matches, or two ways of counting differ.
 """
 
@@ -40,7 +40,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 CHAINS = tuple("".join(order) for order in permutations("abc"))
 SEQUENCES = ("abc", "cba", "acb")
 SHARES = (0.01, 0.03, 0.1, 0.3, 1.0)
-#: Share of the rare stock in experiment 3 and 5, and parts of the stream looked at in experiment 3.
+#: Share of the rare stock in experiments 3 and 5, and parts of the stream in experiment 3.
 RARE = 0.03
 PARTS = (0.25, 0.5, 0.75, 1.0)
 EVERY = 10_000
@@ -53,7 +53,7 @@ CLOSE = (
 
 
 class Check:
-    """Collects what should be equal and is not."""
+    """Collects values that should be equal but are not."""
 
     def __init__(self) -> None:
         self.wrong: list[str] = []
@@ -71,7 +71,7 @@ def compiled(text: str, events: pa.Table) -> Pattern:
 
 
 def counted(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None, by: str = "cost") -> Statistics:
-    """A run of the kernel."""
+    """The statistics of a run of the kernel."""
     statistics = Statistics()
     for _ in find(pattern, events, order=order, statistics=statistics, options=SearchOptions(by=by)):
         pass
@@ -135,7 +135,7 @@ def dynamic(events: int, phase: int, check: Check) -> dict[str, Any]:
     for name, costs in courses.items():
         totals = [0, *(one.evaluations for one in costs)]
         course[name] = [after - before for before, after in zip(totals, totals[1:], strict=False)]
-    # A run per phase with the order of the least estimated cost, as detection has one for every run.
+    # One run per phase, with the order of the least estimated cost, since detection chooses an order for every run.
     by_phase, orders, found = 0, [], 0
     for start in range(0, events, phase):
         own = (start, min(start + phase, events))
@@ -153,7 +153,7 @@ def dynamic(events: int, phase: int, check: Check) -> dict[str, Any]:
     }  # fmt: skip
 
 
-#: Structures of which the papers claim something without an experiment, and what WHERE asks of their other names.
+#: Structures about which the papers make claims without an experiment, and conditions on their other names.
 OPERATORS = {
     "conjunction": ("AND(Stock a, Stock b, Stock c)", ""),
     "partial sequence": ("AND(SEQ(Stock a, Stock b), Stock c)", ""),
@@ -177,7 +177,7 @@ OPERATORS = {
 
 
 def operators(given: Quotes, threshold: float, check: Check) -> list[dict[str, Any]]:
-    """The chain beside the eager automaton, and both ways of testing NOT (experiment 5)."""
+    """The chain compared with the eager automaton, and both ways of testing NOT (experiment 5)."""
     stream = given.with_rare(RARE)
     rows = []
     for what, (structure, more) in OPERATORS.items():
@@ -233,7 +233,7 @@ def say_stock(name: str, results: dict[str, Any]) -> None:
 
 
 def say_dynamic(results: dict[str, Any]) -> None:
-    """Print experiment 4: means per phase and totals."""
+    """Print experiment 4: means per phase, and totals."""
     every = results["every"]
     size = results["phase"] // every
     print(f"\nrotating stream: {results['events']:,} events, {results['matches']:,} matches; E per {every:,} events")
@@ -248,7 +248,7 @@ def say_dynamic(results: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    """Run, print, draw."""
+    """Run, print and draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--stock", type=Path, nargs="+", default=sorted((PROJECT / "data/stock").glob("*.csv.gz")))
     parser.add_argument("--finance", default="AIG,BAC")

@@ -1,4 +1,4 @@
-"""The streams of ``benchmarks.lazy``: stock quotes with price histories, and the stream whose rarest type changes."""
+"""The streams of ``benchmarks.lazy``: stock quotes with price histories, and a stream whose rarest type changes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Quotes:
 
     Args:
         events: columns ``event_id``, ``type`` (Stock), ``ts``, ``ticker``, ``history``.
-        first: tickers of name a.
-        second: tickers of name b.
-        rare: ticker of name c.
-        minutes: length of the histories, and the window.
+        first: tickers for the name a.
+        second: tickers for the name b.
+        rare: ticker for the name c.
+        minutes: length of the histories, and of the window.
     """
 
     events: pa.Table
@@ -34,14 +34,14 @@ class Quotes:
     minutes: int
 
     def counts(self) -> tuple[int, int, int]:
-        """Events of a, b and c."""
+        """The numbers of events for a, b and c."""
         tickers = self.events["ticker"].to_pylist()
         return tuple(sum(t in those for t in tickers) for those in (self.first, self.second, (self.rare,)))  # type: ignore[return-value]
 
     def with_rare(self, share: float) -> Quotes:
-        """The same with as many events of the rare stock as ``share`` times the mean number of a and b.
+        """The same quotes, but the number of events of the rare stock is ``share`` times the mean number of a and b.
 
-        They are dropped, or given again under other ids, evenly over the stream.
+        Events of the rare stock are dropped, or repeated under other ids, evenly over the stream.
         """
         first, second, present = self.counts()
         wanted = max(1, round(share * (first + second) / 2))
@@ -60,7 +60,7 @@ class Quotes:
         return Quotes(events, self.first, self.second, self.rare, self.minutes)
 
     def query(self, structure: str, threshold: float, more: str = "") -> str:
-        """The pattern of the papers with another structure, as text."""
+        """The text of the papers' pattern with another structure."""
         sectors = f"{{finance: [{', '.join(self.first)}], hitech: [{', '.join(self.second)}]}}"
         return (
             f"---\nsets: {sectors}\nlimits: {{matches_per_day: 100000000}}\n---\nPATTERN {structure}\n"
@@ -73,7 +73,7 @@ class Quotes:
 def quotes(files: Sequence[Path], first: Sequence[str], second: Sequence[str], rare: str, minutes: int) -> Quotes:
     """The quotes of these tickers in CSV files with the columns ``ticker``, ``ts`` and ``close``.
 
-    A history is the ``minutes`` last prices of a ticker, no two of them more than three minutes apart: a price every
+    A history is the last ``minutes`` prices of a ticker, with neighbours at most three minutes apart: a price every
     minute, with small gaps.
     """
     events = read_events(files).table
@@ -90,9 +90,9 @@ def quotes(files: Sequence[Path], first: Sequence[str], second: Sequence[str], r
 
 
 def rotating(events: int, phase: int, share: float, seed: int = 1) -> pa.Table:
-    """One event per second of type A, B or C; the rarest, ``share`` of all, is C, A, B, C … for ``phase`` events each.
+    """One event per second of type A, B or C; the rarest type changes after every ``phase`` events: C, A, B, C …
 
-    The other two are equally frequent; ``x`` is uniform in [0, 1).
+    The rarest type makes up ``share`` of all events. The other two are equally frequent; ``x`` is uniform in [0, 1).
     """
     draw = np.random.default_rng(seed)
     rare = np.array([2, 0, 1])[(np.arange(events) // phase) % 3]

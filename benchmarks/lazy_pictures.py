@@ -1,4 +1,4 @@
-"""The figures of ``benchmarks.lazy``: as the papers draw them, with logarithmic costs."""
+"""The figures of ``benchmarks.lazy``, drawn like those of the papers, with logarithmic costs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from chainlake.pictures.sheet import COLOURS, QUIET, legend, save, sheet
 
-#: Colour and form per automaton; those bound first by the same name look alike.
+#: Colour, line and marker of each automaton; chains that bind the same name first look alike.
 STYLES = {
     "eager": (QUIET, "-", "x"),
     "abc": (COLOURS[0], "-", "o"), "acb": (COLOURS[0], "--", "s"),
@@ -27,7 +27,7 @@ def _lines(axis: Any, at: list[float], values: dict[str, list[float]], marks: bo
 
 
 def draw(results: dict[str, Any], name: str, folder: Path) -> None:
-    """Write ``lazy_NAME.png`` (experiments 1 to 3) and ``lazy_rotating.png`` (experiment 4), what there is of them."""
+    """Write ``lazy_NAME.png`` (experiments 1 to 3) and ``lazy_rotating.png`` (experiment 4), if there are results."""
     if "stock" in results:
         _stock(results["stock"], name, folder / f"lazy_{name}.png")
     if "rotating" in results:

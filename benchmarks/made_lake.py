@@ -1,8 +1,8 @@
-"""A lake of generated events for the benchmarks of the pipeline: written day by day by delta-rs, not through ingest.
+"""Makes a lake of generated events for benchmarks of the pipeline, written day by day by delta-rs, not by ingest.
 
-The stream is that of the peers: types A, B and C of one source, a price that falls from A to C, times in whole
-milliseconds, here evenly spread over each day. Rows lie in a day's file in no order, as ingest leaves them. The rows of
-``ops.event_days`` and ``ops.rates`` are those that ingest would have written, but for the checksum, which is the day.
+The stream is like the peers': types A, B and C of one source, a price that falls from A to C, and times in whole
+milliseconds, here evenly spread over each day. Rows of a day's file are in no order, as ingest leaves them. The rows of
+``ops.event_days`` and ``ops.rates`` are those that ingest would have written, except that the checksum is the day.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Stream:
     """What is generated.
 
     Args:
-        days: how many days from 2025-01-01 on.
-        per_day: events of each.
-        share: of type C; A and B share the rest.
+        days: number of days, from 2025-01-01 on.
+        per_day: number of events of each day.
+        share: share of type C; A and B have half of the rest each.
     """
 
     days: int
@@ -64,7 +64,7 @@ class Stream:
 
     @property
     def events(self) -> int:
-        """In all."""
+        """Number of events in all."""
         return self.days * self.per_day
 
 
@@ -75,7 +75,7 @@ def make_lake(root: Path, stream: Stream, patterns: dict[str, str], cache: Path)
         root: its folder, empty.
         stream: the events.
         patterns: name → text of a pattern file.
-        cache: as of any other installation.
+        cache: the cache folder.
     """
     home = Home(root=root, lake=str(root / "lake"), config=root / "config", cache=cache)
     for folder, name, text in [
@@ -109,11 +109,11 @@ def make_lake(root: Path, stream: Stream, patterns: dict[str, str], cache: Path)
 
 
 def day_rows(stream: Stream, number: int, day: date) -> pa.Table:
-    """The events of one day, in no order; the same for the same arguments."""
+    """The events of a day in no order; the same arguments give the same events."""
     draw = np.random.default_rng([20250101, stream.per_day, round(stream.share * 1e6), number])
     n = stream.per_day
     ms = np.sort(draw.integers(0, DAY_MS - n, n))
-    ms = np.maximum.accumulate(ms - np.arange(n)) + np.arange(n)  # no two at a time
+    ms = np.maximum.accumulate(ms - np.arange(n)) + np.arange(n)  # no two events at the same time
     u = draw.random(n)
     kinds = np.where(u < stream.share, 2, np.where(u < stream.share + (1 - stream.share) / 2, 0, 1))
     price = np.round(100 - 1.8 * kinds + draw.standard_normal(n), 4)
@@ -133,7 +133,7 @@ def day_rows(stream: Stream, number: int, day: date) -> pa.Table:
 
 
 def hex_texts(octets: np.ndarray) -> pa.Array:
-    """Rows of bytes, shape (n, k), as texts of 2k hex digits."""
+    """Rows of bytes, shape (n, k), as texts of 2k hexadecimal digits."""
     digits = np.frombuffer(b"0123456789abcdef", np.uint8)
     text = np.empty((len(octets), 2 * octets.shape[1]), np.uint8)
     text[:, 0::2], text[:, 1::2] = digits[octets >> 4], digits[octets & 15]
@@ -152,5 +152,5 @@ def _append(home: Home, rows: pa.Table) -> None:
 
 
 def size_mb(folder: str | Path) -> int:
-    """What the files below a folder take, in MB."""
+    """The size of all files below a folder, in MB."""
     return sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file()) // 1_000_000

@@ -1,10 +1,10 @@
-"""Peak memory of a Python worker: ten million events of one slice, a hundred million matches.
+"""Peak memory of a Python worker for ten million events in one slice and a hundred million matches.
 
 ``python -m benchmarks.memory [--events N] [--per-event M] [--shape spread|window|middle] [--spark]``. The search runs
-on the events as they arrive; matches are made into rows of the match table, counted and dropped. With ``--spark`` a
-task of a session on one core reads the events from a Parquet file and writes the matches to another; its peak is
-judged, those of the JVM and of the driver are shown. Shapes: ``spread``, every window holds little; ``window``, all
-events lie in one window, but only the first few must be remembered; ``middle``, all lie in one window and none may be
+on events as they arrive; matches are made into rows of the match table, counted and dropped. With ``--spark``, a task
+of a session on one core reads the events from a Parquet file and writes the matches to another; its peak is judged,
+and those of the JVM and the driver are shown. Shapes: ``spread``: every window holds little; ``window``: all events
+lie in one window, but only the first few must be remembered; ``middle``: all lie in one window, and none may be
 forgotten until the last one has come.
 The high-water mark of the process (``VmHWM``) is compared with 1 GB; the exit code is 1 if it is above.
 """
@@ -39,16 +39,16 @@ from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
 
 LIMIT_MB = 1_024
-#: Events that arrive at a time.
+#: Number of events that arrive at a time.
 BATCH = 50_000
 COLUMNS = {"type": pa.string(), "k": pa.string(), "ts": TIMESTAMP, "x": pa.float64()}
 _STEP_US = 1_000
-#: Batches of a row group.
+#: Number of batches in a row group.
 _BATCHES = 20
 
 
 def pattern_of(shape: str, per_event: int) -> Pattern:
-    """About ``per_event`` matches for each event of the stream."""
+    """A pattern with about ``per_event`` matches for each event of the stream."""
     window = f"{4 * per_event} ms" if shape == "spread" else "1 d"
     names = "A a, B b, C c" if shape == "middle" else "A a, B b"
     limits = "---\nlimits: {matches_per_day: 1000000000}\n---\n"
@@ -60,7 +60,7 @@ def batches(shape: str, events: int, per_event: int) -> Iterator[pa.RecordBatch]
     """The events of the slice: one every millisecond."""
     for first in range(0, events, BATCH):
         number = np.arange(first, min(first + BATCH, events))
-        # spread: every other event is an A; else the first few events are, and the last one is a C.
+        # With "spread", every other event is an A; otherwise the first few are, and with "middle" the last is a C.
         is_a = number % 2 == 0 if shape == "spread" else number < per_event
         kinds = np.where(is_a, "A", np.where((number == events - 1) & (shape == "middle"), "C", "B"))
         yield pa.RecordBatch.from_pydict(
@@ -75,7 +75,7 @@ def batches(shape: str, events: int, per_event: int) -> Iterator[pa.RecordBatch]
 
 
 def measure(shape: str, events: int, per_event: int) -> dict[str, object]:
-    """Run the search; what it found and what it took."""
+    """Run the search; returns what it found and what it cost."""
     pattern = pattern_of(shape, per_event)
     own = (0, events * _STEP_US + 86_400_000_000)
     statistics = Statistics()
@@ -101,7 +101,7 @@ def measure(shape: str, events: int, per_event: int) -> dict[str, object]:
 
 
 def measure_in_spark(shape: str, events: int, per_event: int, folder: Path) -> dict[str, object]:
-    """The same by a task of a session: one slice."""
+    """Do the same in a task of a session, with one slice."""
     from chainlake.detect.stage import Search, stage
     from chainlake.lake.spark.session import stop_session
     from chainlake.lake.store.event_files import EventFiles

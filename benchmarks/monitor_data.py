@@ -1,4 +1,4 @@
-"""The data sets of SPEEDD D6.6, section 4.5, from seeds, and what a run of the kernel on them costs."""
+"""The seeded data sets of SPEEDD D6.6, section 4.5, and helpers to run the kernel on them and report costs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import numpy as np
 from chainlake.model_change.kernel import Kernel
 from chainlake.model_change.statistics.records import Settings, Trace
 
-#: Defaults of 6.1: nodes, features, noise, window, rounds of an epoch, epochs, rounds of the fixed set.
+#: Defaults: nodes, features, noise, window, rounds of an epoch, epochs, rounds of the fixed set.
 K, M, SIGMA, W = 10, 10, 10.0, 1300
 EPOCH, EPOCHS, FIXED = 3900, 5, 16_900
-#: Rounds between anchors: minutes of a day.
+#: Number of rounds between anchors, the minutes of a day.
 DAY = 1440
 
 
@@ -31,7 +31,7 @@ class Stream:
 
 
 def fixed(seed: int, *, k: int = K, m: int = M, sigma: float = SIGMA, rounds: int = FIXED) -> Stream:
-    """One model for good; the first window is not counted."""
+    """A stream with one fixed model; the first window is not counted."""
     rng = np.random.default_rng([1, seed])
     beta = rng.normal(size=m)
     x = rng.normal(size=(rounds, k, m))
@@ -39,8 +39,8 @@ def fixed(seed: int, *, k: int = K, m: int = M, sigma: float = SIGMA, rounds: in
 
 
 def drift(seed: int, scale: float, *, k: int = K, m: int = M, sigma: float = SIGMA) -> Stream:
-    """In the last quarter of each epoch the model goes in a straight line to a fresh N(0, scale^2) one; the first epoch
-    is not counted."""
+    """A stream whose model moves in a straight line to a new N(0, scale^2) one in the last quarter of each epoch; the
+    first epoch is not counted."""
     rng = np.random.default_rng([2, seed])
     targets = scale * rng.normal(size=(EPOCHS + 1, m))
     quiet, ramp = EPOCH - EPOCH // 4, EPOCH // 4
@@ -60,7 +60,7 @@ def settings(stream: Stream, window: int, eps: float, constraint: str, **more: A
 
 
 def run(config: Settings, stream: Stream) -> Trace:
-    """All rounds at once, anchored every `DAY` rounds."""
+    """Run all rounds at once, with an anchor every `DAY` rounds."""
     rounds = len(stream.x)
     anchor = np.arange(rounds) % DAY == 0
     return Kernel(config).feed(stream.x, stream.y, np.ones(rounds, np.int64), anchor)
@@ -78,7 +78,7 @@ def peak_mib() -> float:
 
 
 def report(results: dict[str, Any], path: Path | None) -> None:
-    """Print the peak of memory; write the numbers as JSON if a file is named."""
+    """Print the peak of memory, and write the numbers as JSON if a file is named."""
     results["peak_mib"] = round(peak_mib(), 1)
     results["cores"] = os.cpu_count()
     print(f"peak memory {results['peak_mib']:.0f} MiB")

@@ -1,9 +1,10 @@
-"""The experiments of SPEEDD D6.6, section 4.5 (docs/papers.md): messages of the local detector against those of a
-prototype, and the guarantee on random models.
+"""The experiments of SPEEDD D6.6, section 4.5 (docs/papers.md): messages of the local detector compared with those of
+a prototype, and the guarantee on random models.
 
 Usage: ``python -m benchmarks.monitor_experiments [--seeds 5] [--random 200] [--json FILE]``. Exits with 1 if a number
-is outside its tolerance: messages of residual within 10 % of the prototype's (20 % on drift of scale 4), of paper
-within 30 %, residual at most half of paper on drift of scale 4 at eps 0.5, no error above eps.
+is outside its tolerance: messages of residual must be within 10 % of the prototype's (20 % with drift of scale 4),
+those of paper within 30 %; residual must send at most half as many as paper with drift of scale 4 at eps 0.5; and no
+error may exceed eps.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import numpy as np  # noqa: E402
 
 from benchmarks import monitor_data as data  # noqa: E402
 
-#: Messages up of a plain prototype: (data, eps) -> (paper, residual).
+#: Messages up per node and round of a plain prototype: (data, eps) -> (paper, residual).
 PROTOTYPE = {
     ("fixed", 0.25): (0.0660, 0.0414), ("fixed", 0.5): (0.0170, 0.0109), ("fixed", 1.35): (0.0027, 0.0018),
     ("drift 1", 0.25): (0.0685, 0.0440), ("drift 1", 0.5): (0.0185, 0.0125), ("drift 1", 1.35): (0.0035, 0.0026),
@@ -42,7 +43,7 @@ def stream(name: str, seed: int) -> data.Stream:
 
 
 def messages(seeds: int) -> tuple[list[dict[str, Any]], bool]:
-    """Mean messages over seeds for every data set, eps and constraint; whether all are within tolerance."""
+    """Mean messages over seeds for every data set, eps and constraint; and whether all are within tolerance."""
     rows: dict[tuple[str, float, str], list[tuple[float, int, float, int]]] = {}
     for name in ("fixed", "drift 1", "drift 4"):
         for seed in range(seeds):
@@ -79,7 +80,7 @@ def messages(seeds: int) -> tuple[list[dict[str, Any]], bool]:
 
 
 def dense_model(x: np.ndarray, y: np.ndarray, phi: float, ridge: np.ndarray) -> np.ndarray:
-    """The generalised least squares model of a window x (W, k, m), y (W, k), by the full S^-1 per node."""
+    """The generalised least squares model of a window x (W, k, m), y (W, k), with the full S^-1 of each node."""
     n, k, m = x.shape
     inverse = np.linalg.inv(phi ** np.abs(np.subtract.outer(np.arange(n), np.arange(n)))) * (1 - phi**2)
     a = ridge + sum(x[:, j].T @ inverse @ x[:, j] for j in range(k))
@@ -87,7 +88,7 @@ def dense_model(x: np.ndarray, y: np.ndarray, phi: float, ridge: np.ndarray) -> 
 
 
 def guarantee(count: int) -> tuple[dict[str, Any], bool]:
-    """Random models; the error after resolution is taken from dense models of every round, not the kernel's."""
+    """Check random models; errors after resolution come from dense models of every round, not from the kernel."""
     worst, checked, syncs = 0.0, 0, 0
     for seed in range(count):
         rng = np.random.default_rng([3, seed])
@@ -125,7 +126,7 @@ def guarantee(count: int) -> tuple[dict[str, Any], bool]:
 
 
 def main() -> int:
-    """Run both and say whether all is as it should be."""
+    """Run both, and return 1 if anything is not as it should be."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--random", type=int, default=200)

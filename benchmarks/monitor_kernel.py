@@ -1,9 +1,9 @@
-"""Speed and accuracy of the monitor's kernel, against statsmodels' RollingOLS in the same run.
+"""Speed and accuracy of the monitor's kernel, compared with statsmodels' RollingOLS in the same run.
 
-Usage: ``PEERS/bin/python -m benchmarks.monitor_kernel [--rounds 2000000] [--json FILE]`` with statsmodels installed
-(``benchmarks/requirements.txt``). One BLAS thread. Exits with 1 if an aim is missed: 169,000 rows in 1 s of CPU with
-both detectors; the coefficients of every round in a twentieth of the CPU time of RollingOLS and equal to 1e-8; slopes
-right to 1e-8 over 2 M rounds of data with mean 1e6.
+Usage: ``PEERS/bin/python -m benchmarks.monitor_kernel [--rounds 2000000] [--json FILE]``, with statsmodels installed
+(``benchmarks/requirements.txt``) and one BLAS thread. Exits with 1 if an aim is missed: 169,000 rows in 1 s of CPU with
+both detectors; the coefficients of every round in a twentieth of RollingOLS's CPU time, and equal to within 1e-8;
+slopes right to within 1e-8 over 2 M rounds of data with mean 1e6.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def best(work: Callable[[], Any]) -> tuple[float, float, Any]:
 
 
 def everything() -> tuple[dict[str, Any], bool]:
-    """Local and exact detector on the fixed data set."""
+    """Measure the local and the exact detector on the fixed data set."""
     given, results = data.fixed(0), {}
     rows = given.y.size
     print(f"\n{rows} rows: {data.K} nodes, m = {data.M}, W = {data.W}, eps 0.5")
@@ -59,7 +59,7 @@ def everything() -> tuple[dict[str, Any], bool]:
 
 
 def against_statsmodels() -> tuple[dict[str, Any], bool]:
-    """Exact coefficients of every round; RollingOLS gives them for every row."""
+    """Measure exact coefficients of every round, compared with RollingOLS, which gives them for every row."""
     from statsmodels.regression.rolling import RollingOLS
 
     results, good = {}, True
@@ -85,7 +85,7 @@ def against_statsmodels() -> tuple[dict[str, Any], bool]:
 
 
 def long_and_far(rounds: int) -> tuple[dict[str, Any], bool]:
-    """Slopes of features and response around 1e6, with an intercept, against centred long doubles of the window."""
+    """Check slopes of features and response around 1e6, with an intercept, against centred long doubles."""
     m, window, step = 4, data.W, 100_000
     rng = np.random.default_rng(7)
     slopes = np.array([0.3, -1.2, 2.0])
@@ -116,7 +116,7 @@ def long_and_far(rounds: int) -> tuple[dict[str, Any], bool]:
 
 
 def true_slopes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Slopes of a window in long doubles: centred, orthogonalised twice."""
+    """Slopes of a window, computed in long doubles: centred, and orthogonalised twice."""
     columns = [(c - c.mean()) for c in x.astype(np.longdouble).T]
     y = y.astype(np.longdouble)
     y = y - y.mean()
@@ -136,7 +136,7 @@ def true_slopes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def main() -> int:
-    """Run all three and say whether every aim is reached."""
+    """Run all three, and return 1 if an aim is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=2_000_000)
     parser.add_argument("--json", type=Path)

@@ -1,12 +1,13 @@
-"""Changes of a road's speed profile on real days against the slow-downs that the speeds themselves show.
+"""Changes of a road's speed profile on real days, compared with the slow-downs that the speeds themselves show.
 
 Usage: ``python -m benchmarks.monitor_road PEMS [--out FOLDER] [--eps 6]``, where PEMS holds five-minute Parquet files
-of Caltrans PeMS (``d12_*.parquet``) and ``i5n_stations_derived.csv``. Prints Markdown tables; with --out draws the days
-with the most and the fewest changes.
+of Caltrans PeMS (``d12_*.parquet``) and ``i5n_stations_derived.csv``. It prints Markdown tables; with --out it draws
+the days with the most and the fewest changes.
 
-A slow-down is said without any model: at least two of the stations below 40 mph and 20 mph below their own free speed
-(85th percentile), medians of three readings, for half an hour or more; holes of up to a quarter of an hour are bridged.
-A change tells of an onset or an end if it lies from 30 minutes before to 75 minutes after it: the window is an hour.
+A slow-down is defined without any model: for half an hour or more, at least two of the stations are below 40 mph and 20
+mph below their own free speed (85th percentile), in medians of three readings; gaps of up to a quarter of an hour are
+bridged. A change reports an onset or an end if it lies between 30 minutes before and 75 minutes after it, since the
+window is an hour.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from chainlake.paths import PROJECT  # noqa: E402
 from chainlake.pictures.model import draw_model, largest_changes, shown_by_trace  # noqa: E402
 
 ZONE = "America/Los_Angeles"
-#: Stations of the shipped road that measured at least 99.5 % of all readings on all 20 days, in order of travel.
+#: Stations of the shipped road that measured at least 99.5 % of all readings on all 20 days, in the order of travel.
 STATIONS = "1205262 1205303 1205320 1205330 1205375 1205341 1212001 1212115 1205432".split()
 SLOW, BELOW, TOGETHER = 40.0, 20.0, 2
 LEAST, HOLE = timedelta(minutes=30), timedelta(minutes=15)
@@ -44,7 +45,7 @@ BEFORE, AFTER = timedelta(minutes=30), timedelta(minutes=75)
 
 @dataclass(frozen=True)
 class SlowDown:
-    """From ``onset`` to ``end``, local time; ``stations``: most at one moment."""
+    """A slow-down from ``onset`` to ``end``, local time; ``stations``: the largest number at one time."""
 
     onset: pd.Timestamp
     end: pd.Timestamp
@@ -69,7 +70,7 @@ def read(folder: Path) -> pd.DataFrame:
 
 
 def slow_downs(rows: pd.DataFrame) -> list[SlowDown]:
-    """What a look at the speeds shows."""
+    """The slow-downs that the speeds themselves show."""
     speed = rows.pivot(index="local", columns="station", values="speed")
     smooth = speed.rolling(3, center=True, min_periods=1).median()
     slow = ((smooth < SLOW) & (smooth < speed.quantile(0.85) - BELOW)).sum(axis=1)
@@ -89,7 +90,7 @@ def model(eps: float) -> ModelConfig:
         {"source": "s", "start": "2025-01-01", "nodes": list(STATIONS), "response": "speed", "features": ["position"],
          "round": {"length": "5 min"}, "window": {"sliding": 12}, "eps": 1}
     ).groups  # fmt: skip
-    # Scaled to the stretch that these stations see.
+    # The curve is scaled to the stretch of road that these stations cover.
     curve = replace(shipped.features[-1], low=104.751, high=109.631)
     features = (*shipped.features[:-1], curve)
     return replace(
@@ -98,7 +99,7 @@ def model(eps: float) -> ModelConfig:
 
 
 def trace(config: ModelConfig, rows: pd.DataFrame) -> GroupTrace:
-    """The model over all rows."""
+    """Run the model over all rows."""
     table = pa.table(
         {
             "ts": pa.array(rows.local.dt.tz_convert("UTC")).cast(pa.timestamp("us", "UTC")),
@@ -118,12 +119,12 @@ def local(us: np.ndarray) -> pd.DatetimeIndex:
 
 
 def near(times: pd.DatetimeIndex, moment: pd.Timestamp) -> bool:
-    """Whether one of the times tells of the moment."""
+    """Whether one of the times reports the moment."""
     return bool(((times >= moment - BEFORE) & (times <= moment + AFTER)).any())
 
 
 def moved(run: GroupTrace, at: int) -> float:
-    """Largest difference of a station's hourly mean speed between a change and the reference before it, mph."""
+    """Largest difference in a station's hourly mean speed between a change and the reference before it, in mph."""
     before = [i for i, event in run.events if event.kind in ("init", "change") and i < at][-1]
     window = run.config.window
 
@@ -134,7 +135,7 @@ def moved(run: GroupTrace, at: int) -> float:
 
 
 def by_day(found: list[SlowDown], run: GroupTrace, days: list[date]) -> None:
-    """The table of weekdays, and the changes that no slow-down explains."""
+    """Print the table of weekdays, and the changes that no slow-down explains."""
     rows = [at for at, _ in run.of_kind("change")]
     changes = local(run.ts[rows])
     outside = [
@@ -172,13 +173,13 @@ def by_day(found: list[SlowDown], run: GroupTrace, days: list[date]) -> None:
 
 
 def _hours(changes: pd.DatetimeIndex, outside: list[bool]) -> list[str]:
-    """How many of the changes outside slow-downs lie in which hour of the day."""
+    """How many changes outside slow-downs lie in each hour of the day."""
     hours = pd.Series([at.hour for at, stray in zip(changes, outside, strict=True) if stray]).value_counts()
     return [f"{hour:02d}h: {count}" for hour, count in hours.sort_index().items()]
 
 
 def alarms(config: ModelConfig, rows: pd.DataFrame) -> None:
-    """Synchronisations of the local detector against changes that exceeded eps."""
+    """Print synchronisations of the local detector, compared with changes that exceeded eps."""
     print("| eps (mph) | changes (exact) | syncs, residual | over eps | syncs, paper | over eps | messages, residual |")
     print("|---|---|---|---|---|---|---|")
     for eps in (4.0, 6.0, 8.0, 12.0):
@@ -194,7 +195,7 @@ def alarms(config: ModelConfig, rows: pd.DataFrame) -> None:
 
 
 def main() -> int:
-    """Print the report; draw if asked."""
+    """Print the report, and draw pictures if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pems", type=Path)
     parser.add_argument("--out", type=Path)

@@ -1,11 +1,11 @@
-"""Many models in one run of the monitor step: one day of minutes, evenly sized and skewed.
+"""Many models in one run of the monitor step, for one day of minutes, evenly sized and skewed.
 
 Usage: ``python -m benchmarks.monitor_spark [--models N] [--nodes K] [--large L] [--minutes M] [--json FILE]``
-(1000, 10, 50, 1440). Every model is a file of its own: response and two features of K nodes, window of an hour, both
-detectors; the source has one event per node and minute. The step is the one that ``chainlake monitor`` runs:
-planned, computed, audited and published. The *skewed* run has one model with L times K nodes instead of one with K.
-Timed by phase; then the large model by itself on the driver. Were the others to wait for the large model, the skewed
-run would take longer than the even one by more than its rows' share.
+(1000, 10, 50, 1440). Every model is a file of its own, with a response and two features on K nodes, a window of an hour
+and both detectors; the source has one event per node and minute. The step is that of ``chainlake monitor``: it plans,
+computes, audits and publishes. The *skewed* run has one model with L times K nodes instead of one with K. Phases are
+timed, and then the large model by itself on the driver. If the others waited for the large model, the skewed run would
+take longer than the even one by more than its share of rows.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ eps: 0.5
 
 
 def configure(home: Home, counts: list[int]) -> None:
-    """The source, and a model file of each number of nodes; keys are n0, n1, ..."""
+    """Write the source, and a model file for each number of nodes; keys are n0, n1, ..."""
     for folder in ("sources", "models", "patterns"):
         (home.config / folder).mkdir(parents=True, exist_ok=True)
     (home.config / "sources" / "made.yaml").write_text(SOURCE)
@@ -64,7 +64,7 @@ def configure(home: Home, counts: list[int]) -> None:
 
 
 def deliver(spark: SparkSession, home: Home, keys: int, minutes: int) -> None:
-    """The events table as an ingest leaves it; the slope of every model moves from 1 to 2 at half of the day."""
+    """Write the events table as ingest leaves it; the slope of every model moves from 1 to 2 at midday."""
     from pyspark.sql import functions as F
 
     from chainlake.definitions.source import load_sources
@@ -75,7 +75,7 @@ def deliver(spark: SparkSession, home: Home, keys: int, minutes: int) -> None:
     table = events_table(load_sources(home)["made"])
     tables.ensure_table(home, table)
     start = day_start_us(DAY) // 1_000_000
-    # Minute by minute, as files are: a model's nodes lie all over the table.
+    # Minute by minute, as in landed files, so that a model's nodes are spread all over the table.
     minute = F.expr(f"id div {keys}")
     made = spark.range(keys * minutes).select(
         F.md5(F.col("id").cast("string")).alias("event_id"),
@@ -100,7 +100,7 @@ def deliver(spark: SparkSession, home: Home, keys: int, minutes: int) -> None:
 
 
 def measure(home: Home) -> dict[str, Any]:
-    """Wall seconds of the step, and of its phases as ``ops.runs`` has them."""
+    """Wall seconds of the step, and of its phases according to ``ops.runs``."""
     from chainlake.lake.delta import tables
     from chainlake.lake.records import ops
     from chainlake.monitoring.step import monitor
@@ -127,7 +127,7 @@ def measure(home: Home) -> dict[str, Any]:
 
 
 def alone(home: Home) -> float:
-    """Seconds that the largest model takes on the driver, its rounds given."""
+    """Seconds that the largest model takes on the driver, once its rounds are made."""
     from chainlake.lake.delta import tables
     from chainlake.model_change.days.definitions import load_definition
     from chainlake.model_change.days.replay import GroupRun, run_days

@@ -1,15 +1,15 @@
-"""From the events table to the published match table, beside a bare Spark job that reads and writes as much.
+"""From the events table to the published match table, compared with a bare Spark job that reads and writes as much.
 
 ``python -m benchmarks.pipeline [--events N] [--share C] [--jobs] [--json FILE] [--work FOLDER]``
 
-Generated events (5/s, types A, B, C, ``--share`` of them C), the pattern ``SEQ(A a, B b, C c) WHERE a.price < b.price
-AND b.price < c.price WITHIN 60 s``, and the detect step as the command runs it: plan, detection, staging, audit,
-publishing, ``ops``. The session is ``local[2]`` unless ``SPARK_MASTER`` says otherwise. Before, the step runs on a
-small lake in the same session, so the start of the JVM, of the workers and of Great Expectations is not in it (and is
-printed). The bare job, in the same session and afterwards, so that it finds everything warm: it reads the columns that
-the pattern needs, and writes the rows of the match table to two Delta tables, which it reads from the published one.
-``--jobs`` lists the Spark jobs of the step with their seconds. The matches of the first, the middle and the last day
-are counted by another way; the exit code is 1 if a number is wrong.
+Events are generated (5/s, types A, B, C, ``--share`` of them C); the pattern is ``SEQ(A a, B b, C c) WHERE a.price <
+b.price AND b.price < c.price WITHIN 60 s``; and the detect step runs as the command runs it: plan, detection, staging,
+audit, publishing, ``ops``. The session is ``local[2]`` unless ``SPARK_MASTER`` says otherwise. The step first runs on a
+small lake in the same session, so that the start of the JVM, of the workers and of Great Expectations is not counted
+(but is printed). The bare job runs afterwards in the same session, so that it finds everything warm: it reads the
+columns that the pattern needs, and writes the rows of the published match table to two Delta tables. ``--jobs`` lists
+the Spark jobs of the step with their seconds. The matches of the first, the middle and the last day are counted in
+another way; the exit code is 1 if a number is wrong.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ COLUMNS = ["event_id", "type", "symbol", "ts", "price"]
 
 
 def stream_of(events: int, share: float) -> Stream:
-    """As many whole days at about 5 events a second as hold that many events."""
+    """A stream of whole days that holds about this many events, at about 5 events a second."""
     days = max(1, round(events / (RATE * 86_400)))
     return Stream(days, round(events / days), share)
 
 
 def exact(stream: Stream, number: int) -> int:
-    """The matches that decide on a day of the stream: for each B, the pairs of A before and C behind that fit."""
+    """The number of matches decided on a day: for each B, the fitting pairs of an A before and a C after it."""
     days = list(stream.span)
     made = [day_rows(stream, n, days[n]) for n in (number - 1, number) if n >= 0]
     rows = pa.concat_tables(made).select(["type", "ts", "price"]).sort_by("ts")
@@ -80,21 +80,21 @@ def exact(stream: Stream, number: int) -> int:
 
 
 def wrong_days(home: Home, stream: Stream, days: Sequence[int]) -> list[str]:
-    """Those of the days whose published rows of the pattern are not as many as :func:`exact` says."""
+    """The days for which the number of published rows is not what :func:`exact` says."""
     rows = {row["day"]: row["rows"] for row in ops.current(home, "intervals", definition=f"pattern/{NAME}")}
     every = list(stream.span)
     return [str(every[n]) for n in days if rows.get(every[n]) != exact(stream, n)]
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Wall seconds."""
+    """Wall seconds of some work."""
     begun = time.perf_counter()
     work()
     return time.perf_counter() - begun
 
 
 def step(home: Home, stream: Stream, run_id: str) -> dict[str, Any]:
-    """The detect step over all days; its seconds, and those of its phases."""
+    """Run the detect step over all days; returns its seconds, and those of its phases."""
     from chainlake.detect.step import detect
 
     found: dict[str, Any] = {}
@@ -105,7 +105,7 @@ def step(home: Home, stream: Stream, run_id: str) -> dict[str, Any]:
 
 
 def bare(spark: SparkSession, home: Home, folder: Path) -> dict[str, float]:
-    """Seconds of the parts of the bare job; ``reread`` is what reading the match table once takes, twice in it."""
+    """Seconds of the parts of the bare job; ``reread``: of reading the match table once, which it does twice."""
     events = tables.read(spark, home, "events", SOURCE).select(*COLUMNS)
     published = tables.read(spark, home, "matches", NAME)
     found = {"scan": timed(lambda: events.write.format("noop").mode("overwrite").save())}
@@ -118,7 +118,7 @@ def bare(spark: SparkSession, home: Home, folder: Path) -> dict[str, float]:
 
 
 def jobs_of(spark: SparkSession, after: int) -> list[dict[str, Any]]:
-    """The Spark jobs whose number is above ``after``: seconds, and per stage tasks, seconds and MB shuffled."""
+    """The Spark jobs with numbers above ``after``: seconds, and for each stage tasks, seconds and MB shuffled."""
     store = spark.sparkContext._jsc.sc().statusStore()
     java = spark.sparkContext._gateway.jvm
     listed = java.scala.jdk.javaapi.CollectionConverters.asJava(store.jobsList(None))
@@ -148,7 +148,7 @@ def last_job(spark: SparkSession) -> int:
 
 
 def run(stream: Stream, work: Path, *, list_jobs: bool) -> dict[str, Any]:
-    """Everything on one stream."""
+    """Run everything on one stream."""
     from chainlake.lake.spark.session import spark_session, stop_session
 
     cache = Home.from_env().cache
@@ -184,12 +184,12 @@ def in_folder(
     argv: list[str] | None,
     measure: Callable[[argparse.Namespace, Path], dict[str, Any]],
 ) -> dict[str, Any]:
-    """Measure in a folder that is removed afterwards; what was found is printed, and written where ``--json`` says.
+    """Measure in a folder that is removed afterwards; the result is printed, and written where ``--json`` says.
 
     Args:
-        parser: of the command; gets ``--work`` and ``--json``.
-        argv: its words; those of the process if None.
-        measure: from the arguments and the folder to what was found.
+        parser: the command's parser, which gets ``--work`` and ``--json``.
+        argv: the command's words; those of the process if None.
+        measure: gives the result for the arguments and the folder.
     """
     parser.add_argument("--work", type=Path, help="an empty folder; default: a temporary one")
     parser.add_argument("--json", type=Path)

@@ -12,10 +12,10 @@ _SECONDS = 0.25
 
 
 class PeakMemory:
-    """Within the context, watches this process (or another one) and all that it starts.
+    """A context that watches this process (or another one) and everything that it starts.
 
-    ``peak`` is, per kind, the largest resident memory that any one process had (the kernel's high-water mark), and
-    ``together`` the largest sum over the processes of a kind that was seen at a time; in MB. Memory that processes
+    For each kind, ``peak`` is the largest resident memory that a single process had (the kernel's high-water mark), and
+    ``together`` the largest sum over all processes of the kind seen at one time, both in MB. Memory that processes
     share counts in each.
     """
 
@@ -44,14 +44,14 @@ class PeakMemory:
         try:
             processes = [self._root, *self._root.children(recursive=True)]
         except psutil.NoSuchProcess:
-            return  # the one that is watched has ended
+            return  # the watched process has ended
         for process in processes:
             try:
                 words = process.cmdline()
                 resident = process.memory_info().rss // 2**20
                 highest = int(high_water_mb(process.pid))
             except (psutil.Error, OSError):
-                continue  # it has ended in between
+                continue  # the process has ended in the meantime
             kind = _kind(words)
             if kind is not None:
                 now[kind] += resident
@@ -65,12 +65,12 @@ def _kind(words: list[str]) -> str | None:
     if words[0].rsplit("/", 1)[-1] == "java":
         return "jvm"
     if "pyspark.daemon" in words:
-        return "worker"  # workers are forks of the daemon and have its command line
+        return "worker"  # workers are forks of the daemon, with its command line
     return "python" if "python" in words[0].rsplit("/", 1)[-1] else None
 
 
 def high_water_mb(pid: int | str) -> float:
-    """The largest resident memory that a process (``self``: this one) ever had, in MB."""
+    """The largest resident memory that a process (``self``: this one) has ever had, in MB."""
     with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
         line = next((line for line in status if line.startswith("VmHWM")), "VmHWM: 0 kB")
     return int(line.split()[1]) / 1_024

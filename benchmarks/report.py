@@ -1,10 +1,11 @@
-"""How long the report takes on ten years of a hundred patterns: to make, after one new day, and to open in a browser.
+"""How long the report takes for ten years of a hundred patterns: to make, after a new day, and to open in a browser.
 
 Usage: ``python -m benchmarks.report [--years 10] [--patterns 100] [--step]``. The rows of ``ops`` are those of
-``benchmarks.status``; the last days have events, and each pattern six matches on the last one. Prints CPU seconds of
-the whole report, of a day that is added to all patterns, and of a run with nothing new, the size of the pages, and, if
-there is a Chromium, the seconds until it has drawn the grid of the first one. With ``--step`` also the CPU seconds of a
-detect step on one day, in this process and without a JVM, of which the report may take a twentieth.
+``benchmarks.status``; the last days have events, and each pattern has six matches on the last one. It prints the CPU
+seconds of the whole report, of a report after a day was added to all patterns, and of a run with nothing new; the size
+of the pages; and, if there is a Chromium, the seconds until it has drawn the grid of the first page. With ``--step`` it
+also prints the CPU seconds of a detect step on one day, in this process and without a JVM, of which the report may take
+a twentieth.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from chainlake.paths import Home
 from chainlake.report.make import make_report
 from chainlake.schemas.events import events_table
 
-#: Days with events, and how many each has.
+#: Number of days with events, and of events on each.
 DAYS, EVENTS = 3, 1000
 SENSORS = 10
 
 
 def main() -> None:
-    """Make the lake, make the report, print."""
+    """Make the lake and the report, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--years", type=int, default=10)
     parser.add_argument("--patterns", type=int, default=100)
@@ -82,7 +83,7 @@ def timed(home: Home) -> float:
 
 
 def write_events(home: Home, days: list[date]) -> None:
-    """Events of some days, evenly spread over each."""
+    """Write events of some days, evenly spread over each day."""
     from deltalake import write_deltalake
 
     table = events_table(find_source(home, "lab"))
@@ -108,7 +109,7 @@ def write_events(home: Home, days: list[date]) -> None:
 
 
 def write_matches(home: Home, one: CompiledPattern, day: date) -> None:
-    """Six matches of a pattern on a day."""
+    """Write six matches of a pattern on a day."""
     from deltalake import write_deltalake
 
     tables.ensure_table(home, one.table)
@@ -134,7 +135,7 @@ def _time(day: date, at: int) -> Any:
 
 
 def add_day(home: Home, compiled: list[CompiledPattern], day: date) -> None:
-    """What a daily run leaves in ``ops``."""
+    """Write what a daily run leaves in ``ops``."""
     from chainlake.lake.records.event_days import EventDays
     from chainlake.lake.records.staleness import fingerprint
 
@@ -152,7 +153,7 @@ def add_day(home: Home, compiled: list[CompiledPattern], day: date) -> None:
 
 
 def opened(home: Home) -> dict[str, float]:
-    """Seconds until the first page has drawn its grid in a browser, the median of five."""
+    """Seconds until the first page has drawn its grid in a browser, median of five."""
     from tests.report.browser import browser, program
 
     found = program()
@@ -170,7 +171,7 @@ def opened(home: Home) -> dict[str, float]:
 
 
 def step(home: Home, day: date) -> float:
-    """CPU seconds of a detect step of all patterns on one day, with its audits."""
+    """CPU seconds of a detect step with all patterns on one day, including audits."""
     from chainlake.detect.step import detect
     from chainlake.lake.store.files import FilesLake
     from chainlake.run.ports import Ports

@@ -1,15 +1,15 @@
-"""Runs of neighbours against other engines on one core: sessions, longest rises, V shapes, double bottoms, a funnel.
+"""Runs of neighbours, compared with other engines on one core: sessions, rises, V shapes, double bottoms, funnel.
 
-Usage: ``python -m benchmarks.runs [--rows N] [--task NAME …] [--engine NAME …] [--python FILE] [--trino FOLDER]``: N
-events on one day, 10,000 of each key. Each engine runs in a process of its own on the same events, which lie in memory
-in the order of time; what is told are the CPU seconds and the peak memory, without making the events, and after it has
-done the same on few of them. The others give a row for each match, of its key, first and last time and number of
-events; the search gives every event of each match besides. ClickHouse counts the matches of each key, where it can, and
+Usage: ``python -m benchmarks.runs [--rows N] [--task NAME …] [--engine NAME …] [--python FILE] [--trino FOLDER]``, for
+N events on one day, 10,000 of each key. Each engine runs in a process of its own on the same events, which lie in
+memory in the order of time. CPU seconds and peak memory are printed; they leave out making the events, and a first run
+of the engine on a few of them. The other engines give a row for each match with its key, first and last time and number
+of events; the search also gives every event of each match. ClickHouse counts the matches of each key where it can, and
 is compared with the counts of the search.
 
-``duckdb`` and ``spark`` take window functions, ``trino`` MATCH_RECOGNIZE, ``clickhouse`` (the package chdb)
-sequenceCount. ``--python`` is one that has the packages of benchmarks/requirements.txt, for clickhouse; ``--trino`` a
-folder with the jars of io.trino:trino-main and trino-memory, version 435, and what they need (Java 17 has to be there).
+``duckdb`` and ``spark`` use window functions, ``trino`` uses MATCH_RECOGNIZE, and ``clickhouse`` (the package chdb)
+sequenceCount. ``--python`` names a Python with the packages of benchmarks/requirements.txt, for clickhouse; ``--trino``
+a folder with the jars of io.trino:trino-main and trino-memory, version 435, and their dependencies (it needs Java 17).
 Exits with 1 if answers differ.
 """
 
@@ -50,11 +50,11 @@ PATTERNS = {
 
 @dataclass(frozen=True)
 class Asked:
-    """One engine that knows the events.
+    """An engine that has the events.
 
     Args:
         run: does the task.
-        answer: what came out: a row of numbers for each column, made after the time was taken.
+        answer: makes the answer from the result, a row of numbers for each column; it is not timed.
     """
 
     run: Callable[[], Any]
@@ -62,7 +62,7 @@ class Asked:
 
 
 def events(rows: int, keys: int) -> pa.Table:
-    """Events of four types on one day, no two at one time, in their order."""
+    """Events of four types on one day, no two at the same time, in the order of time."""
     draw = np.random.default_rng(1)
     ts = np.sort(draw.choice(DAY_US // 1_000, rows, replace=False)) * 1_000 if rows <= 5_000_000 else (
         np.arange(rows) * (DAY_US // rows) + draw.integers(0, DAY_US // rows, rows))  # fmt: skip
@@ -98,7 +98,7 @@ def search(task: str, table: pa.Table) -> Asked:
 
 
 def duckdb(task: str, table: pa.Table) -> Asked:
-    """The same by window functions."""
+    """The same from DuckDB, by window functions."""
     import duckdb
 
     con = duckdb.connect()
@@ -108,7 +108,7 @@ def duckdb(task: str, table: pa.Table) -> Asked:
 
 
 def clickhouse(task: str, table: pa.Table) -> Asked:
-    """The number of matches of each key."""
+    """The number of matches of each key, from ClickHouse."""
     from chdb import session
 
     chdb = session.Session()
@@ -119,7 +119,7 @@ def clickhouse(task: str, table: pa.Table) -> Asked:
 
 
 def spark(task: str, table: pa.Table) -> Asked:
-    """By window functions; the rows go to a file."""
+    """The same from Spark, by window functions; rows go to a file."""
     from pyspark.sql import SparkSession
 
     path = _file(table)
@@ -138,7 +138,7 @@ def spark(task: str, table: pa.Table) -> Asked:
 
 
 def trino(jars: Path, task: str, table: pa.Table) -> Asked:
-    """By MATCH_RECOGNIZE; the rows go to a table in memory."""
+    """The same from Trino, by MATCH_RECOGNIZE; rows go to a table in memory."""
     jvm, folder, number = _trino(jars), Path(tempfile.mkdtemp()), len(table)
     for name, column in _plain(table).to_pydict().items():
         numbers = [TYPES.index(one) for one in column] if name == "type" else column
@@ -158,7 +158,7 @@ def trino(jars: Path, task: str, table: pa.Table) -> Asked:
 
 
 class Jvm:
-    """A Java process that answers lines."""
+    """A Java process that answers lines of input."""
 
     def __init__(self, jars: Path) -> None:
         place = tempfile.mkdtemp()
@@ -188,7 +188,7 @@ class Jvm:
 
 @cache
 def _trino(jars: Path) -> Jvm:
-    """One process, so that the few events before warm it."""
+    """One process for all calls, so that the few events of the first call warm it up."""
     return Jvm(jars)
 
 
@@ -196,7 +196,7 @@ ENGINES: dict[str, Callable[..., Asked]] = {one.__name__: one for one in (search
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The events as the other engines have them."""
+    """The events in the form for the other engines."""
     return pa.table(
         {"k": table["k"], "ts": table["ts"].cast(pa.int64()), "type": table["type"].cast(pa.string()), "x": table["x"]}
     )
@@ -213,7 +213,7 @@ def _columns(table: pa.Table) -> np.ndarray:
 
 
 def _counted(found: np.ndarray) -> np.ndarray:
-    """Keys with matches and how many, of rows of matches."""
+    """Keys and their numbers of matches, from rows of matches."""
     return np.stack(np.unique(found[0], return_counts=True))
 
 
@@ -223,13 +223,13 @@ def _digest(found: np.ndarray) -> str:
 
 
 def _spent() -> float:
-    """CPU seconds of this process and what it started."""
+    """CPU seconds of this process and everything it started."""
     every = [psutil.Process(), *psutil.Process().children(recursive=True)]
     return float(sum(times.user + times.system for times in (one.cpu_times() for one in every)))
 
 
 def side(engine: str, task: str, rows: int, jars: Path) -> dict[str, Any]:
-    """One engine at one task, in this process."""
+    """Measure one engine at one task, in this process."""
     make = partial(trino, jars) if engine == "trino" else ENGINES[engine]
     small = make(task, events(1_000, 10))
     small.answer(small.run())
@@ -250,7 +250,7 @@ def side(engine: str, task: str, rows: int, jars: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run the tasks; 1 if an answer differs."""
+    """Run the tasks; returns 1 if an answer differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--task", nargs="*", choices=sorted(PATTERNS), default=list(PATTERNS))

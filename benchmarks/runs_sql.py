@@ -1,7 +1,7 @@
-"""What other engines are asked of the tasks of benchmarks/runs.py, each as its users would write it.
+"""The queries for other engines for the tasks of benchmarks/runs.py, each as users of the engine would write it.
 
-The table ``events`` has the key ``k``, the time ``ts`` in whole µs, the type ``type``, and the price ``x``. Answers are
-a row for each match: its key, first and last time, and number of events.
+The table ``events`` has the key ``k``, the time ``ts`` in whole µs, the type ``type``, and the price ``x``. Answers
+have a row for each match: its key, first and last time, and number of events.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _STEPS = f"""
         CASE WHEN ts - lag(ts) OVER w > {_PAUSE} THEN 0
              WHEN x > lag(x) OVER w THEN 1 WHEN x < lag(x) OVER w THEN -1 ELSE 0 END AS way
     FROM events WINDOW w AS (PARTITION BY k ORDER BY ts)"""
-#: Events after one another whose steps have one direction; what lies after a pause, or is equal, has none.
+#: Consecutive events whose steps have the same direction; steps after a pause, or between equal prices, have none.
 _LEGS = f"""
     SELECT k, leg, any_value(way) AS way, min(before) AS before, min(ts) AS first, max(ts) AS last, count(*) AS n
     FROM (SELECT *, sum(turn) OVER (PARTITION BY k ORDER BY ts ROWS UNBOUNDED PRECEDING) AS leg
@@ -24,7 +24,7 @@ _LEGS = f"""
 
 
 def _legs(*ways: int) -> str:
-    """Legs of these directions, one right after another."""
+    """SQL for legs with these directions, one right after the other."""
     more = range(1, len(ways))
     columns = "".join(f", lead(way, {i}) OVER v AS way_{i}, lead(n, {i}) OVER v AS n_{i}" for i in more)
     tests = "".join(f" AND way_{i} = {ways[i]}" for i in more)
@@ -36,7 +36,7 @@ def _legs(*ways: int) -> str:
     WHERE way = {ways[0]}{tests}"""
 
 
-#: By window functions: DuckDB and Spark.
+#: Queries with window functions, for DuckDB and Spark.
 WINDOWS = {
     "sessions": f"""
     SELECT k, min(ts), max(ts), count(*)
@@ -55,7 +55,7 @@ WINDOWS = {
     WHERE type = 'Buy' AND type_1 = 'Cart' AND type_2 = 'View'""",
 }
 
-#: ClickHouse counts, and gives no row for a match.
+#: Queries for ClickHouse, which counts matches and gives no rows for them.
 COUNTED = {
     "funnel": """
     SELECT k, sequenceCount('(?1)(?2)(?3)')(
@@ -77,7 +77,8 @@ def _steps(**ways: str) -> str:
     return ", ".join(f"{name} AS x {way} PREV(x) AND ts - PREV(ts) <= {_PAUSE}" for name, way in ways.items())
 
 
-#: By MATCH_RECOGNIZE: Trino. ``{events}`` is the table. Peaks belong to two shapes, so the next search begins there.
+#: Queries with MATCH_RECOGNIZE, for Trino; ``{events}`` is the table. A peak can belong to two shapes, so the next
+#: search begins there.
 RECOGNIZED = {
     "sessions": _recognized(f"b AS ts - PREV(ts) <= {_PAUSE}", "a b*", "PAST LAST ROW"),
     "rises": _recognized(_steps(b=">"), "a b+", "PAST LAST ROW"),

@@ -1,7 +1,7 @@
-"""How long ``chainlake status`` takes on ten years of a hundred patterns, on made-up operations rows.
+"""How long ``chainlake status`` takes for ten years of a hundred patterns, with made-up rows of operations.
 
-Usage: ``python benchmarks/status.py [--years 10] [--patterns 100] [--runs 3]``; prints seconds and peak memory per
-way of asking, as a table and as JSON in the last line. The aim is 3 s.
+Usage: ``python benchmarks/status.py [--years 10] [--patterns 100] [--runs 3]``; it prints seconds and peak memory for
+each way of asking, as a table, and as JSON in the last line. The aim is 3 s.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ WAYS = {
 
 
 def main() -> None:
-    """Make the rows, ask, print."""
+    """Make the rows, run the commands, and print the results."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name, default in (("years", 10), ("patterns", 100), ("runs", 3)):
         parser.add_argument(f"--{name}", type=int, default=default)
@@ -82,7 +82,7 @@ def main() -> None:
 
 
 def make(home: Home, patterns: int, years: int) -> int:
-    """Patterns, days of events and a row per pattern and day; a few days are late, edited, failed or missing."""
+    """Make patterns, days of events, and a row per pattern and day; some days are late, edited, failed or missing."""
     (home.config / "sources").mkdir(parents=True)
     (home.config / "patterns").mkdir()
     (home.config / "sources" / "lab.yaml").write_text(SOURCE)
@@ -119,7 +119,8 @@ def make(home: Home, patterns: int, years: int) -> int:
 
     ops.append(home, "event_days", event_days(""), "made")
     rows = list(intervals())
-    # As daily runs leave them: many commits, merged now and then; every day twice, since publishing is noted first.
+    # As after daily runs: many commits, merged from time to time, and two rows for every day, since publishing is noted
+    # first.
     for start in range(0, len(rows), 20_000):
         part = rows[start : start + 20_000]
         ops.append(home, "intervals", [row | {"status": "publishing"} for row in part], "made")
@@ -128,7 +129,7 @@ def make(home: Home, patterns: int, years: int) -> int:
 
 
 def ask(words: list[str]) -> tuple[float, float, int]:
-    """Wall seconds, CPU seconds and peak memory (MiB) of one command in a process of its own."""
+    """Wall seconds, CPU seconds and peak memory (MiB) of a command in a process of its own."""
     begin = time.monotonic()
     with subprocess.Popen([sys.executable, "-m", "jobs", *words], cwd=PROJECT, stdout=subprocess.DEVNULL) as process:
         _, status, usage = os.wait4(process.pid, 0)

@@ -1,17 +1,17 @@
-"""The best matches by the engine's strategies, by all matches and one sort, and by row_number over a join in SQL.
+"""The best matches, found by the engine's strategies, by sorting all matches, and by row_number over a join in SQL.
 
 ``python -m benchmarks.topk --what days comparable constant streams dense pass billion``:
 
-* ``days``: the best ten rises of each of ten days, of 50 keys, within ten minutes
-* ``comparable``: partial matches that A and C make
-* ``constant``: what bounds cost that cut nothing
-* ``streams``, ``dense``: the best ten of the streams of ``benchmarks.kernel_streams``
-* ``pass``: a million events with a million and with a billion matches, by one pass
+* ``days``: the ten best rises within ten minutes on each of ten days, with 50 keys
+* ``comparable``: how many partial matches strategies A and C make
+* ``constant``: what bounds cost when they cut nothing
+* ``streams``, ``dense``: the ten best of the streams of ``benchmarks.kernel_streams``
+* ``pass``: a million events with a million and with a billion matches, in one pass
 * ``billion``: a million events of one day with a billion matches within a window, by bounds
 
-Seconds of processor time, the least of some runs, and the largest growth of memory, each in a process of its own. SQL
-joins the events as they are, and by bins of one window, as a user would help it, on tables in memory; a query that is
-not done in two minutes has no rows.
+It prints seconds of CPU time, the least of some runs, and the largest growth of memory, each in a process of its own.
+SQL joins the events as they are, and by bins of one window as a user would help it, on tables in memory; a query that
+does not finish in two minutes has no rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from benchmarks.kernel_streams import QUERY, WINDOW_MS, stream
 from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
 
 DAY = 86_400_000_000
-#: Its streams have many matches.
+#: Limits for streams with many matches.
 LIMITS = "---\nlimits: {matches_per_day: 2000000000}\n---\n"
 RISES = "PATTERN SEQ(Bar a, Bar b) WHERE a.key = b.key AND b.price > a.price WITHIN 10 min"
 RISES_SQL = """
@@ -47,7 +47,7 @@ WHERE a.key = b.key AND b.ts > a.ts AND b.ts <= a.ts + 600000000 AND b.price > a
 QUALIFY row_number() OVER (PARTITION BY b.ts // 86400000000 ORDER BY b.price - a.price DESC, a.n, b.n) <= 10
 ORDER BY b.ts // 86400000000, b.price - a.price DESC, a.n, b.n
 """
-#: Of a join of the kernel's comparison, its best ten.
+#: The ten best of a join from the comparison of kernels.
 TEN = """
 SELECT a, b, c FROM (SELECT j.*, row_number() OVER (ORDER BY e.price - s.price DESC, j.a, j.b, j.c) AS place
 FROM ({}) j JOIN A s ON s.n = j.a JOIN C e ON e.n = j.c) WHERE place <= 10 ORDER BY place
@@ -67,7 +67,7 @@ LISTED = (
 
 
 def bars(n: int) -> pa.Table:
-    """Bars in the order of time, all times different."""
+    """Bars in the order of time, all at different times."""
     draw = np.random.default_rng(n)
     ts = np.sort(draw.choice(10 * DAY // 1000, n, replace=False)) * 1000
     return _table(ts, np.full(n, "Bar"), key=draw.integers(0, 50, n), price=draw.integers(0, 100_000, n) / 100)
@@ -82,7 +82,7 @@ def comparable(tail: bool) -> pa.Table:
 
 
 def million(begins: int, *, seconds: float) -> pa.Table:
-    """A million events over so many seconds, so many of them of type A."""
+    """A million events over ``seconds``, ``begins`` of them of type A."""
     draw, n = np.random.default_rng(begins), 1_000_000
     kinds = np.full(n, "B")
     kinds[np.sort(draw.choice(n, begins, replace=False))] = "A"
@@ -100,16 +100,16 @@ def _table(ts: np.ndarray, kinds: np.ndarray, **columns: np.ndarray) -> pa.Table
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What is asked.
+    """A question to the engines.
 
     Args:
         events: makes the events.
-        query: without the ranking.
+        query: the query without the ranking.
         ranking: the ranking.
-        strategies: of the engine.
-        sql: the same in SQL, by engine and by how it is joined.
-        score: of a match, for one sort of all matches; None if these are not asked.
-        runs: of which the least counts.
+        strategies: strategies of the engine.
+        sql: the same in SQL, by engine and kind of join.
+        score: names whose prices give the score, for sorting all matches; None: this is not done.
+        runs: number of runs, of which the least counts.
     """
 
     events: Callable[[], pa.Table]
@@ -151,7 +151,7 @@ QUESTIONS: dict[str, dict[str, Question]] = {
 
 @cache
 def compiled(question: Question, ranking: str) -> Pattern:
-    """Its pattern, which remembers what was chosen once."""
+    """The pattern of a question, which remembers what was chosen once."""
     return compile_pattern(f"{'' if question.query.startswith('---') else LIMITS}{question.query} {ranking}")
 
 
@@ -166,7 +166,7 @@ def engine(question: Question, events: pa.Table, strategy: str) -> tuple[list[An
 
 
 def sorted_list(question: Question, events: pa.Table) -> tuple[list[Any], Any]:
-    """All matches of the engine, then one sort."""
+    """The best rows by listing all matches with the engine and sorting them."""
     assert question.score is not None, "asked of those that have one"
     price, (first, last) = events["price"].to_numpy(), question.score
     pattern = compiled(question, "")
@@ -183,7 +183,7 @@ def sorted_list(question: Question, events: pa.Table) -> tuple[list[Any], Any]:
 
 
 def sides(events: pa.Table) -> dict[str, pa.Table]:
-    """The events as SQL reads them, and those of each type with times in ms and bins of one window."""
+    """The events for SQL, and those of each type with times in ms and bins of one window."""
     us = events["ts"].cast(pa.int64()).to_numpy()
     columns = events.drop_columns(["ts", "type"])
     found = {"events": columns.append_column("ts", pa.array(us))}
@@ -196,7 +196,7 @@ def sides(events: pa.Table) -> dict[str, pa.Table]:
 
 
 def duckdb(question: Question, events: pa.Table, how: str) -> tuple[list[Any] | None, float]:
-    """What a query of DuckDB on one thread gives, None if it was not done in time, and its seconds."""
+    """The rows of a DuckDB query on one thread, None if it did not finish in time, and its seconds."""
     import duckdb as sql
 
     connection = sql.connect(config={"threads": 1})
@@ -214,7 +214,7 @@ def duckdb(question: Question, events: pa.Table, how: str) -> tuple[list[Any] | 
 
 
 def in_spark(question: Question, events: pa.Table, how: str) -> tuple[list[Any] | None, float]:
-    """What a query of Spark on one core gives, None if it was not done in time, and the seconds of driver and JVM.
+    """The rows of a Spark query on one core, None if it did not finish in time, and the seconds of driver and JVM.
 
     The least of five runs counts, since the first ones are slow.
     """
@@ -241,7 +241,7 @@ def in_spark(question: Question, events: pa.Table, how: str) -> tuple[list[Any] 
 
 
 def one(what: str, name: str, *hows: str) -> None:
-    """Print what one of them takes; of several, which take turns, what each does."""
+    """Print the costs of one or several ways, which take turns."""
     question = QUESTIONS[what][name]
     events, least, made = question.events(), dict.fromkeys(hows, float("inf")), {}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -265,7 +265,7 @@ def one(what: str, name: str, *hows: str) -> None:
 
 
 def partial_matches() -> None:
-    """Print the partial matches of A and of C, whole ones among them."""
+    """Print the numbers of partial matches, including whole ones, that strategies A and C make."""
     for tail in (False, True):
         events = comparable(tail)
         listed = sum(batch.n for text in LISTED for batch in find(compile_pattern(text), events))
@@ -283,7 +283,7 @@ def partial_matches() -> None:
 
 
 def main() -> None:
-    """Run each in a process of its own."""
+    """Run each measurement in a process of its own."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.topk", description=__doc__)
     parser.add_argument("--what", nargs="+", choices=("comparable", *QUESTIONS), default=["comparable", *QUESTIONS])
     parser.add_argument("--one", nargs="+", metavar="WORD", help="what, of what, and how, in this process")
@@ -298,7 +298,7 @@ def main() -> None:
         for name, question in QUESTIONS[what].items():
             joins = [f"{side}: {join}" for side, every in question.sql.items() for join in every]
             more = [*(["sorted"] if question.score else []), *joins]
-            # A difference of some percent only shows in turns.
+            # A difference of a few percent only shows if the ways take turns.
             turns = [question.strategies] if what == "constant" else [(how,) for how in question.strategies]
             for hows in (*turns, *((how,) for how in more)):
                 command = [sys.executable, "-m", "benchmarks.topk", "--one", what, name, *hows]

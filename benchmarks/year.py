@@ -1,12 +1,12 @@
-"""A year of events through one ``chainlake backfill``: seconds, peak memory by kind of process, size of the tables.
+"""A year of events through one ``chainlake backfill``: seconds, peak memory by kind of process, and size of tables.
 
 ``python -m benchmarks.year [--events N] [--days D] [--share C] [--chunk 30d] [--work FOLDER] [--json FILE]``
 
-The events are generated day by day (``benchmarks/made_lake.py``); two patterns: ``rise``, three names and two price
-clauses in 60 s without a key, and ``lonely``, two names of one symbol and none of a third in between. The backfill is
-the command, with an application per chunk; everything is counted, the starts of Java and Great Expectations too. The
-matches of ``rise`` on three days are counted by another way; the exit code is 1 if a number is wrong, or the backfill
-failed.
+Events are generated day by day (``benchmarks/made_lake.py``). There are two patterns: ``rise`` has three names and two
+price clauses in 60 s without a key; ``lonely`` has two names of one symbol and none of a third in between. The backfill
+is the command, with an application per chunk; everything is counted, including the starts of Java and Great
+Expectations. The matches of ``rise`` on three days are counted in another way; the exit code is 1 if a number is wrong,
+or the backfill failed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PATTERNS = {NAME: PATTERN, "lonely": LONELY}
 
 
 def measure(stream: Stream, work: Path, chunk: str) -> dict[str, Any]:
-    """Make the lake, run the backfill, look at what is there."""
+    """Make the lake, run the backfill, and check the results."""
     begun = time.perf_counter()
     home = make_lake(work, stream, PATTERNS, Home.from_env().cache)
     found: dict[str, Any] = {"events": stream.events, "days": stream.days, "made_s": time.perf_counter() - begun}

@@ -1,9 +1,9 @@
-"""DAG ``backfill_history``: long stretches of history, one Spark application per chunk of days; run it by hand.
+"""DAG ``backfill_history``: computes long history, one Spark application per chunk of days; it is run by hand.
 
 Dates are half-open as everywhere in Chainlake: ``end`` is not included.
 """
 
-# Airflow reads only files in which it sees the words dag and airflow.
+# Airflow reads only files that contain the words dag and airflow.
 from airflow.sdk import Param
 
 from chainlake.airflow.dag import ranged
@@ -17,7 +17,7 @@ _HOME = Home.from_env()
 
 
 def _names(step: str, without: str) -> Param:
-    """A choice of definitions: any names, those that there are to pick from."""
+    """A parameter for names of definitions: any names, with the existing ones to pick from."""
     choices = [one.name for one in defined(_HOME, step)]
     description = f"which ones; with no {without} either, everything"
     return Param([], type="array", items={"type": "string"}, examples=choices, description=description)

@@ -1,6 +1,6 @@
-"""No DAG: shows definitions that are broken at the top of Airflow's page, among the files that it cannot import."""
+"""No DAG: shows broken definitions at the top of Airflow's page, among the files that it cannot import."""
 
-# Airflow reads only files in which it sees the words dag and airflow.
+# Airflow reads only files that contain the words dag and airflow.
 from chainlake.airflow.broken import check_definitions
 from chainlake.paths import Home
 

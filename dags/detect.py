@@ -1,6 +1,6 @@
-"""DAGs ``detect_<source>``: the patterns of a source on the events of a day, one Spark application per bundle."""
+"""DAGs ``detect_<source>``: run a source's patterns on the events of a day, one Spark application per bundle."""
 
-# Airflow reads only files in which it sees the words dag and airflow.
+# Airflow reads only files that contain the words dag and airflow.
 from chainlake.airflow.dag import gated
 from chainlake.airflow.names import source_names
 from chainlake.paths import Home

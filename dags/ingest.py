@@ -1,4 +1,4 @@
-"""DAGs ``ingest_<source>``: the landing files of a day to raw and events, one Spark application a day."""
+"""DAGs ``ingest_<source>``: turn the landing files of a day into raw rows and events, one Spark application a day."""
 
 from collections.abc import Generator
 from typing import Any

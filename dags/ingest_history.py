@@ -1,9 +1,9 @@
-"""DAG ``ingest_history``: the landing files of any stretch of days to events, in one Spark application; run it by hand.
+"""DAG ``ingest_history``: ingests any stretch of days in one Spark application; it is run by hand.
 
 Dates are half-open as everywhere in Chainlake: ``end`` is not included.
 """
 
-# Airflow reads only files in which it sees the words dag and airflow.
+# Airflow reads only files that contain the words dag and airflow.
 from airflow.sdk import Param
 
 from chainlake.airflow.dag import ranged

@@ -1,6 +1,6 @@
-"""DAG ``maintain_tables``: compaction, clean-up and a check of all tables, once a day."""
+"""DAG ``maintain_tables``: compacts, cleans and checks all tables once a day."""
 
-# Airflow reads only files in which it sees the words dag and airflow.
+# Airflow reads only files that contain the words dag and airflow.
 from chainlake.airflow.dag import maintenance
 from chainlake.airflow.names import MAINTENANCE
 

@@ -1,6 +1,6 @@
-"""DAGs ``monitor_<source>``: the models of a source, day by day, for the sources that a model names."""
+"""DAGs ``monitor_<source>``: run a source's models day by day, for the sources that a model names."""
 
-# Airflow reads only files in which it sees the words dag and airflow.
+# Airflow reads only files that contain the words dag and airflow.
 from chainlake.airflow.dag import gated
 from chainlake.airflow.names import monitored_sources
 from chainlake.paths import Home

@@ -1,9 +1,9 @@
-"""DAG ``restate_stale``: every stale or failed day computed anew, however old; run it by hand.
+"""DAG ``restate_stale``: computes every stale or failed day again, however old; it is run by hand.
 
-The daily DAGs look a week back; ``chainlake status --state stale`` lists what is older.
+The daily DAGs look back a week; ``chainlake status --state stale`` lists stale days of any age.
 """
 
-# Airflow reads only files in which it sees the words dag and airflow.
+# Airflow reads only files that contain the words dag and airflow.
 from airflow.sdk import Param
 
 from chainlake.airflow.dag import ranged

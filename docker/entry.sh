@@ -1,5 +1,6 @@
 #!/bin/sh
-# What a container of the image is: Airflow's tables, a component of it, a daemon of Spark, or any command.
+# What a container of the image runs: the set-up of Airflow's tables, a component of Airflow, a daemon of Spark, or any
+# other command.
 set -eu
 umask 027
 

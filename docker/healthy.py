@@ -1,4 +1,4 @@
-"""Health check of a container: whether a page of it, or a part that Airflow's page tells of, is well.
+"""Health check of a container: whether one of its pages answers, or Airflow's page reports a component as healthy.
 
 python healthy.py URL         the page answers
 python healthy.py URL PART    the page is JSON, and its ``PART.status`` is ``healthy``

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the files of docker/secrets that are missing: compose.yaml hands them to containers, nothing else reads them.
+# Makes the missing files of docker/secrets: compose.yaml hands them to containers, and nothing else reads them.
 set -eu
 cd "$(dirname "$0")"
 umask 077
@@ -9,7 +9,7 @@ random() {
     od -An -tx1 -N32 /dev/urandom | tr -d ' \n'
 }
 
-# The folder keeps other users out; within a container the files are read by an account that has no name here.
+# The folder keeps other users out; inside a container, the files are read by an account that does not exist here.
 keep() {
     if [ ! -s "secrets/$1" ]; then
         cat >"secrets/$1"

@@ -7,7 +7,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
-    # Before anything is imported: another Python cannot even read the package.
+    # Checked before anything is imported, since another Python cannot even read the package.
     version = runpy.run_path(os.path.join(HERE, "chainlake", "env", "python_version.py"))
     version["check"]("Use .venv/bin/python -m jobs, which 'make setup' makes.")
     sys.path.insert(0, HERE)

@@ -1,4 +1,4 @@
-"""Events to the match tables of a source: ``spark-submit jobs/detect.py traffic 2025-10-01 2025-10-05``."""
+"""From events to match tables of a source: ``spark-submit jobs/detect.py traffic 2025-10-01 2025-10-05``."""
 
 from chainlake.cli.main import run_verb
 

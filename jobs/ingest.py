@@ -1,4 +1,4 @@
-"""Landing files of a source to raw and events: ``spark-submit jobs/ingest.py traffic 2025-10-01 2025-10-05``."""
+"""From landing files to events of a source: ``spark-submit jobs/ingest.py traffic 2025-10-01 2025-10-05``."""
 
 from chainlake.cli.main import run_verb
 

@@ -1,4 +1,4 @@
-"""Tables compacted and cleaned: ``spark-submit jobs/maintain.py``."""
+"""Compacts and cleans the tables: ``spark-submit jobs/maintain.py``."""
 
 from chainlake.cli.main import run_verb
 

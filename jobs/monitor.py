@@ -1,4 +1,4 @@
-"""Events to the model changes of a source: ``spark-submit jobs/monitor.py traffic 2025-10-01 2025-10-05``."""
+"""From events to model changes of a source: ``spark-submit jobs/monitor.py traffic 2025-10-01 2025-10-05``."""
 
 from chainlake.cli.main import run_verb
 

@@ -1,4 +1,4 @@
-"""Stale days computed anew: ``spark-submit jobs/restate.py 2025-10-01 2025-10-05``."""
+"""Computes stale days again: ``spark-submit jobs/restate.py --source traffic``."""
 
 from chainlake.cli.main import run_verb
 

@@ -1,4 +1,4 @@
-"""``episodes.<pattern>``: one row per stretch of matches of one key that overlap, or lie close to one another."""
+"""``episodes.<pattern>``: one row per stretch of matches of one key that overlap or are close together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
-#: Matches of an episode whose ids are kept: the first ones.
+#: How many ids of an episode's matches are kept: those of the first ones.
 MOST_IDS = 100
 
 

@@ -8,10 +8,9 @@ import pyarrow as pa
 
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
-#: Columns that every match table has; a positive name must not be one of them.
+#: Columns that every match table has; a pattern's positive names must not be among them.
 FIXED_COLUMNS = ("match_id", "decision_ts", "start_ts", "end_ts")
-#: The column that differences of a table carry beside its own (chainlake.lake.store); no name may be
-#: called so either.
+#: The extra column of a table's differences (chainlake.lake.store); no name may be this one either.
 CHANGE_COLUMN = "_op"
 #: Which matches a table has, without a ranking and with one.
 _WHICH = ("every match, nothing else", "those that can be among the best of a period")
@@ -40,10 +39,10 @@ class MatchShape:
         pattern: name of the pattern.
         version: 1, or higher when an edit made the output columns incompatible.
         source: name of the source.
-        names: positive names in pattern order; fields begin with event_id, ts, type and the key.
-        counted: names of which only the number of events is kept.
+        names: positive names in the pattern's order; their fields begin with event_id, ts, type and the key.
+        counted: names for which only the number of events is kept.
         measures: computed columns, with their types.
-        ranking: of a ranked pattern, the columns that its matches are compared by, each with its type and what it says.
+        ranking: for a ranked pattern, the columns by which its matches are compared, each with type and comment.
     """
 
     pattern: str

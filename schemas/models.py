@@ -1,4 +1,4 @@
-"""What the monitors publish: a table of findings for each kind, and ``models.metrics`` and ``models.state`` of all."""
+"""What the monitors publish: a table of findings for each kind, and ``models.metrics`` and ``models.state`` for all."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
-#: An array of (feature, value) in model order; maps cannot be compared, arrays can.
+#: An array of (feature, value) in model order: unlike maps, arrays can be compared.
 COEFFICIENTS = pa.list_(
     pa.field("element", pa.struct([pa.field("feature", pa.string()), pa.field("value", pa.float64())]))
 )
@@ -80,7 +80,7 @@ ALERTS = Table(
 ZoneKind = Literal["design", "balanced", "outside", "inside"]
 ZONE_KINDS: tuple[ZoneKind, ...] = get_args(ZoneKind)
 
-#: An array of a node, the share of its past vectors that lies in its zone, and the zone's levels, facet by facet.
+#: An array of (node, fraction of its past vectors in its zone, the zone's levels facet by facet).
 ZONES = pa.list_(
     pa.field(
         "element",
@@ -265,8 +265,8 @@ STATE = Table(
     day_column="day",
 )
 
-#: The tables of findings, one for each kind, in the order in which tables are locked; the first column of each key says
-#: whose a row is.
+#: The tables of findings, one for each kind, in the order in which tables are locked; the first column of each key is
+#: the owner of a row.
 FINDINGS = (ALERTS, CHANGES, FAULT_SCORES, LEARNERS, ZONE_EVENTS)
-#: All tables that hold rows of several models, in that order.
+#: All tables that hold rows of several models, in the order in which they are locked.
 SHARED = (*FINDINGS, METRICS, STATE)

@@ -1,7 +1,6 @@
-"""The rows of ``ops.*`` as they go from room to room: dictionaries whose keys and values mypy knows.
-
-``schemas/ops.py`` says what each column means, and a test compares the two. A column that can be null may be missing
-from a row that is written, and is null then.
+"""The rows of ``ops.*`` as rooms exchange them: dictionaries whose keys and values mypy checks. ``schemas/ops.py`` says
+what each column means, and a test compares the two. A nullable column may be missing from a row that is written; it is
+then null.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Literal, NotRequired, TypedDict
 
-#: How the events of a day stand.
+#: The status of a day's events.
 DayStatus = Literal["changing", "open", "complete", "provisional"]
-#: The same where the matches of a pattern are read in the place of events: these may not be published yet.
+#: The same if a pattern's matches are read in place of events: these may not be published yet.
 ReadStatus = DayStatus | Literal["unmatched"]
-#: What came of a day of a definition.
+#: The outcome of a day of a definition.
 IntervalStatus = Literal["publishing", "done", "failed", "audit_failed", "retired"]
-#: What came of a phase.
+#: The outcome of a phase.
 RunStatus = Literal["ok", "nothing", "failed", "incomplete"]
 #: The steps that compute from events.
 ComputingStep = Literal["detect", "monitor"]
@@ -41,7 +40,7 @@ FileOutcome = Literal["ok", "removed", FileProblem]
 
 
 class _Set(TypedDict):
-    """What :func:`chainlake.lake.records.ops.append` sets."""
+    """The columns that :func:`chainlake.lake.records.ops.append` sets."""
 
     seq: NotRequired[int]
     written_at: NotRequired[datetime]
@@ -96,7 +95,7 @@ class EventDayRow(_Set):
 
 
 class MatchedDayRow(TypedDict):
-    """A day of published matches as one of events; no table has it."""
+    """A day of published matches in the form of a day of events; no table has such rows."""
 
     source: str
     day: date
@@ -119,7 +118,7 @@ class RateRow(_Set):
 
 
 class RateOfKey(TypedDict):
-    """Of a row of ``ops.rates``, what an order is chosen from."""
+    """The part of a row of ``ops.rates`` from which an order is chosen."""
 
     type: str
     key: str
@@ -127,7 +126,7 @@ class RateOfKey(TypedDict):
 
 
 class PublishedDay(TypedDict):
-    """Of a row of ``ops.intervals``, what says which version of a table has a day."""
+    """The part of a row of ``ops.intervals`` that says which version of a table has a day."""
 
     day: date
     table_name: str
@@ -176,7 +175,7 @@ class RunRow(_Set):
 
 
 class BestCounts(TypedDict):
-    """Of a row of ``ops.plans``, how the best matches of a ranked pattern were found."""
+    """The part of a row of ``ops.plans`` that says how the best matches of a ranked pattern were found."""
 
     strategy: NotRequired[str | None]
     why_not: NotRequired[str | None]
@@ -187,7 +186,7 @@ class BestCounts(TypedDict):
 
 
 class _Searched(TypedDict):
-    """Of a row of ``ops.plans``, how a day was searched and what it cost."""
+    """The part of a row of ``ops.plans`` that says how a day was searched and what it cost."""
 
     definition: str
     day: date

@@ -1,4 +1,4 @@
-"""``quarantine.<source>``: rows that did not become events, with the reason and the text they came as."""
+"""``quarantine.<source>``: rows that did not become events, with the reason and their original text."""
 
 from __future__ import annotations
 

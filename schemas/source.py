@@ -1,4 +1,4 @@
-"""What the table definitions need to know of a source; ``chainlake.definitions.source.Source`` fulfils it."""
+"""What the table definitions need to know about a source; ``chainlake.definitions.source.Source`` provides it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class SourceLike(Protocol):
 
 
 def attribute_columns(source: SourceLike) -> tuple[Column, ...]:
-    """The columns of the source's attributes, with description and unit as comment."""
+    """The columns of the source's attributes, with description and unit as their comments."""
     return tuple(
         Column(a.name, a.arrow_type, " ".join(filter(None, (a.description or a.name, f"[{a.unit}]" if a.unit else ""))))
         for a in source.attributes

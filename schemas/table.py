@@ -47,11 +47,11 @@ class Table:
             ``ops``.
         name: path under the schema, such as ``stock`` or ``rising/v2``.
         comment: one sentence, kept as the table's description.
-        columns: in order.
+        columns: the columns, in order.
         key: names of the columns that identify a row.
         checks: cheap row rules that the table itself enforces.
         partition_by: partition columns.
-        day_column: of tables that are published by days, the timestamp whose UTC day owns a row.
+        day_column: for tables that are published by day, the column whose UTC day owns a row.
     """
 
     schema: str

@@ -1,1 +1,1 @@
-"""The tables told to people: the page of all tables, and the contract of readers."""
+"""The tables as documents: the page of all tables, and the data contract for readers."""

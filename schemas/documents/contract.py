@@ -30,12 +30,12 @@ def contract(tables: Iterable[Table], lake: str, version: str) -> dict[str, Any]
     """The contract of some tables.
 
     Args:
-        tables: of one lake.
+        tables: tables of one lake.
         lake: where it lies, a path or a URI.
-        version: of the package whose definitions these are.
+        version: version of the package that defines them.
 
     Returns:
-        the document, of plain values.
+        the document, made of plain values.
     """
     return {
         "apiVersion": API_VERSION,
@@ -101,7 +101,7 @@ def _column(column: Column, table: Table) -> dict[str, Any]:
 
 
 def _type(kind: pa.DataType) -> dict[str, Any]:
-    """The type in the standard's words, and of what a list or a struct holds."""
+    """The type in the standard's words, with the types inside a list, a struct or a map."""
     told: dict[str, Any] = {
         "logicalType": next(name for fits, name in _LOGICAL if fits(kind)),
         "physicalType": str(kind),

@@ -1,4 +1,4 @@
-"""``docs/tables.md``, made from the table definitions: ``python -m chainlake.schemas.page [FILE]``."""
+"""``docs/tables.md``, made from the table definitions: ``python -m chainlake.schemas.documents.page [FILE]``."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class _Source:
 
 
 def families() -> list[tuple[str, str, tuple[Table, ...]]]:
-    """Heading, introduction and tables of each family; a table per source or pattern stands for all of them."""
+    """Heading, introduction and tables of each family; one table stands for all tables of sources or patterns."""
     source = _Source()
     fields = (
         ("event_id", pa.string()),
@@ -124,7 +124,7 @@ def families() -> list[tuple[str, str, tuple[Table, ...]]]:
 
 
 def type_name(kind: pa.DataType) -> str:
-    """An Arrow type as a reader of SQL knows it; ``as declared`` for what a definition decides."""
+    """An Arrow type by the name that SQL users know; ``as declared`` if a definition decides it."""
     if pa.types.is_struct(kind):
         return f"struct({', '.join(f'{field.name} {type_name(field.type)}' for field in kind)})"
     if pa.types.is_list(kind):
@@ -171,7 +171,7 @@ def _cell(text: str) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the page to the file named, or to ``docs/tables.md``."""
+    """Write the page to the given file, or to ``docs/tables.md``."""
     Path(arguments[0] if arguments else "docs/tables.md").write_text(page(), encoding="utf-8")
     return 0
 

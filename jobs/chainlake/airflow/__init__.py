@@ -1,1 +1,1 @@
-"""What DAG files import: DAGs, their tasks and names. Light enough for every parse; no Spark, no Delta."""
+"""What DAG files import: DAGs, their tasks and names. It is light enough for every parse; no Spark, no Delta."""

@@ -1,7 +1,8 @@
-"""Definitions that are broken, told where Airflow tells of broken files: at the top of its page.
+"""Reports broken definitions where Airflow reports broken DAG files: at the top of its page.
 
-The steps leave a broken definition out and say so in their logs, where nobody looks who has just edited a file. Looking
-through all files takes seconds, and DAG files are parsed all the time; so what was found is kept until a file changes.
+The steps leave a broken definition out and say so in their logs, but a person who has just edited a file does not look
+there. Checking all files takes seconds, and DAG files are parsed all the time, so results are kept until a file
+changes.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ class BrokenDefinitions(DefinitionError):
 
     @classmethod
     def of(cls, told: list[str]) -> BrokenDefinitions:
-        """For what is wrong with each."""
+        """For the errors of all of them."""
         what = f"{counted(len(told), 'definition')} cannot be used:\n" + "\n".join(told)
         return cls(what, hint="All others run. Fix the files; chainlake lint FILE checks one.")
 
 
 def check_definitions(home: Home) -> None:
-    """See to it that every source, pattern and model of an installation can be used.
+    """Check that every source, pattern and model of an installation can be used.
 
     Args:
-        home: where the definitions lie.
+        home: the installation.
 
     Raises:
-        BrokenDefinitions: some cannot; it names each, with file and line.
+        BrokenDefinitions: some cannot be used; the error names each, with file and line.
     """
     now = _state(home)
     kept = own_folder(home.temporary) / f"definitions-{text_digest(str(home.config))[:16]}.json"
@@ -49,7 +50,7 @@ def check_definitions(home: Home) -> None:
 
 
 def _state(home: Home) -> str:
-    """What tells that a definition or its reader may have changed: names, sizes and times of all their files."""
+    """A digest that changes when a definition or its reader may have: of names, sizes and times of all their files."""
     files = [path for path in home.config.rglob("*") if path.is_file()] + code_files()
     return text_digest(repr(sorted((str(path), *_stat(path)) for path in files)))
 
@@ -60,17 +61,17 @@ def _stat(path: Path) -> tuple[int, int]:
 
 
 def _kept(file: Path, state: str) -> list[str] | None:
-    """What was found when the files were as now, if that was noted."""
+    """What was found when the files were as they are now; None if that is not kept."""
     try:
         noted = json.loads(file.read_text())
     except (OSError, ValueError):
-        # Not looked through yet, or a note of another version: looked through again.
+        # Nothing is kept yet, or in the form of another version: the files are checked again.
         return None
     return noted["told"] if isinstance(noted, dict) and noted.get("state") == state else None
 
 
 def _looked_through(home: Home) -> list[str]:
-    """What is wrong with each definition that is broken, by the loaders that the steps use."""
+    """The error of each broken definition, from the loaders that the steps use."""
     from chainlake.catalog.installed import Installed
     from chainlake.definitions.source import load_sources
 

@@ -1,4 +1,4 @@
-"""What all daily DAGs have in common. Imported when the scheduler parses ``dags/``: keep it light."""
+"""Builds the DAGs. It is imported whenever the scheduler parses ``dags/``, so it must stay light."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ from chainlake.errors import ChainlakeError, UsageError
 from chainlake.paths import Home
 from chainlake.run.results import Computed
 
-#: Before all history, so that any day can be backfilled.
+#: A time before all history, so that any day can be backfilled.
 START = datetime(1970, 1, 1, tzinfo=UTC)
-#: What all tasks have; the owner is the one whom a site's page shows and filters by.
+#: Arguments of all tasks; a site's page shows the owner and can filter by it.
 TASK_ARGS = {"owner": "chainlake", "retries": 2, "retry_delay": timedelta(seconds=10)}
-#: No shipped step takes more than minutes; a day of a large source takes an hour.
+#: A shipped step takes minutes at most, and a day of a large source an hour.
 STEP_TIMEOUT = timedelta(hours=6)
-#: A line of applications over years of a model takes longer.
+#: A line of applications over years of a model may take longer.
 RANGE_TIMEOUT = timedelta(days=3)
-#: The gate polls often at first and then less and less: most days are there at once or come hours later.
+#: The gate polls often at first and then less and less: most days are there at once, or come hours later.
 GATE_FIRST_LOOK = timedelta(seconds=5)
 GATE_LAST_LOOK = timedelta(minutes=5)
 GATE_TIMEOUT = timedelta(days=14)
 
 
 def daily(step: str, source: str, description: str, doc: str, *, max_active_runs: int) -> DAG:
-    """A DAG with one run per UTC day; its runs come from the schedule or from a backfill, never by hand.
+    """A DAG with one run per UTC day; runs come from the schedule or from a backfill, and never by hand.
 
-    A manual run would take the logical date of a day and give it another interval.
+    A manual run would take the logical date of a day, but with another interval.
 
     Args:
         step: ``ingest``, ``detect`` or ``monitor``.
         source: name of the source.
         description: one line for lists of DAGs.
-        doc: what its page says, Markdown.
-        max_active_runs: runs at a time.
+        doc: text of its page, in Markdown.
+        max_active_runs: the largest number of runs at a time.
     """
     return DAG(
         dag_id=f"{step}_{source}",
@@ -67,12 +67,12 @@ def daily(step: str, source: str, description: str, doc: str, *, max_active_runs
 
 
 def events(source: str) -> Asset:
-    """The events table of ``source``."""
+    """The asset for the events table of ``source``."""
     return _table("events", source)
 
 
 def results(step: str, source: str) -> list[Asset]:
-    """What ``step`` publishes of ``source``: a table of matches per pattern, or the changes of each model."""
+    """The assets that ``step`` publishes for ``source``: a table of matches per pattern, or changes of each model."""
     kind = {"detect": "matches", "monitor": "models"}[step]
     return [_table(kind, one.name) for one in of_source(Home.from_env(), step, source)]
 
@@ -82,7 +82,7 @@ def _table(schema: str, name: str) -> Asset:
 
 
 def this_day() -> Days:
-    """The day of the running task; fails the task for good if its interval is anything but one whole UTC day."""
+    """The day of the running task; fails the task for good if its interval is not exactly one whole UTC day."""
     context = get_current_context()
     try:
         return tasks.days_of_run(context.get("data_interval_start"), context.get("data_interval_end"))
@@ -91,19 +91,19 @@ def this_day() -> Days:
 
 
 def this_run() -> str:
-    """Id of this try in ``ops``."""
+    """The id of this try in ``ops``."""
     context = get_current_context()
     return f"{context['run_id']}.{context['ti'].try_number}"
 
 
 def gated(step: str, source: str, description: str, *, max_active_runs: int) -> DAG:
-    """A DAG that waits for the events of its day and then runs ``step`` once per bundle of definitions.
+    """A DAG that waits for the events of its day, and then runs ``step`` once per bundle of definitions.
 
     Args:
         step: ``detect`` or ``monitor``.
         source: name of the source.
-        description: shown on the Airflow page.
-        max_active_runs: runs at a time.
+        description: description shown on the Airflow page.
+        max_active_runs: the largest number of runs at a time.
     """
     published = results(step, source)
     doc = page.gated_page(step, source, of_source(Home.from_env(), step, source))
@@ -143,20 +143,20 @@ def gated(step: str, source: str, description: str, *, max_active_runs: int) -> 
 
 
 def maintenance(dag_id: str, description: str) -> DAG:
-    """A DAG that maintains and checks all tables once a day, at an hour when daily runs have most often ended.
+    """A DAG that maintains and checks all tables once a day, at an hour when daily runs have usually ended.
 
-    No Spark, no pool. The check fails for good if a table does not hold what was written to it.
+    It needs no Spark and no pool. The check fails for good if a table does not hold what was written to it.
 
     Args:
         dag_id: id of the DAG.
-        description: shown on the Airflow page.
+        description: description shown on the Airflow page.
     """
     with DAG(
         dag_id=dag_id,
         description=description,
         doc_md=page.maintenance_page(description),
         tags=["chainlake", "tables"],
-        # Not a data interval: of the hours that it missed, it catches up the last one alone.
+        # A cron trigger without data intervals: of the runs that were missed, only the last is caught up.
         schedule=CronTriggerTimetable("30 4 * * *", timezone="UTC"),
         start_date=START,
         catchup=False,
@@ -174,7 +174,7 @@ def maintenance(dag_id: str, description: str) -> DAG:
         def check() -> dict[str, Any]:
             return tasks.run_on_tables(["check"], run_id=this_run())
 
-        # Neither waits for the other: what cannot be maintained is checked too, and each shows its own end.
+        # Neither waits for the other: tables that cannot be maintained are still checked, and each has its own result.
         maintain()
         check()
     return dag
@@ -183,13 +183,13 @@ def maintenance(dag_id: str, description: str) -> DAG:
 def ranged(
     dag_id: str, description: str, params: dict[str, Param], plan: Callable[[dict[str, Any]], list[ranges.Line]]
 ) -> DAG:
-    """A DAG that is run by hand on any stretch of days: it plans, without a JVM, and then runs what was planned.
+    """A DAG that is run by hand on any stretch of days: it plans without a JVM, and then runs what was planned.
 
     Args:
         dag_id: id of the DAG.
-        description: shown on the Airflow page.
-        params: what the one who runs it is asked for.
-        plan: the params → the lines to run, see :mod:`chainlake.airflow.ranges`.
+        description: description shown on the Airflow page.
+        params: what the person who runs it is asked for.
+        plan: gives the lines to run for the params, see :mod:`chainlake.airflow.ranges`.
     """
     with DAG(
         dag_id=dag_id,
@@ -199,10 +199,10 @@ def ranged(
         schedule=None,
         start_date=START,
         params=params,
-        # A manual run of a paused DAG would wait silently; without a schedule nothing runs by itself.
+        # A manual run of a paused DAG would wait silently, and without a schedule nothing runs by itself.
         is_paused_upon_creation=False,
         allowed_run_types=["manual"],  # type: ignore[list-item]  # converted by Airflow
-        # Two runs at a time would compute the same days twice; within one, the pool says how many Sparks there are.
+        # Two runs at a time would compute the same days twice; within one, the pool limits how many Sparks run.
         max_active_runs=1,
         default_args=TASK_ARGS,
     ) as dag:

@@ -1,4 +1,4 @@
-"""Which DAGs there are, from the names in ``dags/config`` alone: read by the scheduler at every parse, so cheaply."""
+"""Which DAGs there are, judged only by names in ``dags/config``: cheaply, since the scheduler asks at every parse."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from chainlake.definitions.files import WORD, named_source, read_definition
 from chainlake.errors import DefinitionError
 from chainlake.paths import Home
 
-# One line is enough here and survives a file that is wrong elsewhere: the step says what is wrong with it.
+# A single line is read, even from a file that is wrong elsewhere: the step will say what is wrong with it.
 _START_LINE = re.compile(r"^start:\s*['\"]?(\d{4}-\d\d-\d\d)", re.MULTILINE)
 _DESCRIPTION_LINE = re.compile(r"^description:[ \t]*(\S.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Defined:
-    """What the first lines of a pattern or a model say of it.
+    """What the first lines of a pattern or a model say about it.
 
     Args:
-        name: of the definition.
-        source: which it is about, None if it does not say.
-        start: of a model.
-        description: its own, empty if it has none.
+        name: name of the definition.
+        source: name of its source; None if it does not say.
+        start: first day of a model; None for a pattern.
+        description: its description; empty if it has none.
     """
 
     name: str
@@ -34,19 +34,19 @@ class Defined:
 
 
 def source_names(home: Home) -> list[str]:
-    """Names of the sources: the files of ``sources/``, but for those whose names no DAG can have."""
+    """Names of the sources: the files of ``sources/``, except those with names that no DAG can have."""
     return sorted(file.stem for file in (home.config / "sources").glob("*.yaml") if WORD.match(file.stem))
 
 
 def defined(home: Home, step: str) -> list[Defined]:
-    """The definitions that ``detect`` (patterns) or ``monitor`` (models) computes, by name, also the broken ones."""
+    """The definitions that ``detect`` (patterns) or ``monitor`` (models) computes, by name, including broken ones."""
     folder, ending = {"detect": ("patterns", "sase"), "monitor": ("models", "yaml")}[step]
     found = []
     for file in sorted((home.config / folder).glob(f"*.{ending}")):
         try:
             text = read_definition(file)
         except DefinitionError:
-            # No text says what it is about; the DAG file of broken definitions says what is wrong with it.
+            # The file has no readable text; the DAG file for broken definitions reports what is wrong with it.
             continue
         described = _DESCRIPTION_LINE.search(text)
         description = described.group(1).strip().strip("'\"") if described else ""
@@ -68,13 +68,13 @@ def _day(found: re.Match[str] | None) -> date | None:
 
 
 def monitored_sources(home: Home) -> list[str]:
-    """Names of the sources that at least one model of ``models/`` is about."""
+    """Names of the sources that have at least one model in ``models/``."""
     named = {model.source for model in defined(home, "monitor")}
     return [name for name in source_names(home) if name in named]
 
 
 def first_start(home: Home, source: str) -> date | None:
-    """The earliest start of the models of ``source``; None if none of them says."""
+    """The earliest start of the models of ``source``; None if none of them has one."""
     return min((model.start for model in of_source(home, "monitor", source) if model.start is not None), default=None)
 
 
@@ -91,7 +91,7 @@ def dag_ids(home: Home) -> list[str]:
 
 
 def daily_dag_ids(home: Home) -> list[str]:
-    """Ids of the DAGs that have a run per day."""
+    """Ids of the DAGs that have one run per day."""
     names = source_names(home)
     return [
         *(f"ingest_{name}" for name in names),
@@ -100,8 +100,8 @@ def daily_dag_ids(home: Home) -> list[str]:
     ]
 
 
-#: The DAG file without a DAG, whose import fails if definitions are broken: all others run.
+#: A DAG file without a DAG, whose import fails if definitions are broken; all other DAGs run.
 BROKEN_DEFINITIONS = "broken_definitions"
 
-#: The pool of the tasks that start Spark: its slots are how many of them run at a time.
+#: The pool of the tasks that start Spark; its slots limit how many of them run at a time.
 SPARK_POOL = os.environ.get("CHAINLAKE_POOL") or "spark"

@@ -1,6 +1,6 @@
-"""What Airflow's page says of a DAG: what it does, of which definitions, how its runs are named, where the rows are.
+"""What Airflow's page says about a DAG: what it does, for which definitions, the names of runs, where the rows are.
 
-Made from the files' first lines when DAGs are parsed, so that it costs next to nothing.
+It is made from the files' first lines when DAGs are parsed, so it costs next to nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from chainlake.airflow.names import Defined
 from chainlake.definitions.files import WORD
 from chainlake.terminal import one_line
 
-#: What Markdown takes for more than a sign.
+#: Characters that have a meaning in Markdown or HTML.
 _SIGNS = re.compile(r"[&<>|\\`*_~\[\]!]")
 
 _RUNS = (
@@ -24,7 +24,7 @@ _BY_HAND = "**By hand**: *Trigger* asks for what is needed. Nothing runs by itse
 
 
 def ingest_page(source: str) -> str:
-    """Of a DAG that ingests a source."""
+    """The text for a DAG that ingests a source."""
     return _page(
         f"Reads the landing files of a day of `{source}` and makes events of them. What cannot be read is in "
         f"`quarantine.{source}`, with the reason, the file and the line.",
@@ -35,7 +35,7 @@ def ingest_page(source: str) -> str:
 
 
 def gated_page(step: str, source: str, defined: list[Defined]) -> str:
-    """Of a DAG that waits for events and computes from them."""
+    """The text for a DAG that waits for events and computes from them."""
     what = {"detect": "patterns", "monitor": "models"}[step]
     tables = {"detect": "`matches.NAME`", "monitor": "`models.changes` and `models.metrics`"}[step]
     rows = [f"| {_name(one.name)} | {_cell(one.description)} |" for one in defined]
@@ -51,12 +51,12 @@ def gated_page(step: str, source: str, defined: list[Defined]) -> str:
 
 
 def by_hand_page(what: str) -> str:
-    """Of a DAG that is run by hand."""
+    """The text for a DAG that is run by hand."""
     return _page(f"{what}.", _BY_HAND)
 
 
 def maintenance_page(what: str) -> str:
-    """Of the DAG that maintains the tables."""
+    """The text for the DAG that maintains the tables."""
     runs = "Once a day at 04:30 UTC, also by hand; its runs are named by the moment of their start."
     return _page(f"{what}.", f"**Runs**: {runs} It is not paused when it is new.")
 
@@ -66,10 +66,10 @@ def _page(*parts: str) -> str:
 
 
 def _name(text: str) -> str:
-    """The name of a definition: that of its file, which can be anything."""
+    """The name of a definition, escaped if necessary, since a file can have any name."""
     return f"`{text}`" if WORD.match(text) else _cell(text)
 
 
 def _cell(text: str) -> str:
-    """Text in a table as it is: no sign ends the cell, loads an image or makes a link, and none is hidden."""
+    """Text for a table cell, shown as it is: no character ends the cell, loads an image or makes a link."""
     return _SIGNS.sub(lambda found: f"&#{ord(found[0])};", one_line(text))

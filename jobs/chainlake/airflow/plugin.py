@@ -1,6 +1,6 @@
-"""What Airflow loads of us in each of its processes: runs that are named by the day they compute.
+"""The plugin that Airflow loads in each of its processes: runs are named by the day that they compute.
 
-Airflow finds it by the entry point of the installed package; a schedule of one's own has to be registered there.
+Airflow finds it by the entry point of the installed package; a custom schedule has to be registered there.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from airflow.utils.types import DagRunType
 
 
 class DailyTimetable(CronDataIntervalTimetable):
-    """One run per UTC day, named by it: ``scheduled__2025-10-01`` computes 2025-10-01.
+    """One run per UTC day, named by that day: ``scheduled__2025-10-01`` computes 2025-10-01.
 
-    Airflow's own schedules name a run by the moment from which on it may run, which is a day later.
+    Airflow's own schedules name a run by the time from which it may run, which is a day later.
     """
 
     def __init__(self) -> None:
@@ -24,29 +24,29 @@ class DailyTimetable(CronDataIntervalTimetable):
 
     @property
     def summary(self) -> str:
-        """What the page says of it."""
+        """What Airflow's page says about the schedule."""
         return "one run per UTC day"
 
     def serialize(self) -> dict[str, Any]:
-        """It has no settings."""
+        """The settings, of which there are none."""
         return {}
 
     @classmethod
     def deserialize(cls, data: dict[str, Any]) -> Timetable:
-        """The same one again."""
+        """The same schedule again."""
         return cls()
 
     def generate_run_id(
         self, *, run_type: DagRunType, run_after: Any, data_interval: DataInterval | None, **extra: Any
     ) -> str:
-        """The kind of the run and its day; by the moment where a run has no day."""
+        """The id from the kind of the run and its day; from its time if the run has no day."""
         if data_interval is None:
             return super().generate_run_id(run_type=run_type, run_after=run_after, data_interval=None, **extra)
         return run_type.generate_run_id(suffix=data_interval.start.date().isoformat())
 
 
 class ChainlakePlugin(AirflowPlugin):
-    """Our schedule."""
+    """Registers our schedule."""
 
     name = "chainlake"
     timetables = [DailyTimetable]

@@ -1,8 +1,9 @@
-"""What the tasks do of the DAGs that are run by hand: the plan, and the steps of the command line.
+"""What the tasks of DAGs that are run by hand do: plan, and run steps of the command line.
 
-A *line* is a list of Spark applications that run one after the other, one mapped task; lines may run beside each other,
-in any order. Applications of patterns whose days do not depend on each other have a line each; those of a source with
-one whose days do, with episodes or with rankings are one line, and so are its models (docs/semantics.md#chained-days).
+A *line* is a list of Spark applications that run one after the other in one mapped task; lines may run side by side, in
+any order. Applications of patterns whose days do not depend on each other have a line each. If a source has a pattern
+whose days do, or episodes or rankings, all its applications of patterns are one line, and so are those of its models
+(docs/semantics.md#chained-days).
 """
 
 from __future__ import annotations
@@ -35,18 +36,18 @@ class Line(TypedDict):
     error: str
 
 
-#: More mapped tasks than this fail the task that lists them (Airflow's ``max_map_length``).
+#: The largest number of mapped tasks; more would fail the task that lists them (Airflow's ``max_map_length``).
 MOST_LINES = 1024
 
 
 class TooManyTasks(UsageError):
-    """A run would map more tasks than Airflow does."""
+    """A run would map more tasks than Airflow allows."""
 
     count: int
 
     @classmethod
     def of(cls, count: int) -> TooManyTasks:
-        """For the tasks that it would need."""
+        """For the number of tasks that it would need."""
         what = f"{count} tasks would be needed, but Airflow maps at most {MOST_LINES}"
         return cls(what, hint="Give a larger chunk, or fewer days.").holding(count=count)
 
@@ -59,7 +60,7 @@ def backfill_lines(params: dict[str, Any]) -> list[Line]:
             ``chunk`` (days), ``only_stale``.
 
     Raises:
-        UsageError: no day, an unknown name, or too many applications.
+        UsageError: there is no day, a name is unknown, or there are too many applications.
     """
     patterns, models = params["patterns"] or None, params["models"] or None
     return _lines(
@@ -72,13 +73,13 @@ def backfill_lines(params: dict[str, Any]) -> list[Line]:
 
 
 def ingest_lines(params: dict[str, Any]) -> list[Line]:
-    """The one line of an ``ingest_history`` run.
+    """The only line of an ``ingest_history`` run, in a list.
 
     Args:
         params: ``source``, ``start`` and ``end`` (YYYY-MM-DD, half-open).
 
     Raises:
-        UsageError: no day.
+        UsageError: there is no day.
     """
     days, source = Days.parse(params["start"], params["end"]), params["source"]
     told: OneRun = {
@@ -99,7 +100,7 @@ def restate_lines(params: dict[str, Any]) -> list[Line]:
         params: ``sources`` (names; empty: all), ``chunk`` (days).
 
     Raises:
-        UsageError: an unknown source, or too many applications.
+        UsageError: a source is unknown, or there are too many applications.
     """
     return _lines(None, sources=params["sources"] or None, chunk=params["chunk"], only_stale=True)
 
@@ -127,7 +128,7 @@ def _lines(days: Days | None, **options: Any) -> list[Line]:
             lines[-1]["applications"].append(told)
         else:
             lines.append({"name": name, "applications": [told], "error": ""})
-    # What cannot be computed is a task of its own that fails with the reason, and stops no other.
+    # A definition that cannot be computed becomes a task that fails with the reason, and stops no other.
     lines += [{"name": name, "applications": [], "error": error_line(error)} for name, error in plan.failures]
     if len(lines) > MOST_LINES:
         raise TooManyTasks.of(len(lines))
@@ -138,11 +139,11 @@ def run_line(line: Line, run_id: str) -> Computed:
     """Run the applications of a line, one after the other.
 
     Returns:
-        days published, and rows added, changed and withdrawn.
+        the numbers of days published, and of rows added, changed and withdrawn.
 
     Raises:
         AirflowFailException: some failed in a way that a retry cannot fix; the others were run.
-        InfrastructureError: one failed in a way that a retry can fix; those after it wait for that.
+        InfrastructureError: one failed in a way that a retry can fix; those after it wait for the retry.
     """
     from airflow.sdk.exceptions import AirflowFailException
 
@@ -167,11 +168,11 @@ def run_line(line: Line, run_id: str) -> Computed:
                 warm=len(days) <= REPAIR_HORIZON,
             )
         except AirflowFailException as error:
-            # What stops one definition in one window must not stop the others of the line.
+            # An error of one definition in one window must not stop the rest of the line.
             tasks.log.error("application %d of %d: %s", number, len(applications), error)
             failed.append(error)
             continue
-        # An ingest names the days that it changed, the other steps their number.
+        # An ingest lists the days that it changed; the other steps give their number.
         counts = {**result, "days": len(result["days"])} if isinstance(result["days"], list) else result
         for name in COUNTS:
             total[name] += counts[name]

@@ -1,6 +1,6 @@
-"""What the tasks of the DAGs do: which day a run is about, waiting for its events, and running one step.
+"""What the tasks of DAGs do: find the day of a run, wait for its events, and run a step.
 
-Nothing here imports Airflow except where an error must tell it not to retry; the scheduler's parser reads only names.
+Nothing here imports Airflow, except where an error must tell it not to retry; the scheduler's parser reads only names.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ class NotOneDay(UsageError):
 
     @classmethod
     def no_interval(cls) -> NotOneDay:
-        """It has none."""
+        """The run has no interval."""
         hint = "Create runs with a backfill of whole days, not by hand."
         return cls("this run has no data interval", hint=hint)
 
     @classmethod
     def of(cls, start: datetime, end: datetime) -> NotOneDay:
-        """It has another one."""
+        """The run has another interval."""
         what = f"the data interval {start.isoformat()} to {end.isoformat()} is not one whole UTC day"
         return cls(what, hint="Create runs with a backfill of whole days, not by hand.")
 
 
 class StepFailed(InfrastructureError):
-    """A step of another process failed, and trying again can help; what it said is all there is to say."""
+    """A step in another process failed, and trying again may help; its own message is the whole text."""
 
 
 def days_of_run(start: datetime | None, end: datetime | None) -> Days:
@@ -69,7 +69,7 @@ def days_of_run(start: datetime | None, end: datetime | None) -> Days:
         end: ``data_interval_end``.
 
     Raises:
-        UsageError: the interval is not one whole UTC day, as with a manual run or another timetable.
+        UsageError: the interval is not one whole UTC day, as for a manual run or another timetable.
     """
     if start is None or end is None or start.tzinfo is None or end.tzinfo is None:
         raise NotOneDay.no_interval()
@@ -81,11 +81,11 @@ def days_of_run(start: datetime | None, end: datetime | None) -> Days:
 
 
 def gate(step: str, source: str, days: Days) -> list[Bundle] | None:
-    """Whether the events that ``step`` needs for ``days`` are there; asked without a JVM.
+    """Whether the events that ``step`` needs for ``days`` are there; decided without a JVM.
 
     Returns:
-        None while they are not; then the bundles of definitions to run, one Spark application each. The list is empty
-        if there is nothing to do and never will be: the day lies before the first event of the source.
+        None while they are not; then the bundles of definitions to run, each in one Spark application. The list is
+        empty if there is nothing to do and never will be, since the day lies before the source's first event.
     """
     from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 
@@ -98,7 +98,7 @@ def gate(step: str, source: str, days: Days) -> list[Bundle] | None:
             return []
         log.info("waiting for an ingest of %s whose days go beyond %s: none has ended yet", source, day)
         return None
-    # A model carries its state from its start; a start after this day leaves the step to say so.
+    # A model carries its state from its start; if the start is after this day, the step will say so.
     since = day if step == "detect" else min(day, max(first, first_start(home, source) or first))
     for needed in Days(since, days.end):
         status = event_days.status(needed)
@@ -109,7 +109,7 @@ def gate(step: str, source: str, days: Days) -> list[Bundle] | None:
 
 
 def _waited_for(home: Home, source: str, day: date, status: str | None) -> str:
-    """What has to happen before a day that is not there yet is."""
+    """What has to happen before a day's events are there."""
     from chainlake.lake.locks import held, holder
     from chainlake.lake.records.event_days import CHANGING
 
@@ -128,7 +128,7 @@ def bundles(source: str) -> list[Bundle]:
 
 
 def _ingested_past(home: Home, source: str, day: date) -> bool:
-    """Whether an ingest whose interval ends after ``day`` has finished: then the day will never get events earlier."""
+    """Whether an ingest whose interval ends after ``day`` has finished, so that there is no point in waiting for it."""
     from chainlake.lake.records import ops
     from chainlake.lake.records.runs import FINISHED
 
@@ -153,19 +153,19 @@ def run_step(
     Args:
         verb: ``ingest``, ``detect`` or ``monitor``.
         source: name of the source.
-        days: the interval.
+        days: the days.
         run_id: id of the run in ``ops``.
-        definitions: names of patterns or models, all of the source if empty.
+        definitions: names of patterns or models; empty for all of the source.
         options: further arguments.
-        warm: in a warm driver if the launcher keeps some; long work is better off in a fresh one, whose JVM has the
-            optimising compiler that those of warm drivers do without.
+        warm: use a warm driver if the launcher keeps some; long work is better off in a fresh one, whose JVM has the
+            optimising compiler that the JVMs of warm drivers do without.
 
     Returns:
-        The step's result.
+        the step's result.
 
     Raises:
         AirflowFailException: the step failed in a way that a retry cannot fix.
-        InfrastructureError: it failed in a way that a retry can fix.
+        InfrastructureError: the step failed in a way that a retry can fix.
     """
     option = {"detect": "--pattern", "monitor": "--model"}.get(verb)
     call = [verb, source, str(days.start), str(days.end), *options]
@@ -175,7 +175,7 @@ def run_step(
 
 
 def run_on_tables(words: Sequence[str], *, run_id: str) -> dict[str, Any]:
-    """:func:`run_verb` for what is about tables alone: no process is started where there is none yet."""
+    """:func:`run_verb` for verbs about tables alone; no process is started if there are no tables yet."""
     from chainlake.storage.door import storage_of
 
     lake = Home.from_env().lake
@@ -186,9 +186,9 @@ def run_on_tables(words: Sequence[str], *, run_id: str) -> dict[str, Any]:
 
 
 def run_verb(words: Sequence[str], *, run_id: str, driver: Literal["warm", "fresh"] | None = None) -> dict[str, Any]:
-    """Run ``chainlake WORDS…``, a verb that knows ``--run-id`` and ``--result``; otherwise as :func:`run_step`.
+    """Run ``chainlake WORDS…``, a verb with the options ``--run-id`` and ``--result``; otherwise like :func:`run_step`.
 
-    Without a driver it runs in a process of its own, beside the steps and without waiting for one of them.
+    Without a driver, it runs in a process of its own, alongside the steps and without waiting for any of them.
     """
     home = Home.from_env()
     with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:
@@ -211,8 +211,8 @@ def run_verb(words: Sequence[str], *, run_id: str, driver: Literal["warm", "fres
 
 
 def _run(call: list[str], on_line: Callable[[str], None], driver: str | None) -> int:
-    """``chainlake CALL…`` in a driver if it wants one and the launcher keeps some, else as a child; its code."""
-    # Idle drivers would hold the executors of a cluster that others use too.
+    """Run ``chainlake CALL…`` in a driver if one is wanted and kept, else as a child process; returns the exit code."""
+    # On a cluster, idle drivers would hold executors that others could use.
     address = os.environ.get(ADDRESS) if driver and Site.from_env().on_this_machine else None
     code = run_in_driver(address, call, on_line, fresh=driver == "fresh") if address else None
     if code is not None:
@@ -221,7 +221,7 @@ def _run(call: list[str], on_line: Callable[[str], None], driver: str | None) ->
 
 
 class _Lines:
-    """Passes lines on, each at its level, and keeps the last one that says something."""
+    """Passes lines on, each at its level, and remembers the last one with content."""
 
     def __init__(self, write: Callable[[int, str], None]) -> None:
         self._write = write
@@ -235,7 +235,7 @@ class _Lines:
             self.last = line.strip().removeprefix("error: ")
 
 
-#: What Java and Spark say at every start; it tells nothing about the run.
+#: Lines that Java and Spark print at every start, which say nothing about the run.
 _STARTING = (
     "WARNING: Using incubator modules",
     "Unable to load native-hadoop library",
@@ -247,7 +247,7 @@ _SPARK_LINE = re.compile(r"\d\d/\d\d/\d\d \d\d:\d\d:\d\d (WARN|ERROR) ")
 
 
 def level_of(line: str) -> int:
-    """The level of a line that a step printed: its own words for it, or those of Spark's log."""
+    """The level of a line that a step printed, judged by the step's own words or by the form of Spark's log."""
     found = _SPARK_LINE.match(line)
     if line.startswith("error: ") or "failed: " in line or (found and found[1] == "ERROR"):
         return logging.ERROR
@@ -257,7 +257,7 @@ def level_of(line: str) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """The environment of a step: this one, with the Java and Python that it must use."""
+    """The environment of a step: this process's, with the Java and the Python path that the step must use."""
     return os.environ | {
         "JAVA_HOME": str(java_home()),
         "PYTHONPATH": str(CODE),

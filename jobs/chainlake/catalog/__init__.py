@@ -1,1 +1,1 @@
-"""The definitions of an installation, read from its configuration folder: patterns and models."""
+"""The patterns and models of an installation, read from its configuration folder."""

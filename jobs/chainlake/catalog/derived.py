@@ -1,4 +1,4 @@
-"""Definitions that are made from the published matches of a pattern: its episodes, its best matches."""
+"""Definitions that are derived from the published matches of a pattern: its episodes, its best matches."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from chainlake.schemas.table import Table
 
 @dataclass(frozen=True)
 class Derived:
-    """What is made from the matches of a pattern.
+    """Something made from the matches of a pattern.
 
     Args:
-        table: that it is published to.
-        definition: ``KIND/NAME``.
+        table: the table that it is published to.
+        definition: its definition, ``KIND/NAME``.
     """
 
     table: Table
@@ -30,7 +30,7 @@ class Derived:
 
 
 class Schedule(TypedDict, total=False):
-    """Which days it is made on, and of which; as of ``Definition``."""
+    """Which days it is made for, and from which days; the fields are those of ``Definition``."""
 
     late_us: Required[int]
     read_range: Required[Callable[[date], tuple[int, int]]]
@@ -46,10 +46,11 @@ def definition_of(
 
     Args:
         kind: ``episodes`` or ``ranked``.
-        pattern: whose matches it is made from.
-        of: the pattern's own.
-        table: that it is published to.
-        identity: what it depends on beside the matches; an edit of it makes all days anew.
+        pattern: the pattern from whose matches it is made.
+        of: the pattern's definition.
+        table: the table that it is published to.
+        identity: what it depends on besides the matches, its version first; after an edit of it, all days are made
+            again.
         schedule: its days.
     """
     version, *rest = identity

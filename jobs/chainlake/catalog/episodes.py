@@ -12,7 +12,7 @@ from chainlake.days import Days
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.schemas.episodes import episodes_table
 
-#: Raised by hand when the episodes of given matches can change.
+#: Raised by hand when the same matches can give other episodes than before.
 VERSION = 1
 
 
@@ -28,11 +28,11 @@ class CompiledEpisodes(Derived):
 
 
 def episodes_of(pattern: Pattern, definition: Definition) -> CompiledEpisodes | None:
-    """The episodes of a pattern, None if its text says nothing of them.
+    """The episodes of a pattern; None if its text does not declare any.
 
     Args:
         pattern: the pattern.
-        definition: of the pattern.
+        definition: the pattern's definition.
     """
     rule = pattern.extras.episodes
     if rule is None:
@@ -47,7 +47,7 @@ def episodes_of(pattern: Pattern, definition: Definition) -> CompiledEpisodes | 
         table,
         identity,
         late_us=timing.late,
-        # The matches that are decided on the day; what was open before it is the state.
+        # It reads the matches that are decided on the day; episodes open before the day are in the state.
         read_range=lambda day: Days.one(day).micros(),
         start=date.min,
         memory_us=timing.late,

@@ -1,4 +1,4 @@
-"""Why a pattern's file, whose text is right, is none for this installation."""
+"""Errors in the files of patterns, models and functions that only an installation can find."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _IMPORTS = "Files of the folder import each other as 'from .other import name'."
 
 
 class UnfitPattern(DefinitionError):
-    """A pattern that a lake cannot have."""
+    """A lake cannot have the pattern."""
 
     @classmethod
     def reserved(cls, file: Path) -> UnfitPattern:
-        """Its name is that of the view over all patterns."""
+        """Its name is reserved for the view over all patterns."""
         return cls(
             "a pattern cannot be named 'all'", file=file, hint="matches.all is the view over all patterns; rename it."
         )
@@ -37,20 +37,20 @@ class UnfitPattern(DefinitionError):
 
 
 class Doubtful(DefinitionError):
-    """A definition that is right and may not be what was meant: a warning."""
+    """A definition is valid but may not be what was meant: a warning."""
 
     @classmethod
     def of(cls, warning: str, file: Path) -> Doubtful:
-        """For what a model's file warns of."""
+        """For a warning about a model's file."""
         return cls(warning, file=file)
 
 
 class UnfitModel(DefinitionError):
-    """A model that its source has no events for."""
+    """A model does not fit the events of its source."""
 
     @classmethod
     def no_column(cls, source: str, name: str, numbers: Sequence[str]) -> UnfitModel:
-        """It takes a column that the source does not have, or that is none of numbers."""
+        """It uses a column that the source does not have or that is not numeric."""
         hint = f"Its numeric columns are {', '.join(numbers)}."
         return cls(f"source {source} has no numeric column '{name}'", hint=hint)
 
@@ -61,11 +61,11 @@ class UnfitModel(DefinitionError):
 
 
 class UnfitRankedPattern(PatternError):
-    """A ranking that the rows of a lake cannot say, or that would keep all matches forever."""
+    """A ranking that the rows of a lake cannot express, or that would keep all matches forever."""
 
     @classmethod
     def taken(cls, source: SourceText, at: At, name: str) -> UnfitRankedPattern:
-        """A name is that of a column."""
+        """A name is already that of a column."""
         what = f"{name} is a column of the match table of a ranked pattern"
         return cls._at(source, at, what, "Choose another name.", key=name)
 
@@ -81,7 +81,7 @@ class UnfitRankedPattern(PatternError):
 
     @classmethod
     def long_period(cls, source: SourceText, at: At, pattern: str, days: int) -> UnfitRankedPattern:
-        """All matches of a period are compared, and it is long; ``days``: how long it may be."""
+        """All matches of a period are compared, but it is longer than ``days``, the most allowed."""
         what = (
             f"{pattern} keeps every ranked match of a period, since NON OVERLAPPING compares all of them, and its "
             f"period is longer than {days} days"
@@ -91,30 +91,30 @@ class UnfitRankedPattern(PatternError):
 
 
 class UnboundedPattern(PatternError):
-    """A pattern that does not say what a day of a lake has to read."""
+    """A pattern does not say how far back a day of a lake has to read."""
 
     @classmethod
     def events(cls, source: SourceText, at: At) -> UnboundedPattern:
-        """A window in events alone."""
+        """Its window is given only in events."""
         what = "a window in EVENTS does not say how far back a day of a lake has to read"
         hint = "State a duration, too: WITHIN 25 EVENTS, 12 h. `chainlake match` and the library need none."
         return cls._at(source, at, what, hint)
 
     @classmethod
     def events_of_key(cls, source: SourceText, at: At, key: str) -> UnboundedPattern:
-        """A window in events of a key, and matches of several keys."""
+        """Its window counts events of a key, but its matches can have several keys."""
         what = f"EVENTS OF KEY counts the events of one {key}, and those of a match may have several"
         return cls._at(source, at, what, f"Equate {key} of all events, or leave out OF KEY.")
 
     @classmethod
     def window(cls, source: SourceText, at: At, pattern: str) -> UnboundedPattern:
-        """No window, in a ranking that the library alone can make."""
+        """It has no window, so that only the library can rank its matches."""
         what = f"{pattern} has no WITHIN, so nothing says how far back a day of a lake has to read"
         return cls._at(source, at, what, "Add WITHIN 12 h. `chainlake match` and the library rank without it.")
 
     @classmethod
     def stretch(cls, source: SourceText, at: At, pattern: str) -> UnboundedPattern:
-        """No window, and no limit of stretches."""
+        """It has no window, and no limit on the length of stretches."""
         what = f"{pattern} has no WITHIN, so its front matter has to say how long a stretch of events may be"
         hint = (
             "Write 'limits: {longest: 12 h}' between the two --- lines: longer stretches give no match, and are "
@@ -124,21 +124,21 @@ class UnboundedPattern(PatternError):
 
     @classmethod
     def gap(cls, source: SourceText, at: At, of: tuple[str, str], steps: int) -> UnboundedPattern:
-        """PREV of the attribute of an event, over any gap."""
+        """It uses PREV of an event's attribute without a longest gap."""
         value = ".".join(of)
         what = f"PREV({value}) does not say how long ago the earlier event may be"
         return cls._at(source, at, what, f"Write PREV({value}, {steps}, 10 min), or PAUSE after WITHIN.")
 
     @classmethod
     def start(cls, source: SourceText, at: At, pattern: str) -> UnboundedPattern:
-        """A start of days that form no chain."""
+        """It has a start, but its days do not form a chain."""
         what = f"{pattern} uses no events up, so no day depends on where it starts"
         hint = "Leave start out; 'chainlake backfill' says which days are computed."
         return cls._at(source, at, what, hint, key="start")
 
 
 class NoCode(FrontMatterError):
-    """There is no code for a function that a pattern declares; where it does so is said by :meth:`declared`."""
+    """There is no usable code for a function that a pattern declares; :meth:`declared` adds the place."""
 
     def declared(self, place: KeyPlace) -> FrontMatterError:
         """This error, at the declaration."""
@@ -146,19 +146,19 @@ class NoCode(FrontMatterError):
 
     @classmethod
     def no_file(cls, path: Path, there: Sequence[str]) -> NoCode:
-        """The folder has no such file; ``there``: which it has."""
+        """The folder has no such file; ``there`` are those that it has."""
         hint = nearest(path.stem, there) or "A function's code must be in this folder."
         return cls(f"there is no file {path}", hint=hint)
 
     @classmethod
     def link(cls, path: Path) -> NoCode:
-        """The file lies elsewhere."""
+        """The file is a link out of the folder."""
         what = f"{path} is a link to {path.resolve()}, outside the folder"
         return cls(what, hint="Copy the file into the folder.")
 
     @classmethod
     def unreadable(cls, path: Path, error: Exception) -> NoCode:
-        """The file cannot be read, or is no text."""
+        """The file cannot be read, or is not text."""
         return cls(f"{path} cannot be read: {error}")
 
     @classmethod
@@ -180,12 +180,12 @@ class NoCode(FrontMatterError):
 
     @classmethod
     def no_package(cls, path: str) -> NoCode:
-        """A file imports the folder by a name that only patterns use."""
+        """A file imports the folder as if it were a package."""
         return cls(f"{path} imports chainlake_functions, which is not a package", hint=_IMPORTS)
 
     @classmethod
     def undefined(cls, path: str, function: str, defined: Sequence[str]) -> NoCode:
-        """The file does not define the function; ``defined``: those that it does."""
+        """The file does not define the function; ``defined`` are those that it does."""
         hint = nearest(function, defined)
         otherwise = (
             "A function is called that stands there as 'def'; what a file imports cannot be called from a pattern."
@@ -194,6 +194,6 @@ class NoCode(FrontMatterError):
 
     @classmethod
     def by_name(cls, function: str) -> NoCode:
-        """The function has arguments that no pattern can give."""
+        """The function has keyword-only arguments, which no pattern can give."""
         what = f"{function} has keyword-only arguments"
         return cls(what, hint="A pattern gives values by place.")

@@ -1,7 +1,8 @@
-"""The code of functions that patterns declare: files in ``functions/`` of the configuration, and nothing else.
+"""The code of functions that patterns declare; it is only ever in files in the configuration's ``functions/``.
 
-A pattern is looked through without running any of it. What is run is the text that was read then: it travels with the
-pattern to whoever searches, so all of them run what the pattern's hash was made of, whatever is saved meanwhile.
+Checking a pattern runs none of it. What runs later is the text that was read then: it travels with the pattern to every
+process that searches, so all of them run the code that the pattern's hash was made from, whatever is saved in the
+meantime.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from chainlake.cep.language.source_text import SourceText
 from chainlake.digests import text_digest
 from chainlake.paths import Home
 
-#: Functions that were made in this process, by the digest of their code and their name.
+#: Functions made in this process, by the digest of their code, their module and their name.
 _MADE: dict[tuple[str, str, str], Callable[..., Any]] = {}
-#: One per function, since the file of one may never come to its end.
+#: One lock per function, since running a file may never end.
 _MAKING: dict[tuple[str, str, str], threading.Lock] = {}
 
 
@@ -36,7 +37,7 @@ class Module:
     Args:
         name: its name without ``.py``.
         path: where it was read, for tracebacks.
-        text: what it says.
+        text: its content.
     """
 
     name: str
@@ -46,11 +47,11 @@ class Module:
 
 @dataclass(frozen=True)
 class FileFunction:
-    """A function of a file, and all files that it imports; it is made where it is first called.
+    """A function in a file, with all files that it imports; it is made on its first call in a process.
 
     Args:
         function: its name.
-        modules: each behind those that it imports; the function's own is the last.
+        modules: each after those that it imports; the function's own is the last.
     """
 
     function: str
@@ -58,7 +59,7 @@ class FileFunction:
 
     @property
     def digest(self) -> str:
-        """Changes with the text of any of the files."""
+        """A digest that changes with the text of any of the files."""
         return text_digest("\n".join(f"{one.name} {len(one.text)}\n{one.text}" for one in self.modules))
 
     def __call__(self, *columns: Any) -> Any:
@@ -70,7 +71,7 @@ class FileFunction:
         return made(*columns)
 
     def _made(self, digest: str) -> Callable[..., Any]:
-        """The function, in a package of its own: another version of a file may be in use beside it."""
+        """Make the function in its own package, because another version of a file may be in use at the same time."""
         package = ModuleType(f"chainlake_functions_{digest[:16]}")
         package.__path__ = []
         sys.modules[package.__name__] = package
@@ -88,12 +89,13 @@ def codes_of(home: Home, text: str, file: str | None = None) -> dict[str, Code]:
     """The code of the functions that a pattern's front matter declares, by name; none of it is run.
 
     Args:
-        home: where the configuration lies.
-        text: of the pattern.
-        file: the pattern's, for errors.
+        home: the installation, which has the configuration.
+        text: the pattern's text.
+        file: the pattern's file, for errors.
 
     Raises:
-        DefinitionError: the front matter is broken, or what it calls is not there, with its place.
+        DefinitionError: the front matter is broken, or a function that it declares has no usable code; the error has
+            the place.
     """
     source = SourceText(text, file)
     front, _ = read_front_matter(source)
@@ -119,13 +121,13 @@ def _code(folder: Path, entry: Declared) -> Code:
 
 
 def _gathered(folder: Path, name: str, modules: dict[str, Module], on_the_way: tuple[str, ...]) -> ast.Module:
-    """Read a file and those that it imports, these first."""
+    """Read a file and, before it, those that it imports."""
     if name in on_the_way:
         raise NoCode.circle(on_the_way)
     module = _read(folder, name)
     try:
         tree = ast.parse(module.text, module.path)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # the last two of what is nested too deep
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # the last two: nested too deeply
         raise NoCode.no_python(module.path, error) from None
     for other in _imported(tree, module):
         if other not in modules:
@@ -162,7 +164,7 @@ def _imported(tree: ast.Module, module: Module) -> Iterator[str]:
 
 
 def _takes(function: ast.FunctionDef) -> tuple[int, int]:
-    """How many values a function takes at least and at most."""
+    """The least and the most values that a function takes."""
     given = function.args
     if any(default is None for default in given.kw_defaults):
         raise NoCode.by_name(function.name)

@@ -1,4 +1,4 @@
-"""The keys and types that the events of a source have, as ``ops.rates`` counts them."""
+"""The keys and types that the events of a source have, from the counts in ``ops.rates``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from chainlake.paths import Home
 
 
 def heard_in_lake(home: Home, source: str, keys: Collection[str] = ()) -> Heard | None:
-    """What the ingested events of a source have; ``None`` if there are none.
+    """The keys and types of a source's ingested events; ``None`` if there are none.
 
     Args:
         home: the installation.
         source: its name.
-        keys: look for these only; all keys if there are none.
+        keys: look only for these; for all keys if empty.
     """
     filters = [("source", "=", source), *([("key", "in", sorted(keys))] if keys else [])]
     rates = ops.current_table(home, "rates", columns=["type", "key", "events"], filters=filters, encoded=True)
@@ -31,9 +31,9 @@ def heard_in_lake(home: Home, source: str, keys: Collection[str] = ()) -> Heard 
 
 
 def unheard_keys(home: Home, sources: Sources, patterns: Sequence[CompiledPattern]) -> list[str]:
-    """A line for each key that a condition of a pattern names and no ingested event of its source has.
+    """A line for each key that a condition of a pattern names but no ingested event of its source has.
 
-    All rates of a source are read only where one is missing: there can be millions.
+    All rates of a source are read only if a key is missing, since there can be millions.
     """
     lines = []
     for item in patterns:

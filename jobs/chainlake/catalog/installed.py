@@ -17,9 +17,9 @@ class Installed:
     """What ``dags/config/patterns`` and ``dags/config/models`` hold.
 
     Args:
-        patterns: those that can be used.
-        models: likewise.
-        broken: what cannot be, by kind ("pattern", "model").
+        patterns: the usable patterns.
+        models: the usable models.
+        broken: files that cannot be used, by kind ("pattern", "model").
     """
 
     patterns: list[CompiledPattern]
@@ -31,7 +31,7 @@ class Installed:
         """Read and check every file.
 
         Args:
-            home: where the configuration lies.
+            home: the installation, which has the configuration.
             sources: all sources.
         """
         patterns, bad_patterns = load_patterns(home, sources)
@@ -40,6 +40,6 @@ class Installed:
 
     @property
     def definitions(self) -> list[Definition]:
-        """Of each pattern, of its episodes or its ranking if it has one, and of each model."""
+        """The definitions of each pattern, of its episodes or its ranking if it has one, and of each model."""
         found = [one for each in self.patterns for one in each.definitions]
         return [*found, *(one.definition for one in self.models)]

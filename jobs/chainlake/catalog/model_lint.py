@@ -1,4 +1,4 @@
-"""A model's file looked through: what is wrong, what is doubtful, and keys that no event has."""
+"""Lint of a model's file: what is wrong, what is doubtful, and keys that no event has."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from chainlake.errors import DefinitionError
 
 
 def lint_model(file: Path, sources: Sources, heard_of: Callable[[Source], Heard | None]) -> Report:
-    """Look a model's or threshold monitor's file through.
+    """Check a model's or threshold monitor's file.
 
     Args:
         file: the file.
         sources: all sources.
-        heard_of: the keys that the events of a source at hand have, if there are any events.
+        heard_of: gives the keys of a source's available events; ``None`` if there are no events.
     """
     try:
         model = load_one(file, sources)
@@ -35,19 +35,19 @@ def lint_model(file: Path, sources: Sources, heard_of: Callable[[Source], Heard 
 
 
 def _unheard(top: Section, key: str, named: tuple[str, ...], heard: Heard) -> Iterator[DefinitionError]:
-    """A warning at each place that names a key which no event has."""
+    """A warning at each place that names a key that no event has."""
     missing = set(named) - set(heard.keys)
     parts = {name: top.data[name] for name in ("nodes", "groups", "response", "features", "value") if name in top.data}
     for place in _places(parts, ()):
         value = str(top.typed(*place)).strip()
-        # The last word of a place says what a text is: a name of a node is no key, and neither is a column.
+        # The last word of a place tells what a text is: names of nodes and columns are not keys.
         last = next((part for part in reversed(place) if isinstance(part, str)), "")
         if value in missing and last in ("nodes", "keys", "key", *_groups(place)):
             yield top.placed(UnfitModel.unheard(heard.where, key, value, heard.keys), *place)
 
 
 def _groups(place: tuple[str | int, ...]) -> tuple[str, ...]:
-    """The name of a group, below which its nodes are listed."""
+    """The name of the group whose nodes are listed at ``place``; none elsewhere."""
     return (str(place[1]),) if place[0] == "groups" else ()
 
 

@@ -1,6 +1,6 @@
-"""The model files of an installation, checked against their sources: what monitor, status and the DAGs start from.
+"""The model files of an installation, checked against their sources; monitor, status and the DAGs start from these.
 
-One file's error never hides another file: errors are collected, and each is raised where that file is needed.
+An error in one file never hides another file: errors are collected, and each is raised when its file is needed.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def load_models(
     """Check every model file against the source it names.
 
     Args:
-        home: where the configuration lies.
+        home: the installation, which has the configuration.
         sources: all sources.
-        only: just the models of these names.
+        only: check only the models with these names.
     """
     loaded: list[LoadedModel] = []
     broken: list[BrokenDefinition] = []
@@ -57,10 +57,10 @@ def load_models(
 
 
 def load_one(file: Path, sources: Sources) -> LoadedModel:
-    """One model file, checked against the source it names.
+    """Load one model file, checked against the source it names.
 
     Raises:
-        DefinitionError: it is wrong, or its source is, or has no such columns.
+        DefinitionError: the file or its source is wrong, or the source lacks a column.
     """
     check_name(file, "model")
     config = load_definition(file)

@@ -1,6 +1,6 @@
-"""The pattern files of an installation, compiled against their sources: what detect, status and lint start from.
+"""The pattern files of an installation, compiled against their sources; detect, status and lint start from these.
 
-One file's error never hides another file: errors are collected, and each is raised where that file is needed.
+An error in one file never hides another file: errors are collected, and each is raised when its file is needed.
 """
 
 from __future__ import annotations
@@ -57,12 +57,12 @@ class CompiledPattern:
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
-        """The pattern's, and that of its episodes or its ranking if it has one."""
+        """The pattern's definition, and that of its episodes or its ranking if it has one."""
         return (self.definition, *(one.definition for one in self.derived))
 
 
 def pattern_files(home: Home) -> list[Path]:
-    """All pattern files, by name."""
+    """All pattern files, sorted by name."""
     return sorted((home.config / "patterns").glob("*.sase"))
 
 
@@ -72,9 +72,9 @@ def load_patterns(
     """Compile every pattern file against the source it names.
 
     Args:
-        home: where the configuration lies.
+        home: the installation, which has the configuration.
         sources: all sources.
-        only: just the pattern of this name.
+        only: compile only the pattern with this name.
     """
     compiled: list[CompiledPattern] = []
     broken: list[BrokenDefinition] = []
@@ -92,8 +92,8 @@ def check_pattern(home: Home, file: Path, text: str) -> None:
     """Check that a lake can take a pattern, if it names a source.
 
     Args:
-        home: where the configuration lies.
-        file: the pattern's.
+        home: the installation, which has the configuration.
+        file: the pattern's file.
         text: its content.
 
     Raises:
@@ -104,7 +104,7 @@ def check_pattern(home: Home, file: Path, text: str) -> None:
 
 
 def _checked(home: Home, file: Path, text: str, sources: Sources) -> tuple[Pattern, Source]:
-    """A pattern that a lake can take, and its source (DefinitionError)."""
+    """Compile a pattern, checked to be one that a lake can take, and load its source; raises DefinitionError."""
     check_name(file, "pattern")
     if file.stem == "all":
         raise UnfitPattern.reserved(file)
@@ -148,12 +148,12 @@ def _compile(home: Home, file: Path, text: str, sources: Sources) -> CompiledPat
     )
 
 
-#: Days that a period can be long at most where all ranked matches of it are kept.
+#: The most days of a period of which all ranked matches are kept.
 _MOST_DAYS = 31
 
 
 def _check_ranked(pattern: Pattern) -> None:
-    """Refuse a ranking that the rows of a lake cannot say, or that would keep all matches forever (DefinitionError)."""
+    """Raise DefinitionError for a ranking that a lake's rows cannot express, or that would keep all matches forever."""
     if pattern.extras.ranking is None:
         return
     rule, text = pattern.extras.ranking.rule, pattern.text
@@ -172,7 +172,7 @@ def _check_ranked(pattern: Pattern) -> None:
 
 
 def _check_counted(pattern: Pattern, source: Source) -> None:
-    """Refuse windows in events that do not say what a day reads (DefinitionError)."""
+    """Raise DefinitionError for windows in events that do not bound what a day reads."""
     for place in (node for one in pattern.extras.conditions for node in one.walk() if isinstance(node, ast.Place)):
         if pattern.window_us >= UNBOUNDED:
             raise UnboundedPattern.events(pattern.text, place.at)
@@ -181,14 +181,14 @@ def _check_counted(pattern: Pattern, source: Source) -> None:
 
 
 def _chain_of(pattern: Pattern) -> tuple[date | None, int | None]:
-    """The start of a pattern whose days form a chain, and how far back their state goes, µs; None if they form none.
+    """The start of a chain of days and how far back their state goes, µs; None and None if they form no chain.
 
     Raises:
-        DefinitionError: a start of days that form none.
+        DefinitionError: the pattern has a start, but its days form no chain.
     """
     policy, start = pattern.extras.policy, pattern.front.start
     if policy is not None and policy.consumes:
-        # Without a start the chain begins with the first day that has events.
+        # Without a start, the chain begins on the first day with events.
         return start or date.min, pattern.reach_us
     if start is not None:
         raise UnboundedPattern.start(pattern.text, pattern.front.places.get("start", (1, 1)), pattern.name)
@@ -196,7 +196,7 @@ def _chain_of(pattern: Pattern) -> tuple[date | None, int | None]:
 
 
 def _check_reach(pattern: Pattern) -> None:
-    """Refuse a pattern that would read without a bound, or by a bound that nobody stated (DefinitionError)."""
+    """Raise DefinitionError for a pattern that would read without a bound, or with one that nobody stated."""
     text, extras = pattern.text, pattern.extras
     if pattern.window_us >= UNBOUNDED and any(branch.stream is None for branch in pattern.branches):
         raise UnboundedPattern.window(text, text.place("RANK", "TOP"), pattern.name)
@@ -210,7 +210,7 @@ def _check_reach(pattern: Pattern) -> None:
 
 
 def current_table(home: Home, pattern: Pattern, source: Source) -> Table:
-    """The version of the match table that has the pattern's columns: the first that fits, else a new one."""
+    """The version of the match table that has the pattern's columns: the first that fits, or else a new one."""
     first = matches_table(shape_of(pattern, source, 1))
     if not tables.exists(home, "matches", first.name) or _fits(home, first):
         return first

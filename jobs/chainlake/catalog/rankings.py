@@ -13,22 +13,22 @@ from chainlake.days import day_number
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.schemas.ranked import ranked_table
 
-#: Raised by hand when the best of given matches can change.
+#: Raised by hand when the same matches can give other best ones than before.
 VERSION = 1
 
 
 def ranking_of(pattern: Pattern, definition: Definition) -> Derived | None:
-    """The ranking of a pattern, None if its text wants all matches.
+    """The ranking of a pattern; None if its text wants all matches.
 
     Args:
         pattern: the pattern.
-        definition: of the pattern.
+        definition: the pattern's definition.
     """
     ranking = pattern.extras.ranking
     if ranking is None:
         return None
     table, period = ranked_table(pattern.name, definition.source), ranking.rule.period
-    # Of a period that the first event says, the last event of a match lies behind its end.
+    # If a match's first event decides its period, its last event may come after the period's end.
     reach = pattern.decided_us if period.by_first else pattern.late_us
 
     @cache

@@ -1,4 +1,4 @@
-"""The tables that the definitions of an installation publish, whether they hold rows yet or not."""
+"""The tables to which the definitions of an installation publish, whether or not they hold rows yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainlake.schemas.table import Table
 
 
 def defined_tables(home: Home) -> list[Table]:
-    """Of every source, pattern and model that can be used, and the ``ops`` tables; each once."""
+    """The tables of every usable source, pattern and model, and the ``ops`` tables; each once."""
     sources = load_sources(home)
     found = [make(source) for source in sources.values() for make in (events_table, raw_table, quarantine_table)]
     installed = Installed.load(home, sources)

@@ -13,14 +13,15 @@ from chainlake.cep.search.statistics import Statistics
 
 #: Raised by hand when results can change (docs/semantics.md#definitions).
 ENGINE_VERSION = 5
-#: Of patterns that publish some of their matches: equal times are in the order of seq, other names are other matches.
+#: For patterns that publish only some of their matches: events of equal time go in the order of seq, and the same
+#: events under other names are another match.
 _OF_CHOSEN = 6
-#: Of those of them whose matches are sets: each is in the order of (ts, id), and so is the match's id made.
+#: For those of them whose matches are sets: a set is in the order of (ts, id), in which the match's id is made.
 _OF_SETS = 7
 
 
 def engine_version(pattern: Pattern) -> int:
-    """The version of what finds a pattern's matches: days that another version found are computed again."""
+    """The engine version for a pattern; days that were computed with another version are computed again."""
     policy = pattern.extras.policy
     if policy is not None and policy.accumulates:
         return _OF_SETS

@@ -1,4 +1,4 @@
-"""How well a pattern finds known occurrences: its matches, merged to alarms, against labelled stretches of time."""
+"""How well a pattern finds known occurrences: its matches, merged into alarms, against labelled stretches of time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainlake.cep.search.found.batch import MatchBatch
 
 @dataclass(frozen=True)
 class Label:
-    """A known occurrence: from when to when (µs, both included), and of which key; ``None``: of any."""
+    """A known occurrence: its first and last instant (µs, both included) and its key; ``None`` stands for any key."""
 
     start: int
     end: int
@@ -22,7 +22,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Alarm:
-    """Matches of one key that overlap or lie close together: from the first event to the last, and when it was told."""
+    """Matches of one key that overlap or lie close together: first event, last event and earliest decision (µs)."""
 
     start: int
     end: int
@@ -37,8 +37,8 @@ class Score:
     Args:
         matches, alarms: how many.
         true_alarms: alarms that a label explains.
-        found, labels: labels with an alarm, and all.
-        delay_s: median seconds from a label's start to the first decision of a match in it; ``None`` if none is found.
+        found, labels: how many labels have an alarm, and how many there are.
+        delay_s: median seconds from a label's start to the earliest decision of its alarms; ``None`` if none is found.
     """
 
     matches: int
@@ -64,8 +64,8 @@ def alarms_of(batches: Iterable[MatchBatch], keys: pa.ChunkedArray | None, slack
 
     Args:
         batches: the matches.
-        keys: per event its key; alarms are of the key of a match's first name.
-        slack: matches of a key that lie no further apart are one alarm (µs).
+        keys: the key of each event, or None; an alarm has the key of its matches' first name.
+        slack: matches of one key that are at most this far apart are one alarm (µs).
     """
     names = None if keys is None else keys.to_pylist()
     rows: list[Alarm] = []
@@ -85,13 +85,13 @@ def alarms_of(batches: Iterable[MatchBatch], keys: pa.ChunkedArray | None, slack
 
 
 def score(matches: int, alarms: Sequence[Alarm], labels: Sequence[Label], slack: int) -> Score:
-    """Hold alarms against labels.
+    """Compare alarms with labels.
 
     Args:
-        matches: how many matches the alarms are made of.
-        alarms: of the pattern.
-        labels: what was to be found.
-        slack: an alarm may lie so far before or behind a label and still be of it (µs).
+        matches: how many matches the alarms were made from.
+        alarms: those of the pattern.
+        labels: the known occurrences.
+        slack: how far before or after a label an alarm may lie and still count for it (µs).
     """
     good: set[int] = set()
     delays: list[float] = []

@@ -1,4 +1,4 @@
-"""What a caller asks of the engine that cannot be done, and the limits of a pattern."""
+"""Errors of callers who ask the engine for what it cannot do, and of patterns that exceed their limits."""
 
 from __future__ import annotations
 
@@ -14,136 +14,136 @@ class WrongArgument(UsageError):
 
     @classmethod
     def pattern(cls, kind: str) -> WrongArgument:
-        """The pattern is no text."""
+        """The pattern is not a text."""
         return cls(f"the pattern is a text, not {kind}")
 
     @classmethod
     def params(cls, kind: str) -> WrongArgument:
-        """The parameters are no mapping of names."""
+        """The parameters are not a mapping of names to values."""
         what = f"parameters are a mapping of names to values, not {kind}"
         return cls(what, key="params", hint="E.g. {'limit': 5}.")
 
     @classmethod
     def order(cls) -> WrongArgument:
-        """The order is no sequence of names."""
+        """The order is not a sequence of names."""
         hint = "List every positive name once, as text."
         return cls("an order is a sequence of names", key="order", hint=hint)
 
     @classmethod
     def no_key(cls) -> WrongArgument:
-        """Derived columns are asked for, without a key."""
+        """Derived columns are asked for without a key."""
         hint = "Name the attribute that says whose values they are."
         return cls("histories need a key", key="key", hint=hint)
 
     @classmethod
     def derived(cls, name: str) -> WrongArgument:
-        """A derived column is none, or has the name of another one."""
+        """A derived column is not a history, or has the name of another column."""
         hint = "E.g. {'last5': 'history(price, 5, 10 min)'}, under a name that the events do not have."
         return cls(f"the derived column {name} is not understood", key="derived", hint=hint)
 
 
 class UnfitOrder(UsageError):
-    """The order of names, or the rates that it comes from, do not fit the pattern."""
+    """The order of names does not fit the pattern, or the rates that it comes from do not."""
 
     @classmethod
     def of(cls, order: Sequence[str], positive: Sequence[str]) -> UnfitOrder:
-        """For an order, and the names that it has to have."""
+        """``order`` does not list each of the ``positive`` names once."""
         what = f"the order {', '.join(order)} is not an order of {', '.join(positive)}"
         return cls(what, hint="List every positive name once.")
 
     @classmethod
     def strange(cls, names: Sequence[str], pattern: str) -> UnfitOrder:
-        """It has names that the pattern does not have."""
+        """The order has names that the pattern does not have."""
         return cls(f"the order names {', '.join(names)}, which is no positive name of {pattern}")
 
     @classmethod
     def no_rates(cls, names: Sequence[str]) -> UnfitOrder:
-        """Names without a rate."""
+        """Some names have no rate."""
         return cls(f"there is no rate for {', '.join(names)}")
 
 
 class UnfitOption(UsageError):
-    """An option of a search cannot be had, or not with this pattern."""
+    """An option of a search does not exist, or does not fit this pattern."""
 
     @classmethod
     def unknown(cls, what: str, known: Sequence[str], asked: str) -> UnfitOption:
-        """A word that is none of the known ones of a kind, such as ``mode``."""
+        """A word is not one of the known ones; ``what``: their kind, such as ``mode``."""
         return cls(f"the {what} is one of {', '.join(known)}, not {asked}")
 
     @classmethod
     def choice_of_order(cls, asked: str) -> UnfitOption:
-        """A way to choose an order that there is not."""
+        """There is no such way to choose an order."""
         return cls(f"an order is chosen by cost or by frequency, not by {asked}")
 
     @classmethod
     def block_rows(cls) -> UnfitOption:
-        """Blocks without rows."""
+        """Blocks would have no rows."""
         return cls("block_rows is at least 1")
 
     @classmethod
     def not_single(cls) -> UnfitOption:
-        """Options for single events, and a pattern with others."""
+        """Options for single events are used with a pattern that is not of single events."""
         return cls(
             "shared_events, trailing and ties_in_order are for patterns of single events that need not be neighbours"
         )
 
     @classmethod
     def no_period(cls) -> UnfitOption:
-        """Windows that end with a period, and a pattern without one."""
+        """Windows are to end with a period, and the pattern is not ranked by one."""
         return cls("trailing windows end with a period, so they need a pattern ranked by one")
 
     @classmethod
     def ties_in_part(cls) -> UnfitOption:
-        """An order of equal times, and a search of some events."""
+        """An order of equal times is asked of a search of only some of the events."""
         return cls("ties in order are for a search of all events at a time")
 
     @classmethod
     def unranked(cls) -> UnfitOption:
-        """A strategy, and a pattern that is not ranked."""
+        """A strategy is asked of a pattern that is not ranked."""
         return cls("a strategy is for the best matches of a ranked pattern")
 
     @classmethod
     def without_choice(cls) -> UnfitOption:
-        """Used events, and a pattern that gives all matches."""
+        """Used events are given to a pattern that publishes all matches."""
         return cls("used events are for patterns that choose among their matches")
 
     @classmethod
     def mode(cls, mode: str, why: str) -> UnfitOption:
-        """A mode that cannot be had; ``why``: what is in its way."""
+        """A mode is not possible; ``why``: what prevents it."""
         return cls(f"mode {mode} is not possible: {why}")
 
     @classmethod
     def strategy(cls, strategy: str, why: str) -> UnfitOption:
-        """A strategy that cannot be had."""
+        """A strategy is not allowed; ``why``: what prevents it."""
         return cls(f"strategy {strategy} is not allowed: {why}")
 
     @classmethod
     def too_many_parts(cls, parts: int) -> UnfitOption:
-        """Parts whose times do not fit into one clock."""
+        """The times of all parts do not fit into one clock."""
         return cls(f"{parts} parts cannot be searched at a time: their times exceed 62 bits")
 
 
 class UnfitEngine(UsageError):
-    """A run in event order that cannot be made."""
+    """A run in event order is not possible."""
 
     @classmethod
     def unknown(cls, what: str, asked: str, known: Sequence[str]) -> UnfitEngine:
-        """A word that is none of the known ones for ``what``: the engine, or the way of negation."""
+        """An unknown word for ``what``, which is the engine or its way of negation."""
         return cls(f"there is no {what} '{asked}'", hint=f"Choose one of {', '.join(known)}.")
 
     @classmethod
     def undefined(cls, engine: str, pattern: str, why: str) -> UnfitEngine:
-        """It does not know what the pattern asks for."""
+        """The engine is not defined for what the pattern asks."""
         return cls(f"{engine} is not defined for {pattern}: {why}")
 
     @classmethod
     def takes_no_order(cls, engine: str) -> UnfitEngine:
-        """An order for one that has its own."""
+        """An order is given to an engine that has its own."""
         return cls(f"{engine} takes no order")
 
 
 class NoEpisodes(UsageError):
-    """Episodes are asked for, of a pattern that says nothing of them."""
+    """Episodes are asked of a pattern that does not define them."""
 
     @classmethod
     def of(cls) -> NoEpisodes:
@@ -153,7 +153,7 @@ class NoEpisodes(UsageError):
 
 
 class TooManyMatches(LimitExceeded):
-    """A day has more matches than the pattern may have."""
+    """A day has more matches than the pattern's limit allows."""
 
     @classmethod
     def of(cls, pattern: str, limit: int, day: object, file: str | None) -> TooManyMatches:
@@ -164,7 +164,7 @@ class TooManyMatches(LimitExceeded):
 
 
 class TooManyMembers(LimitExceeded):
-    """Sets of events would be too many or too large."""
+    """There would be too many sets of events, or too large ones."""
 
     @classmethod
     def _usable(cls, what: str, hint: str) -> TooManyMembers:
@@ -178,7 +178,7 @@ class TooManyMembers(LimitExceeded):
 
     @classmethod
     def of_size(cls, events: int, name: str, most: int, limit: int) -> TooManyMembers:
-        """The same where sets have a size; ``most``: events that such sets may be made of."""
+        """The same for sets of a given size; ``most``: how many events such sets may be made of."""
         what = f"{events} events of one window are usable for {name}, and sets of its size are made of {most} at most"
         return cls._usable(what, f"{_RAISE}(no more sets are made than the 2^n - 1 of n = {limit} events).")
 
@@ -200,7 +200,7 @@ class TooManyMembers(LimitExceeded):
 
 
 class TooManyCompared(LimitExceeded):
-    """The largest matches cannot be told without a look at too many events at a time."""
+    """To find the largest matches, those of too many events would have to be compared at a time."""
 
     @classmethod
     def of(cls, keep: str, pattern: str, limit: int) -> TooManyCompared:

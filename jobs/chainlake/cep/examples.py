@@ -1,4 +1,4 @@
-"""The tests of a pattern's front matter, run: events of theirs, and which matches are missing or too many."""
+"""Runs the tests of a pattern's front matter: which of their matches are missing, and which are not listed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chainlake.definitions.derived import Series
 from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError
 
-#: Type of an attribute → what a column of a file holds.
+#: Type of a source's attribute → kind of a file's column.
 _HOLDS = {"string": "text", "double": "number", "long": "number", "boolean": "bool", "timestamp": "time"}
 
 
@@ -37,25 +37,25 @@ class ExampleFailed(ChainlakeError):
 
     @classmethod
     def missing(cls, source: SourceText, example: Example, match: Mapping[str, Any]) -> ExampleFailed:
-        """A match that it must find is not there."""
+        """A match that the test must find is missing."""
         return cls._at(source, example, f"the match {_words(match)} is not found")
 
     @classmethod
     def surplus(cls, source: SourceText, example: Example, match: Mapping[str, Any]) -> ExampleFailed:
-        """A match is there that it does not list."""
+        """A match is found that the test does not list."""
         return cls._at(source, example, f"the match {_words(match)} is found and not listed")
 
     @classmethod
     def broken(cls, source: SourceText, example: Example, why: ChainlakeError) -> ExampleFailed:
-        """It cannot be run."""
-        # The place of events that stand in the front matter is a file that nobody knows.
+        """The test cannot be run."""
+        # Events of the front matter are read from a temporary file, whose name means nothing to the user.
         told = why.what if example.inline else why.summary
         line = f" (line {why.line} of the events)" if example.inline and why.line else ""
         return cls._at(source, example, f"{told}{line}")
 
     @classmethod
     def types(cls, source: SourceText, example: Example, types: Sequence[str]) -> ExampleFailed:
-        """Its events have no type, and the pattern tells types apart."""
+        """The events of the test have no type, and the pattern asks for several."""
         what = f"the events have no column type, and the pattern asks for {', '.join(types)}"
         return cls._at(source, example, what, "Add a column type.")
 
@@ -72,7 +72,7 @@ def failures(source: SourceText, name: str, of: Source | None) -> tuple[int, lis
     Args:
         source: the text of a pattern that compiles.
         name: of the pattern.
-        of: the source that it reads: its types are those of the columns.
+        of: the source that the pattern reads, which gives the columns their types; None if there is none.
     """
     front, _ = read_front_matter(source)
     wrong: list[ExampleFailed] = []
@@ -116,7 +116,7 @@ def _events(source: SourceText, of: Source | None, example: Example) -> pa.Table
 
 
 def _typed(file: Path, of: Source | None) -> pa.Table:
-    """The events of a file, whose columns have the types of the source where it has them."""
+    """The events of a file; the columns that the source declares have its types."""
     plain = read_events([file])
     if of is None or not len(plain.table):
         return plain.table
@@ -147,7 +147,7 @@ def _differences(
 
 
 def _same(wanted: Mapping[str, str | tuple[str, ...]], match: Mapping[str, Any], events: set[str]) -> bool:
-    """Whether a match has these events and no other ones, and these measures, whatever others it has."""
+    """Whether a match has exactly these events, and at least these measures."""
     if not wanted.keys() <= match.keys() or match.keys() & events - wanted.keys():
         return False
     return all(_equal(value, match[name]) for name, value in wanted.items())

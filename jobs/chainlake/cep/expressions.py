@@ -1,4 +1,4 @@
-"""Conditions and values of one event, for those who have no pattern: attributes are written without an event's name."""
+"""Conditions and values of one event, outside a pattern: attributes are written without an event's name."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from chainlake.errors import DefinitionError
 
 @dataclass(frozen=True)
 class Expression:
-    """A condition or a number, of one event.
+    """A condition on one event, or a number computed from it.
 
     Args:
-        text: in one normal form; parsing it gives the expression back.
+        text: the expression in normal form; parsing it gives the same expression.
         node: what is computed.
-        stored: the columns of an events table that it looks at, sorted.
+        stored: the columns of an events table that it reads, sorted.
         source: the text as it was written, for errors.
     """
 
@@ -45,7 +45,7 @@ class Expression:
     source: SourceText
 
     def check(self, columns: Mapping[str, pa.DataType], histories: Collection[str] = ()) -> None:
-        """Check it against the columns of events; ``histories``: what a source has besides for patterns.
+        """Check it against the columns of events; ``histories``: derived columns, which only patterns can use.
 
         Raises:
             DefinitionError: with line and column in the text: there is no such attribute, or its kind does not fit.
@@ -54,7 +54,7 @@ class Expression:
             _check(self.source, self.node, columns, histories)
 
     def holds(self, events: pa.Table) -> np.ndarray:
-        """For each event whether the condition is TRUE: not where it is unknown because of a null.
+        """For each event, whether the condition is TRUE; where a null makes it unknown, it is not.
 
         Args:
             events: the columns ``stored``; ``ts`` in µs or as timestamps.
@@ -67,7 +67,7 @@ class Expression:
         return np.broadcast_to(np.asarray(truth, bool), (len(events),))
 
     def numbers(self, events: pa.Table) -> np.ndarray:
-        """For each event the value as a double, NaN where it is null; arguments and errors as of :meth:`holds`."""
+        """For each event, the value as a double, NaN where it is null; arguments and errors as in :meth:`holds`."""
         self.check(_types(events))
         value = Rows(events, strict=True).value(self.node)
         if value.kind == "null":
@@ -78,7 +78,7 @@ class Expression:
 
 @lru_cache(maxsize=1024)
 def condition(text: str) -> Expression:
-    """A condition of one event, such as ``pct_observed >= 80 AND Weekday(ts, 'America/New_York') <= 5``.
+    """A condition on one event, such as ``pct_observed >= 80 AND Weekday(ts, 'America/New_York') <= 5``.
 
     Raises:
         DefinitionError: with line and column in the text, excerpt and hint.
@@ -88,7 +88,7 @@ def condition(text: str) -> Expression:
 
 @lru_cache(maxsize=1024)
 def value(text: str) -> Expression:
-    """A number computed of one event, such as ``(high - low) / close``.
+    """A number computed from one event, such as ``(high - low) / close``.
 
     Raises:
         DefinitionError: as :func:`condition`.
@@ -98,7 +98,7 @@ def value(text: str) -> Expression:
 
 @contextmanager
 def _advice(text: str) -> Iterator[None]:
-    """Errors say what is written here where the text has what other languages write."""
+    """Where the text has the syntax of another language, the error says how it is written here."""
     try:
         yield
     except DefinitionError as error:
@@ -121,7 +121,7 @@ def _compiled(text: str, *, condition: bool) -> Expression:
 
 
 class _OneEvent(Conditions):
-    """The rules where every bare word is an attribute of the one event."""
+    """The grammar of conditions in which every bare word is an attribute of the one event."""
 
     def __init__(self, source: SourceText, start: int) -> None:
         super().__init__(source, start)
@@ -136,7 +136,7 @@ class _OneEvent(Conditions):
         return node
 
     def factor(self) -> ast.Node:
-        """As everywhere, and an attribute in double quotes."""
+        """A factor as everywhere, or an attribute in double quotes."""
         if self.token.kind == "keyword" and self.token.text not in ("TRUE", "FALSE"):
             raise UnfitExpression.reserved(self.source, self.token.at, self.token.text)
         if self.token.kind != "quoted":
@@ -145,7 +145,7 @@ class _OneEvent(Conditions):
         return ast.Ref(EVENT, token.text, token.at)
 
     def identifier(self, token: Token) -> ast.Node:
-        """As everywhere, but a word alone is an attribute."""
+        """An identifier as everywhere, but a bare word is an attribute."""
         found = super().identifier(token)
         if isinstance(found, ast.Ref):
             raise UnknownEvent.of_one(self.source, token.at, token.text, identifier(found.attr))
@@ -154,7 +154,7 @@ class _OneEvent(Conditions):
         return found
 
     def prev(self, token: Token) -> ast.Node:
-        """There is no earlier event."""
+        """An error: there is no earlier event."""
         raise UnfitExpression.earlier(self.source, token.at)
 
 
@@ -203,9 +203,9 @@ def _refs(node: ast.Node) -> list[ast.Ref]:
 
 
 def _without_name(node: ast.Node) -> ast.Node:
-    """The node with each attribute as it is written."""
+    """The node with each attribute as users write it, without an event's name."""
     if isinstance(node, ast.Ref):
-        # A bare NULL is no attribute.
+        # A bare NULL is not an attribute.
         word = f'"{node.attr}"' if node.attr.upper() == "NULL" else identifier(node.attr)
         return replace(node, of=ast.Word(word, node.at))
     return rebuilt(node, _without_name)

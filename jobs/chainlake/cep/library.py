@@ -25,16 +25,16 @@ from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.values.texts import is_unicode
 from chainlake.definitions.derived import Series, parse_history
 
-#: Whole numbers up to this size are kept exactly as doubles.
+#: Whole numbers up to this size are exact as doubles.
 _EXACT = 2**53
 
-#: One match: name -> event id, or name -> list of ids (by ts, then id) for a set; measure -> value. Of a ranked pattern
-#: also ``rank``, ``score``, ``criteria``, and, where there are several lists, ``scope_start``, ``scope_end``, ``per``.
+#: One match: name -> event id, or name -> list of ids (by ts, then id) for a set; measure -> value. A ranked pattern
+#: adds ``rank``, ``score``, ``criteria``, and, where there are several lists, ``scope_start``, ``scope_end``, ``per``.
 Match = dict[str, Any]
 
 
 class MatchOptions(TypedDict, total=False):
-    """What is rarely asked for.
+    """Options that are rarely needed.
 
     Args:
         key: the attribute that says which events are of one series, for histories and ``PREV``.
@@ -43,7 +43,7 @@ class MatchOptions(TypedDict, total=False):
         ties_in_order: whether events of equal time follow one another in the order of (seq, id) (see
             ``SearchOptions``).
         shared_events, trailing, strategy: see ``SearchOptions``.
-        functions: the functions that the front matter declares, by name: each takes arrays and gives one.
+        functions: the functions that the front matter declares, by name; each takes arrays and returns one.
     """
 
     key: str | None
@@ -67,8 +67,8 @@ def match(
 ) -> Iterator[Match]:
     """All matches of a pattern, each once (docs/semantics.md#what-a-match-is).
 
-    Times are times (and durations need units) if the events' ``ts`` are datetimes or timestamps. If they are whole
-    numbers, they count seconds, and a duration without unit does too.
+    If the events' ``ts`` are datetimes or timestamps, durations need units. If they are whole numbers, they count
+    seconds, and so does a duration without a unit.
 
     Example:
         >>> import chainlake as cl
@@ -82,7 +82,7 @@ def match(
     Args:
         pattern_text: a query, with or without front matter.
         events: dicts ``{id, type, ts, attrs}``, or a table with ``event_id`` (or ``id``), ``type``, ``ts`` and
-            attributes; with ``seq``, a whole number, which says what is earlier among events of one ``ts``.
+            attributes; ``seq``, a whole number, may say which of the events of one ``ts`` is earlier.
         params: values for parameters and named sets.
         order: binding order of the positive names; it never changes the result.
         backend: ``auto``, ``numpy`` or ``compiled`` (see ``find``); it never changes the result.
@@ -91,10 +91,10 @@ def match(
 
     Raises:
         DefinitionError: the pattern is wrong.
-        InputError: the events are (no dicts of the form, two different events with one id, no ts, mixed values in one
-            attribute, text that is no Unicode).
+        InputError: the events are wrong (not dicts of this form, two different events with one id, no ts, mixed values
+            in one attribute, text that is not Unicode).
         LimitExceeded: a limit of the front matter was exceeded.
-        UsageError: the order does not fit or is no sequence of names, or the parameters are no mapping of names.
+        UsageError: the order does not fit or is not a sequence of names, or the parameters are not a mapping of names.
     """
     asked = prepared(pattern_text, events, params, order, options)
     batches = find(
@@ -110,8 +110,8 @@ class Asked:
     Args:
         pattern: the pattern, compiled for the columns of the events.
         table: the events, one row per id.
-        ids: of every row, as it was given.
-        search: what is rarely asked for.
+        ids: the id of every row, as it was given.
+        search: the options of the search.
     """
 
     pattern: Pattern
@@ -127,7 +127,7 @@ def prepared(
     order: Sequence[str] | None,
     options: MatchOptions,
 ) -> Asked:
-    """What :func:`match` works with; arguments and errors are those of it."""
+    """The pattern and events that :func:`match` works with; arguments and errors are those of :func:`match`."""
     if not isinstance(pattern_text, str):
         raise WrongArgument.pattern(type(pattern_text).__name__)
     if params is not None and not (isinstance(params, Mapping) and all(isinstance(name, str) for name in params)):
@@ -206,8 +206,8 @@ def from_dicts(events: Iterable[Mapping[str, Any]]) -> tuple[pa.Table, list[Any]
     """Dicts ``{id, type, ts, attrs}`` as a table with one row per id, and the ids as they were given.
 
     Raises:
-        InputError: events that are no dicts of this form, two different ones with one id, missing fields, values of
-            different kinds in one attribute, text that is no Unicode.
+        InputError: events that are not dicts of this form, two different ones with one id, missing fields, values of
+            different kinds in one attribute, text that is not Unicode.
     """
     if isinstance(events, str | bytes | Mapping) or not isinstance(events, Iterable):
         raise UnfitEvent.no_events(type(events).__name__)
@@ -263,7 +263,7 @@ def _no_unicode(name: str, values: Iterable[Any]) -> UnfitColumn:
 
 
 def _plain(value: Any) -> Any:
-    """What two events are compared by: NaN is null, a null attribute is as good as none, and True is not 1."""
+    """The form in which events are compared: NaN is null, a null attribute counts as missing, and True is not 1."""
     if isinstance(value, Mapping):
         items = {name: _plain(item) for name, item in value.items()}
         return {name: item for name, item in items.items() if item is not None and item != {}}
@@ -287,7 +287,7 @@ def _times(values: list[Any]) -> pa.Array:
 
 
 def _kind(of: type) -> str:
-    """What may stand beside what in an attribute: ``whole`` beside ``double`` or ``Decimal``."""
+    """The kind of a Python type; an attribute may mix only ``whole`` with ``double`` or ``Decimal``."""
     if not issubclass(of, bool):
         if issubclass(of, Integral):
             return "whole"
@@ -297,7 +297,7 @@ def _kind(of: type) -> str:
 
 
 def _as_double(name: str, value: Any) -> float:
-    """A number beside doubles; no whole one may change by that."""
+    """A number in a column of doubles; an error if it is a whole number that would change."""
     if isinstance(value, Integral) and abs(int(value)) > _EXACT:
         raise UnfitColumn.inexact(name, int(value))
     return float(value)
@@ -320,7 +320,7 @@ def _attribute(name: str, values: list[Any]) -> pa.Array:
 
 
 def from_table(events: pa.Table) -> tuple[pa.Table, list[Any]]:
-    """A table with ``event_id`` (or ``id``), ``type``, ``ts`` as one with one row per id, and the ids as given.
+    """A table with ``event_id`` (or ``id``), ``type``, ``ts``, reduced to one row per id, and the ids as given.
 
     Raises:
         InputError: two different rows with one id, missing columns, nulls in them.

@@ -1,4 +1,4 @@
-"""A compiled pattern: what it needs, who owns its matches, and how its text becomes it."""
+"""A compiled pattern: what it reads, when its matches are decided, and how it is compiled from its text."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Pattern:
         front: the front matter.
         names: the positive names of all branches, in the order written.
         definition_hash: changes when the result can change (docs/semantics.md#definitions).
-        text: for errors.
+        text: the source text, for errors.
         kinds: column name to kind, or None if compiled without columns.
         types: column name to Arrow type, or None.
         histories: the derived columns that conditions mention.
@@ -92,12 +92,12 @@ class Pattern:
 
     @property
     def description(self) -> str:
-        """What it means to a person."""
+        """What the pattern finds, in words."""
         return self.front.description
 
     @property
     def file(self) -> str | None:
-        """The file it came from."""
+        """The file that it came from."""
         return self.text.file
 
     @property
@@ -107,7 +107,7 @@ class Pattern:
 
     @cached_property
     def memory(self) -> Remembered:
-        """What searches for this pattern worked out once; it never changes what they find."""
+        """What searches for this pattern have worked out and keep; it never changes what they find."""
         return Remembered()
 
     @cached_property
@@ -127,14 +127,15 @@ class Pattern:
 
     @cached_property
     def by_pause(self) -> bool:
-        """Whether a pause of the stream decides a match, since no larger one can come after it."""
+        """Whether a pause of the stream decides a match, since no larger match can come after the pause."""
         kept = bool(self.extras.keep) and self.extras.pause is not None and not self.open_right
         return kept and all(b.stream is not None for b in self.branches)
 
     @property
     def decision(self) -> str:
-        """When a match is decided: ``start+W``, ``end``, or ``pause``: the earlier of ``start+W`` and the end of the
-        unbroken stretch of the stream that holds its last event, and a pause (docs/semantics.md#owner-of-a-match).
+        """When a match is decided: ``start+W``, ``end``, or ``pause``, which is one pause after the end of the unbroken
+        stretch of the stream that holds its last event, or ``start+W`` if that is earlier
+        (docs/semantics.md#owner-of-a-match).
         """
         if self.by_pause:
             return "pause"
@@ -149,7 +150,7 @@ class Pattern:
 
     @property
     def longest(self) -> int | None:
-        """The longest unbroken stretch of the stream that is looked at, in ticks, of a pattern without a window."""
+        """The longest unbroken stretch of the stream that a pattern without a window looks at, in ticks."""
         longest = self.limits.get("longest")
         return longest if longest is None or self.strict else longest // 1_000_000
 
@@ -164,15 +165,15 @@ class Pattern:
         return self.window_us if self.longest is None else self.longest + self.late_us
 
     def read_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
-        """The events that the matches deciding in ``[lo_us, hi_us)`` need: those with ts in the range returned."""
+        """The range of ``ts``, half-open, of the events that matches decided in ``[lo_us, hi_us)`` need."""
         if self.longest is not None:
-            # From one pause before the stretch that ended as early as possible, so that its begin is seen.
+            # From one pause before the stretch that ended as early as possible, so that its beginning is seen.
             return lo_us - self.longest - 2 * (self.extras.pause or 0), hi_us
         windows = 2 if self.open_right and self.open_left or self.extras.keep else 1
         return lo_us - windows * self.window_us, hi_us
 
     def source_range(self, lo_us: int, hi_us: int) -> tuple[int, int]:
-        """The events of the source that these events and their histories need (docs/semantics.md#read-range)."""
+        """The range of ``ts`` that these events and their earlier values need (docs/semantics.md#read-range)."""
         lo, hi = self.read_range(lo_us, hi_us)
         back = [one.node.reach for one in self.extras.computed if isinstance(one.node, ast.Prev)]
         return lo - max([*back, *(one.reach_us for one in self.histories)], default=0), hi
@@ -198,7 +199,7 @@ class Pattern:
 
     @cached_property
     def searched(self) -> frozenset[str]:
-        """All attributes that the search itself looks at: what columns are computed of is not among them."""
+        """All attributes that the search itself looks at, without those that computed columns are computed from."""
         if not self.extras.computed:
             return self.mentioned
         nodes = [x for b in self.branches for c in b.every_clause for x in c.literals]
@@ -207,7 +208,7 @@ class Pattern:
 
     @property
     def carried(self) -> frozenset[str]:
-        """The computed columns: where events are left out, they must be there already."""
+        """The computed columns; they must be there before any events are left out."""
         return frozenset(one.column for one in self.extras.computed)
 
     @cached_property
@@ -234,7 +235,7 @@ class Pattern:
 
     @cached_property
     def in_stream(self) -> bool:
-        """Whether the order of the stream, (ts, seq, id), counts: FIRST and LAST, for two, go by it."""
+        """Whether the order of the stream, (ts, seq, id), counts: FIRST and LAST, for example, go by it."""
         nodes = (node for value in (*self.extras.conditions, *self.extras.measured) for node in value.walk())
         return any(isinstance(node, ast.Aggregate) and ast.AGGREGATES[node.function].by_place for node in nodes)
 
@@ -268,11 +269,11 @@ def compile_pattern(
         name: the pattern's name.
         file: shown in errors.
         columns: what patterns of the source may refer to, with Arrow types; None leaves the check to the first run.
-        params: values for parameters and sets; they win over the front matter's. And the ``Code`` of functions that it
-            declares: no text of a pattern loads code. Without any, the pattern compiles, but is not searched for.
-        strict_units: durations carry units and ``ts`` is a time in µs; else ``ts`` is a plain number and a bare
-            duration counts its unit, a second.
-        series: the key of the events, and those of the ``columns`` that are derived; they are computed when events are
+        params: values for parameters and sets, which win over the front matter's, and the ``Code`` of functions that it
+            declares, since a pattern's text never loads code; without it, the pattern compiles but cannot be searched.
+        strict_units: whether durations carry units and ``ts`` is a time in µs; else ``ts`` is a plain number of
+            seconds, and so is a bare duration.
+        series: the key of the events, and which of the ``columns`` are derived, that is, computed when events are
             read and never stored.
 
     Raises:

@@ -31,8 +31,8 @@ def match_shape(
     types = types if types is not None else pattern.types or {}
     names = []
     policy, ranking = pattern.extras.policy, pattern.extras.ranking
-    # Which of the events of one time is the first, and so which events are used up and which of the matches with equal
-    # scores is the better one, is told from the rows alone.
+    # The rows alone must tell which of the events of one time is first, since that decides which events are used up and
+    # which of two matches with equal scores is better.
     ordered = key is not None and (ranking is not None or policy is not None and policy.consumes)
     for name in pattern.names:
         if name.name in pattern.front.counted:
@@ -91,10 +91,10 @@ def _is_whole(node: ast.Node, types: Mapping[str, pa.DataType]) -> bool:
 
 
 def ranking_columns(rule: Rule) -> tuple[tuple[str, pa.DataType, str], ...]:
-    """The columns of a match table that matches are compared by: name, type, and what it says.
+    """The columns of a match table by which matches are compared: name, type and comment of each.
 
     Args:
-        rule: of the pattern.
+        rule: the pattern's.
     """
     scores = [(f"score_{n + 1}", pa.float64(), "Number of the score; null if there is none.")
               for n in range(rule.scores[0].width)]  # fmt: skip

@@ -11,7 +11,7 @@ from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
 
-#: Of a context: what is selected, what is used up, and whether all matches of a terminator are published together.
+#: For each context: what is selected, what is used up, and whether all matches of a terminator are published together.
 _CONTEXTS = {
     "unrestricted": ("each", "none", False),
     "recent": ("last", "none", False),
@@ -26,8 +26,8 @@ class PickRule:
     """One clause of PICK.
 
     Args:
-        name: whose event is chosen.
-        last: whether the last one, not the first.
+        name: the name whose event is chosen.
+        last: whether the last event is chosen, not the first.
         within: how far it may be from the event of ``origin``, in ticks, or None.
         origin: the other name, or None.
     """
@@ -69,7 +69,7 @@ def policy_of(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]
     """The policy of a query, or None if it wants all matches.
 
     Raises:
-        DefinitionError: it cannot be combined with the structure, or names events that are not there.
+        DefinitionError: the policy cannot be combined with the structure, or names events that are not there.
     """
     wanted = query.selection
     if wanted is None:
@@ -114,10 +114,10 @@ def _check_name(source: SourceText, name: str, names: frozenset[str], wanted: as
 
 
 def _check_structure(source: SourceText, query: ast.Query, branches: tuple[Branch, ...], wanted: ast.Selection) -> None:
-    """Selections are of matches of single events with nothing that is known later.
+    """Check that a selection is of matches of single events, in which nothing is known only later.
 
     Raises:
-        DefinitionError: something else is there.
+        DefinitionError: the pattern has something else.
     """
     events = [event for branch in query.branches for event in ast.events_of(branch.structure)]
     words = {

@@ -1,4 +1,4 @@
-"""What was worked out once and is worth keeping beside a value that never changes."""
+"""What was worked out once and is kept beside a value that never changes."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 
 class Remembered:
-    """The values that were used last, by key; safe for threads, and empty wherever a copy of it arrives.
+    """The most recently used values, by key; safe for threads, and empty in a copy that another process receives.
 
     Args:
-        most: so many values are kept.
+        most: how many values are kept.
     """
 
     def __init__(self, most: int = 128) -> None:
@@ -43,6 +43,6 @@ class Remembered:
                 self._kept.popitem(last=False)
 
     def forget(self, key: Hashable) -> None:
-        """Keep nothing under ``key``."""
+        """Drop the value under ``key``."""
         with self._lock:
             self._kept.pop(key, None)

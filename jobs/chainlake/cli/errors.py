@@ -1,4 +1,4 @@
-"""What is wrong with the words of a command, or with a file that they name."""
+"""What can be wrong with the words of a command, or with a file that they name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GRID = "Write fall=0.001..0.01:5 for five values, or fall=0.001,0.002."
 
 
 class UnknownVerb(UsageError):
-    """The first word of a command is no verb."""
+    """The first word of a command is not a verb."""
 
     verb: str
 
@@ -50,17 +50,17 @@ class OptionsClash(UsageError):
 
     @classmethod
     def one_day_only(cls) -> OptionsClash:
-        """FROM is given, TO is not."""
+        """FROM is given, but TO is not."""
         return cls("FROM needs TO", hint="Give both days or none; one day is 2025-10-01 2025-10-02.")
 
     @classmethod
     def quick_repair(cls) -> OptionsClash:
-        """A repair that is to read no rows."""
+        """A repair was asked to read no rows."""
         return cls("--repair must read the rows, and --quick does not", hint="Give one of them.")
 
     @classmethod
     def source_and_columns(cls) -> OptionsClash:
-        """A source, and names of columns besides."""
+        """Both a source and names of columns are given."""
         return cls(
             "--source already names the columns",
             hint="Leave out --id, --type, --ts, --key, --ts-unit, --type-of and --missing.",
@@ -68,38 +68,38 @@ class OptionsClash(UsageError):
 
     @classmethod
     def columns_without_files(cls) -> OptionsClash:
-        """Names of columns, and no files."""
+        """Names of columns are given, but no files."""
         options = "--source, --id, --type, --ts, --key, --ts-unit, --type-of and --missing"
         return cls(f"{options} are for files", hint="Give files with --simulate.")
 
     @classmethod
     def first_without_files(cls) -> OptionsClash:
-        """How many events of no files."""
+        """A number of events is given, but no files."""
         return cls("--first is for --simulate", hint="Give files with --simulate.")
 
     @classmethod
     def days_and_files(cls) -> OptionsClash:
-        """Near misses of files."""
+        """Near misses on days and a simulation on files are asked for together."""
         return cls("--near-misses searches the days of a source, --simulate files", hint="Give one of them.")
 
     @classmethod
     def format_of_matches(cls) -> OptionsClash:
-        """A format for what has only one."""
+        """A format is given for output that has only one."""
         return cls("--format is for matches", hint="Leave it out with --episodes and --near-misses.")
 
     @classmethod
     def source_file_without_ticks(cls) -> OptionsClash:
-        """A source's file for what the shipped sources read."""
+        """A source's file is asked for, but the shipped sources already read the output."""
         return cls("--write-source needs --ticks; the other files are read by the shipped sources")
 
     @classmethod
     def moments_without_curve(cls, model: str) -> OptionsClash:
-        """Curves at some moments, of a model that has none."""
+        """Curves at chosen times are asked for, but the model has no curve."""
         return cls(f"{model} is no curve along one column", hint="Leave --at out.")
 
 
 class BadOption(UsageError):
-    """The value of an option is none that it can have."""
+    """The value of an option is not one that it can have."""
 
     option: str
 
@@ -109,7 +109,7 @@ class BadOption(UsageError):
 
     @classmethod
     def no_column(cls, option: str) -> BadOption:
-        """An empty text where a column is named."""
+        """The name of a column is empty."""
         return cls._of(option, f"{option} needs the name of a column")
 
     @classmethod
@@ -119,23 +119,23 @@ class BadOption(UsageError):
 
     @classmethod
     def too_short(cls, option: str) -> BadOption:
-        """Files are to be removed that are less than an hour old."""
+        """Files less than an hour old would be removed."""
         what = f"{option} must be an hour at least"
         return cls._of(option, what, "Readers and running jobs need the files they began with.")
 
     @classmethod
     def not_one_of(cls, option: str, part: str, error: Exception) -> BadOption:
-        """One of several values; ``error`` ends the sentence "is not …"."""
+        """One of several values is wrong; ``error`` ends the sentence "is not …"."""
         return cls._of(option, f"{option}: '{part}' is not {error}", "Separate values by commas.")
 
     @classmethod
     def no_time(cls, option: str, text: str) -> BadOption:
-        """It is not read as a time."""
+        """The value is not a time."""
         return cls._of(option, f"{option}: '{text}' is not a time", "Write times as 2025-10-02T21:30 (UTC).")
 
     @classmethod
     def outside(cls, option: str, text: str, days: Days) -> BadOption:
-        """A time that lies in none of the days."""
+        """The time lies in none of the days."""
         return cls._of(option, f"{option}: {text} is not in {days}")
 
     @classmethod
@@ -155,7 +155,7 @@ class BadOption(UsageError):
 
     @classmethod
     def parameter(cls, option: str, name: str, known: Sequence[str]) -> BadOption:
-        """A parameter that the pattern does not have."""
+        """The pattern does not have this parameter."""
         meant = closest(name, known)
         guess = "" if meant is None else f"Did you mean {meant}? "
         listed = f"Its parameters are {', '.join(known) or 'none: add params to the front matter'}."
@@ -163,17 +163,17 @@ class BadOption(UsageError):
 
     @classmethod
     def group(cls, model: str, asked: str | None, groups: Sequence[str]) -> BadOption:
-        """None of the groups of a model, or no group where there are several."""
+        """The model has no such group, or has several and none is given."""
         what = "which group?" if asked is None else f"{model} has no group {asked}"
         return cls._of("--group", what, f"Give --group; groups are {', '.join(groups)}.")
 
 
 class Unprintable(UsageError):
-    """What is printed for programs, and so as it is, holds a character that the output cannot have."""
+    """Output for programs, which must stay as it is, contains a character that its encoding does not have."""
 
     @classmethod
     def of(cls, error: UnicodeEncodeError) -> Unprintable:
-        """For what the output's encoding refused."""
+        """For the character that the output's encoding refused."""
         sign = error.object[error.start]
         return cls(
             f"the output is in {error.encoding}, which has no {ascii(sign)}",
@@ -182,26 +182,26 @@ class Unprintable(UsageError):
 
 
 class BadTarget(UsageError):
-    """What is to be written cannot be written where an option says."""
+    """Output cannot be written where an option says."""
 
     @classmethod
     def no_folder(cls, option: str, path: Path) -> BadTarget:
-        """It is no folder."""
+        """The path is not a folder."""
         return cls(f"{option} must name a folder", file=path)
 
     @classmethod
     def no_file(cls, option: str, path: Path) -> BadTarget:
-        """It is no file."""
+        """The path is not a file."""
         return cls(f"{option} must name a file", file=path)
 
     @classmethod
     def no_source_file(cls, option: str, path: Path) -> BadTarget:
-        """It is no file of a source."""
+        """The path is not one for a source's file."""
         return cls(f"{option} must name a .yaml file in a folder", file=path)
 
     @classmethod
     def taken(cls, option: str, path: Path) -> BadTarget:
-        """Another file is there."""
+        """Another file lies there."""
         return cls(f"{option} does not replace another file", file=path)
 
     @classmethod
@@ -211,7 +211,7 @@ class BadTarget(UsageError):
 
     @classmethod
     def refused(cls, what: str, path: Path, error: OSError) -> BadTarget:
-        """The operating system does not take it; ``what`` is "the file" or the like."""
+        """The operating system refuses the write; ``what`` is "the file" or the like."""
         return cls(f"{what} cannot be written: {error.strerror}", file=path)
 
 
@@ -229,17 +229,17 @@ class NothingGiven(UsageError):
 
     @classmethod
     def pattern(cls) -> NothingGiven:
-        """The pattern is."""
+        """The pattern is empty."""
         return cls("the pattern is empty", hint="Give a file or a query in quotes.")
 
     @classmethod
     def statement(cls) -> NothingGiven:
-        """The statement is."""
+        """The statement is empty."""
         return cls("the statement is empty", hint="Leave it out to list the tables.")
 
 
 class UnreadablePattern(UsageError):
-    """A file that a pattern is to be read from is not there, or not readable."""
+    """The file of a pattern does not exist, or cannot be read."""
 
     @classmethod
     def of(cls, given: str, error: OSError) -> UnreadablePattern:
@@ -250,35 +250,35 @@ class UnreadablePattern(UsageError):
 
 
 class PatternNoText(DefinitionError):
-    """A pattern's file is no UTF-8 text."""
+    """A pattern's file is not UTF-8 text."""
 
     @classmethod
     def of(cls, file: Path, error: UnicodeDecodeError) -> PatternNoText:
-        """For the file, at the line that is none."""
+        """For the file, at the first line that is not UTF-8."""
         line = error.object[: error.start].count(b"\n") + 1
         return cls("the pattern is not UTF-8 text", file=file, line=line, hint="Save the file as UTF-8.")
 
 
 class NoFile(UsageError):
-    """A file that is to be checked is none."""
+    """A path that should be checked is not a file."""
 
     @classmethod
     def of(cls, path: Path) -> NoFile:
-        """For a path of a folder or of nothing."""
+        """For a path that is a folder or does not exist."""
         return cls("this is not a file" if os.path.exists(path) else "there is no such file", file=path)
 
 
 class UnfitFiles(InputError):
-    """Files of events lack what a verb needs of them."""
+    """Files of events lack something that a verb needs."""
 
     @classmethod
     def no_key(cls, column: str) -> UnfitFiles:
-        """The column of keys is missing."""
+        """The key column is missing."""
         return cls(f"the events have no column {column}", key="--key")
 
     @classmethod
     def no_type(cls, types: Sequence[str]) -> UnfitFiles:
-        """The pattern tells types apart, and the events do not."""
+        """The pattern distinguishes types, but the events have none."""
         return cls(
             f"the events have no type, and the pattern asks for {', '.join(types)}",
             key="type",
@@ -287,7 +287,7 @@ class UnfitFiles(InputError):
 
     @classmethod
     def not_now(cls, file: Path, error: Exception) -> UnfitFiles:
-        """A file cannot be read for the time being."""
+        """A file cannot be read at the moment."""
         return cls(f"the file cannot be read for now: {error}", file=file, hint="Try again.")
 
     @classmethod
@@ -301,22 +301,22 @@ class UnfitFiles(InputError):
 
 
 class NotIngested(UsageError):
-    """Events are to be searched that are not in the lake."""
+    """Events that should be searched are not in the lake."""
 
     @classmethod
     def source(cls, name: str, days: Days) -> NotIngested:
-        """Nothing of a source has been ingested; ``days`` are those asked for."""
+        """No event of a source has been ingested; ``days`` are those asked for."""
         hint = f"Run 'chainlake ingest {name} {days.start} {days.end}'."
         return cls(f"no events of {name} have been ingested yet", hint=hint)
 
     @classmethod
     def no_source(cls) -> NotIngested:
-        """The pattern does not say of which source it is."""
+        """The pattern does not name its source."""
         return cls("the pattern names no source whose days can be searched", key="source")
 
 
 class EndsInFuture(UsageError):
-    """Days are to be ingested that have not begun."""
+    """Days that should be ingested have not begun."""
 
     @classmethod
     def of(cls, end: str, today: date) -> EndsInFuture:
@@ -328,34 +328,34 @@ class EndsInFuture(UsageError):
 
 
 class NoRounds(InputError):
-    """A model has nothing on some days that could be drawn."""
+    """A model has nothing to draw on some days."""
 
     @classmethod
     def none_yet(cls, model: str, days: Days, first: date) -> NoRounds:
-        """Its days begin later, with ``first``."""
+        """The model's days begin later, with ``first``."""
         return cls(f"{model} has no rounds on {days}: its days begin with {first}", hint="Take later days.")
 
     @classmethod
     def none_complete(cls, model: str, days: Days) -> NoRounds:
-        """No round of these days has all its nodes."""
+        """No round on these days has values of all nodes."""
         return cls(f"{model} has no complete round on {days}", hint="Use more days, or check the events.")
 
     @classmethod
     def no_events(cls, model: str) -> NoRounds:
-        """The files hold no events of its source."""
+        """The files hold no events of the model's source."""
         return cls(f"the files hold no events that {model} could run over")
 
     @classmethod
     def before(cls, option: str) -> NoRounds:
-        """At a moment that was asked for, no window was full yet."""
+        """No window was full yet at a time that was asked for."""
         return cls(f"there is no model yet at a time of {option}", hint="Take a later one.")
 
 
 class DrawnElsewhere(UsageError):
-    """A picture is asked for of something that pages draw."""
+    """A picture was asked for of something that the report's pages draw."""
 
     @classmethod
     def pattern(cls, name: str) -> DrawnElsewhere:
-        """A pattern."""
+        """For a pattern."""
         hint = "'report' draws its matches, the best ones of a ranking first: its page names them all."
         return cls(f"{name} is a pattern, and a picture is of a model", hint=hint)

@@ -1,4 +1,4 @@
-"""The command line: ``chainlake VERB …``, one module in a room of ``chainlake.cli.verbs`` per verb.
+"""The command line: ``chainlake VERB …``; each verb is a module in a room of ``chainlake.cli.verbs``.
 
 A verb's module is imported only when its verb is called, so that verbs without a JVM stay fast.
 """
@@ -25,7 +25,7 @@ from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.paths import Home
 from chainlake.terminal import for_people
 
-#: Verb and the one line that ``--help`` shows for it.
+#: Verb → the line that ``--help`` shows for it.
 VERBS = {
     "generate": "write landing files of any size with planted patterns and model changes",
     "ingest": "read landing files of a source into raw and events",
@@ -57,7 +57,7 @@ VERBS = {
 }
 
 
-#: The rooms of ``chainlake.cli.verbs``, and the verbs in them.
+#: The rooms of ``chainlake.cli.verbs``, each with its verbs.
 ROOMS = {
     "steps": ("ingest", "detect", "monitor", "validate"),
     "history": ("plan", "backfill", "restate", "shadow", "retire"),
@@ -66,9 +66,9 @@ ROOMS = {
 }
 
 
-#: The command, as every message, example and page writes it.
+#: The command, as every message, example and page spells it.
 _COMMAND = "chainlake"
-#: How it may be called from the folder of a checkout, too.
+#: Another way to call it, from the folder of a checkout.
 _IN_CHECKOUT = "python -m jobs"
 
 
@@ -105,7 +105,7 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
 
 
 def _called() -> str:
-    """How the command is called: by its own name, or as a module from the folder of a checkout."""
+    """How the command was called: by its own name, or as a module from the folder of a checkout."""
     program = Path(sys.argv[0])
     return _IN_CHECKOUT if program.parts[-2:] == ("jobs", "__main__.py") else _COMMAND
 
@@ -117,13 +117,13 @@ def _wrapped(text: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one verb and return its exit code; what it prints is safe to look at, whatever the data holds."""
+    """Run one verb and return its exit code; its output is safe for a terminal, whatever the data contain."""
     with for_people(), _logged():
         return _run(argv)
 
 
 class _Lines(logging.Handler):
-    """Prints what is logged to stdout, a line each, as everything that a verb says."""
+    """Prints log records to stdout, one line each, like everything else that a verb prints."""
 
     def emit(self, record: logging.LogRecord) -> None:
         print(self.format(record), flush=True)
@@ -131,7 +131,7 @@ class _Lines(logging.Handler):
 
 @contextlib.contextmanager
 def _logged() -> Iterator[None]:
-    """What the package logs is printed while a verb runs; the loggers of other packages are left alone."""
+    """Print what the package logs while a verb runs; the loggers of other packages are left alone."""
     logger, lines = logging.getLogger("chainlake"), _Lines()
     level, propagate = logger.level, logger.propagate
     logger.addHandler(lines)
@@ -165,7 +165,7 @@ def _run(argv: list[str] | None) -> int:
         print("stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # The reader (head, less) has gone; nobody is left to print to.
+        # The reader (head, less) has gone, so there is nobody to print to.
         sys.stderr.close()
         return 0
     except Exception as error:
@@ -176,7 +176,7 @@ def _told(error: Exception) -> int:
     """Print what went wrong, and return the exit code."""
     found = error
     if isinstance(error, InfrastructureError) or not isinstance(error, ChainlakeError):
-        # The error itself is what the user must see, whatever stops the search for what is behind it.
+        # The user must see the error itself even if the search for its cause fails.
         with contextlib.suppress(Exception):
             from chainlake.lake.upkeep.damage import explained
 
@@ -188,7 +188,7 @@ def _told(error: Exception) -> int:
 
 
 def run_verb(verb: str) -> NoReturn:
-    """Run ``verb`` with the arguments of this process, and end it: what the scripts for ``spark-submit`` call."""
+    """Run ``verb`` with the arguments of this process, and end the process; scripts for ``spark-submit`` call it."""
     one_thread_each()
     end(main([verb, *sys.argv[1:]]))
 

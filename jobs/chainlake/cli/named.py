@@ -1,4 +1,4 @@
-"""Definitions on the command line: every verb takes the name of one, or the path of its file."""
+"""Definitions on the command line: every verb takes the name of a definition, or the path of its file."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from chainlake.errors import UsageError
 from chainlake.paths import Home
 from chainlake.words import closest, listed
 
-#: Kind of definition → its folder in the configuration, and how its files end.
+#: Kind of definition → its folder in the configuration, and the suffix of its files.
 FOLDERS = {"source": ("sources", ".yaml"), "pattern": ("patterns", ".sase"), "model": ("models", ".yaml")}
 
 
 class UnknownName(UsageError):
-    """A word on the command line names no definition and no file."""
+    """A word on the command line is neither the name of a definition nor a file."""
 
     name: str
 
     @classmethod
     def of(cls, name: str, kinds: Sequence[str], known: Sequence[str], folder: Path) -> UnknownName:
-        """For the word, the kinds that could be meant, and the names that there are."""
+        """For the word, the kinds that could be meant, and the names that exist."""
         meant = closest(name, known)
         guess = f"There are {listed(known)} in {folder}." if known else f"There is none in {folder}."
         guess = guess if meant is None else f"Did you mean {meant}?"
@@ -31,7 +31,7 @@ class UnknownName(UsageError):
 
     @classmethod
     def several(cls, name: str, kinds: Sequence[str]) -> UnknownName:
-        """Definitions of several kinds are called so."""
+        """Definitions of several kinds have this name."""
         ways = " or ".join(f"{kind}/{name}" for kind in kinds)
         return cls(f"'{name}' is the name of a {' and a '.join(kinds)}", hint=f"Write {ways}.").holding(name=name)
 
@@ -40,12 +40,12 @@ def definition_file(home: Home, given: str, *kinds: str) -> Path:
     """The file of a definition.
 
     Args:
-        home: the installation, whose definitions have names.
-        given: its name, ``kind/name``, or the path of a file, which need not exist.
-        kinds: the kinds that it can be of.
+        home: the installation.
+        given: the name of a definition, ``kind/name``, or the path of a file, which need not exist.
+        kinds: the kinds that the definition may have.
 
     Raises:
-        UsageError: it is neither, or several are called so.
+        UsageError: it is neither, or definitions of several kinds have the name.
     """
     if not given.strip() or os.path.exists(given) or given.endswith((".sase", ".yaml", ".yml")):
         return Path(given)
@@ -63,9 +63,9 @@ def definition_file(home: Home, given: str, *kinds: str) -> Path:
 
 
 def name_of(kind: str) -> Callable[[str], str]:
-    """Reads an argument that names a definition which is live: its name, or the path of its file.
+    """A reader of an argument that names a live definition, by its name or by the path of its file.
 
-    The function raises `argparse.ArgumentTypeError` for a file that is not one of the configuration.
+    The reader raises `argparse.ArgumentTypeError` for a file that is not in the configuration.
     """
 
     def read(given: str) -> str:
@@ -81,7 +81,7 @@ def name_of(kind: str) -> Callable[[str], str]:
 
 
 def definition_files(home: Home, kind: str) -> Iterator[Path]:
-    """The files of all definitions of a kind, by name."""
+    """The files of all definitions of a kind, in the order of their names."""
     folder, ending = FOLDERS[kind]
     yield from sorted((home.config / folder).glob(f"*{ending}"))
 

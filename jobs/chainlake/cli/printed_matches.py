@@ -1,4 +1,4 @@
-"""Matches in files as rows: of each event its id, its time and what the pattern mentions of it."""
+"""Matches in files as rows: for each event its id, its time and the attributes that the pattern mentions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Rows:
 
     Args:
         columns: the names of the pattern, then its measures.
-        fields: per column the fields of an event; ``None`` of a measure or of a set.
-        rows: mappings of fields, lists of them for a set, values of measures.
+        fields: for each column the fields of an event; ``None`` for a measure or a set.
+        rows: cells are mappings of fields, lists of such mappings for a set, or values of measures.
     """
 
     columns: list[str]
@@ -42,9 +42,9 @@ def printed_rows(
     Args:
         pattern: the pattern.
         events: the events, one row per id, and the ids as they are printed.
-        batches: its matches in them.
-        key: the column that says which events are of one series, if there is one.
-        zone: of the local times beside those in UTC.
+        batches: the pattern's matches in these events.
+        key: the column that says which events belong to one series, if there is one.
+        zone: zone of the local times that are shown beside UTC.
     """
     table, ids = events
     shown = {name.name: _attributes(name.attributes, table, key) for name in pattern.names}
@@ -77,7 +77,7 @@ def printed_rows(
 
 
 def _bound(found: Any, name: str, event: Any) -> Any:
-    """An event, a set of them, or None: the match is of a branch without this name."""
+    """An event, a list of events, or None if the match comes from a branch without this name."""
     if found is None:
         return None
     return [event(name, row) for row in found] if isinstance(found, list) else event(name, found)

@@ -1,6 +1,6 @@
-"""What the verbs about long stretches share: choosing definitions, the size of a chunk, and one process a chunk.
+"""What the verbs for long stretches of days share: choosing definitions, the size of a chunk, a process per chunk.
 
-Each application is a process of its own: it ends with its memory given back, and when it dies of it, the others do not.
+Each application is a process of its own: its memory is freed when it ends, and if it dies, the others do not.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _CHUNK = re.compile(r"(\d+)d?")
 
 
 def add_range_arguments(parser: argparse.ArgumentParser) -> None:
-    """FROM TO, the definitions, the chunk and --only-stale."""
+    """Add FROM TO, the definitions, the chunk and --only-stale."""
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
     parser.add_argument(
@@ -43,7 +43,7 @@ def add_range_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_chunk_argument(parser: argparse.ArgumentParser) -> None:
-    """--chunk."""
+    """Add --chunk."""
     parser.add_argument(
         "--chunk",
         type=days_of_chunk,
@@ -54,7 +54,7 @@ def add_chunk_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def days_of_chunk(text: str) -> int:
-    """``30d`` or ``30`` as 30.
+    """The number 30 from ``30d`` or ``30``.
 
     Raises:
         argparse.ArgumentTypeError: for anything else.
@@ -66,7 +66,7 @@ def days_of_chunk(text: str) -> int:
 
 
 def add_repair_arguments(parser: argparse.ArgumentParser, horizon: int) -> None:
-    """What ``detect`` and ``monitor`` let a backfill say: how far to look back, and what to leave out."""
+    """Add what a backfill sets for ``detect`` and ``monitor``: how far to look back, and what to leave out."""
     parser.add_argument(
         "--repair-horizon", type=days_of_horizon, default=horizon, metavar="DAYS",
         help=f"also repair this many days before FROM; default: {horizon}",
@@ -87,7 +87,7 @@ def days_of_horizon(text: str) -> int:
 
 @contextmanager
 def stoppable(say: Callable[[str], None]) -> Iterator[None]:
-    """SIGTERM ends the block as Ctrl-C does, with its children, and says how to go on."""
+    """Let SIGTERM end the block and its children as Ctrl-C does, and say how to continue."""
 
     def stop(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

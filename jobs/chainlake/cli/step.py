@@ -1,4 +1,4 @@
-"""What the verbs that run a step share: their arguments, and the result as JSON for the caller."""
+"""What the verbs that run a step share: their arguments, and their result as JSON for the caller."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from chainlake.days import Days
 from chainlake.errors import ChainlakeError
 from chainlake.paths import Home
 
-#: Counts of files that a step left, and how many of them its last line names.
+#: Keys of the counts of files that a step left, and how many of these files its last line names.
 _LEFT = ("unread", "waiting")
 _NAMED = 5
 
 
 def add_step_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE FROM TO, --run-id and --result."""
+    """Add SOURCE FROM TO, --run-id and --result."""
     parser.add_argument(
         "source", metavar="SOURCE", type=name_of("source"), help="name of the source: a file of dags/config/sources/"
     )
@@ -37,8 +37,8 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
 def call_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[str, Any]], **options: Any) -> int:
     """Call ``step(home, source, days, run_id=…, **options)`` and report its result.
 
-    The result (or the one-line reason of a failure) is printed as the last line and written to ``--result``; a step
-    that is done but for files that it names prints its result and then fails.
+    The result, or the reason of a failure in one line, is written to ``--result``; the result is also printed as the
+    last line. A step that is done except for files that it names prints its result and then fails.
     """
     from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
     from chainlake.lake.records.runs import LOG, code_version, new_run_id
@@ -54,7 +54,7 @@ def call_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[s
         with _lineage(home, args.source, verb, run_id):
             result = step(home, args.source, days, run_id=run_id, **options)
     except (FilesWaiting, FilesUnread) as error:
-        # Everything but these files is done, so what was done is printed as well.
+        # Everything except these files is done, so what was done is printed as well.
         _write(args.result, {**error.result, "error": error.summary, "exit_code": error.exit_code})
         after_step(home, time.monotonic() - began)
         print(f"{verb} {args.source} {days}: {_told(error.result)}")
@@ -72,7 +72,7 @@ def call_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[s
 
 @contextlib.contextmanager
 def _lineage(home: Home, source: str, verb: str, run_id: str) -> Iterator[None]:
-    """What is done inside told as lineage, however it ends, if a transport of OpenLineage is set up."""
+    """Send the lineage of what is done inside, however it ends, if a transport of OpenLineage is configured."""
     from chainlake.lineage import send
 
     try:
@@ -83,7 +83,7 @@ def _lineage(home: Home, source: str, verb: str, run_id: str) -> Iterator[None]:
 
 
 def _told(result: Mapping[str, Any]) -> str:
-    """What was done, and which files were left."""
+    """Says what was done, and which files were left."""
     left = {key: result[key] for key in _LEFT if result.get(key)}
     counts = {key: value for key, value in result.items() if key not in (*_LEFT, "left")}
     told = [f"{key} {_short(value)}" for key, value in counts.items()] if any(counts.values()) else ["nothing to do"]

@@ -1,4 +1,4 @@
-"""Rows of any length as a table, upright, as CSV or as JSON: what ``sql``, ``changes``, ``match`` and ``try`` print."""
+"""Prints rows as a table, vertically, as CSV or as JSON, for ``sql``, ``changes``, ``match``, ``try`` and others."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from chainlake.cli.errors import Unprintable
 from chainlake.terminal import for_programs, json_visible, one_line, table_line, widths_of
 from chainlake.words import counted
 
-#: Rows that decide the column widths of a table.
+#: How many rows decide the column widths of a table.
 _SAMPLE = 1_000
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON knows it; times in UTC with a Z, without trailing zeros."""
+    """A value in a form that JSON can hold; times are in UTC with a Z, without trailing zeros."""
     if isinstance(value, datetime):
         moment = value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
         text = moment.isoformat(timespec="microseconds" if moment.microsecond else "seconds")
@@ -35,7 +35,7 @@ def plain(value: Any) -> Any:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: null."""
+    """The value with None for NaN and infinities, which JSON does not have."""
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -52,7 +52,7 @@ def cell(value: Any, missing: str) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
-    """Aligned columns, then the number of rows; widths come from the first rows, so any result streams."""
+    """Print aligned columns, then the number of rows; the first rows decide the widths, so any result streams."""
     columns = [one_line(name) for name in columns]
     sample = [[_shown(value) for value in row] for _, row in zip(range(_SAMPLE), rows, strict=False)]
     widths = widths_of([columns, *sample])
@@ -66,12 +66,12 @@ def print_table(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: Text
 
 
 def _shown(value: Any) -> str:
-    """A cell that neither begins a line of its own nor does anything to a terminal."""
+    """A cell on one line, in which nothing affects a terminal."""
     return one_line(cell(value, "NULL"))
 
 
 def write_exactly(text: str, out: TextIO) -> None:
-    """Write what must stay as it is, except where it is printed to a terminal.
+    """Write text exactly as it is, unless the output is a terminal.
 
     Raises:
         Unprintable: the output's encoding lacks a character.
@@ -83,25 +83,25 @@ def write_exactly(text: str, out: TextIO) -> None:
 
 
 class _Lines:
-    """Takes rows that end in CR LF and ends them in LF: told that rows end in LF, csv leaves a CR in a cell bare."""
+    """Changes line ends from CR LF to LF: if csv itself wrote LF, it would leave a CR in a cell unquoted."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
     def write(self, row: str) -> None:
-        """One row; errors are those of :func:`write_exactly`."""
+        """Write one row; errors are those of :func:`write_exactly`."""
         write_exactly(row.removesuffix("\r\n") + "\n", self._out)
 
 
 def print_csv(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
-    """A header and one line per row; null is an empty field. Exact, except where it is printed to a terminal."""
+    """Print a header and one line per row; null is an empty field. Exact, unless the output is a terminal."""
     writer = csv.writer(_Lines(out))
     writer.writerow(columns)
     writer.writerows([cell(value, "") for value in row] for row in rows)
 
 
 def print_json(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
-    """One array of objects, a row per line."""
+    """Print one array of objects, one row per line."""
     out.write("[")
     for number, row in enumerate(rows):
         item = {name: _finite(plain(value)) for name, value in zip(columns, row, strict=True)}
@@ -110,7 +110,7 @@ def print_json(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextI
 
 
 def print_vertical(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: TextIO) -> None:
-    """A line per value and a head per row, for rows that are too wide for a terminal; then the number of rows."""
+    """Print a line per value and a heading per row, for rows too wide for a terminal; then the number of rows."""
     names = [one_line(name) for name in columns]
     width = max(map(len, names), default=0)
     count = 0
@@ -123,12 +123,12 @@ def print_vertical(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: T
 def flat(
     columns: Sequence[str], fields: Sequence[Sequence[str] | None], rows: Iterator[Sequence[Any]]
 ) -> tuple[list[str], Iterator[list[Any]]]:
-    """Structs as columns of their own, ``down.ts``.
+    """Split structs into columns of their own, such as ``down.ts``.
 
     Args:
-        columns: names.
-        fields: per column the fields of its struct, or ``None``.
-        rows: with structs as mappings.
+        columns: names of the columns.
+        fields: for each column the fields of its struct, or ``None`` if it is not a struct.
+        rows: rows with structs as mappings.
 
     Returns:
         the new names and rows.
@@ -149,14 +149,14 @@ def flat(
 
 
 def local_text(value: Any, zone: ZoneInfo) -> Any:
-    """A moment by the clock of a zone, with its offset; anything else as it is."""
+    """A UTC time by the clock of a zone, with its offset; None for anything else."""
     if not isinstance(value, datetime) or value.tzinfo is None:
         return None
     moment = value.astimezone(zone)
     return moment.isoformat(sep=" ", timespec="microseconds" if moment.microsecond else "seconds")
 
 
-#: How rows can be printed: name of the format to its printer.
+#: How rows can be printed: name of the format → its printer.
 FORMATS: dict[str, Callable[[Sequence[str], Iterator[Sequence[Any]], TextIO], None]] = {
     "table": print_table,
     "csv": print_csv,

@@ -1,4 +1,4 @@
-"""``chainlake tune --try``: a setting of a model of another kind than regression, value by value."""
+"""``chainlake tune --try``: tries values of a setting of a model that is not a regression."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class NoTrial(UsageError):
-    """What is to be tried is not among the settings of a model's kind."""
+    """The setting to try is not one of the model's kind."""
 
     @classmethod
     def of(cls, model: str, kind: str, knobs: Sequence[str]) -> NoTrial:
@@ -31,10 +31,10 @@ class NoTrial(UsageError):
 
 
 def asked(model: str, kind_name: str, kind: Kind, text: str | None) -> tuple[str, list[Any]]:
-    """The setting that ``NAME=VALUE,...`` names, and its values, each once.
+    """The setting that ``NAME=VALUE,...`` names, and its values without repetition.
 
     Raises:
-        UsageError: the kind has no such setting, or it cannot have such a value.
+        UsageError: the kind has no such setting, or the setting cannot have such a value.
     """
     name, _, listed = (text or "").partition("=")
     if name not in kind.knobs:
@@ -49,7 +49,7 @@ def asked(model: str, kind_name: str, kind: Kind, text: str | None) -> tuple[str
 
 
 def try_values(home: Home, model: Model[Any], days: Days, text: str | None) -> None:
-    """Print a line for each value of a setting as it comes."""
+    """Print a line for each value of a setting, as soon as it is computed."""
     from chainlake.model_change.days.definitions import kind_name, kind_of
     from chainlake.model_change.days.trials import trials
     from chainlake.monitoring.model_days import read_rounds

@@ -1,4 +1,4 @@
-"""The zone in which local times are shown beside UTC: the one that is asked for, else that of the source."""
+"""The zone in which local times are shown beside UTC: the one asked for, or else the source's."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from chainlake.errors import ChainlakeError, UsageError
 from chainlake.paths import Home
 from chainlake.words import zone_hint
 
-#: Zones in which nothing is shown twice.
+#: Zones that are UTC, for which local times are not shown.
 _UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Zulu")
 
 
 class UnknownZone(UsageError):
-    """There is no time zone of a name."""
+    """There is no time zone with a name."""
 
     zone: str
 
@@ -28,17 +28,17 @@ class UnknownZone(UsageError):
 
 
 def add_zone_argument(parser: argparse.ArgumentParser) -> None:
-    """--zone."""
+    """Add --zone."""
     parser.add_argument("--zone", metavar="ZONE", help="also show local times in this zone (default: the source's)")
 
 
 def shown_zone(home: Home, asked: str | None, source: str | None) -> ZoneInfo | None:
-    """The zone of local times; ``None`` if that is UTC, or nobody says which.
+    """The zone of local times; ``None`` if it is UTC or not known.
 
     Args:
-        home: where sources lie.
-        asked: by ``--zone``.
-        source: of the events, if they are of one.
+        home: the installation with the sources.
+        asked: the value of ``--zone``.
+        source: the events' source, if they have one.
 
     Raises:
         UsageError: there is no such zone.
@@ -48,7 +48,7 @@ def shown_zone(home: Home, asked: str | None, source: str | None) -> ZoneInfo | 
         try:
             zone = find_source(home, source).zone
         except ChainlakeError:
-            # The source of a pattern that runs over files need not exist; who needs it says so.
+            # The source of a pattern that runs over files need not exist; code that needs it reports that.
             return None
     if zone is None or zone in _UTC:
         return None
@@ -58,7 +58,7 @@ def shown_zone(home: Home, asked: str | None, source: str | None) -> ZoneInfo | 
 
 
 def source_of_table(home: Home, table: str) -> str | None:
-    """The source whose events a table is made of; ``None`` of a table of several, or if nobody knows."""
+    """The source from whose events a table is made; ``None`` if there are several, or it is not known."""
     schema, _, name = table.partition(".")
     if schema in ("raw", "events", "quarantine"):
         return name

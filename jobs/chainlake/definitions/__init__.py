@@ -1,1 +1,1 @@
-"""What users write, as checked values: sources, durations, YAML; every error names file and line. No Spark, no lake."""
+"""What users write, as checked values: sources, durations, YAML. Every error names file and line. No Spark, no lake."""

@@ -1,4 +1,4 @@
-"""``alerts`` of a pattern or a model: where its matches or changes are told, and when not."""
+"""``alerts`` of a pattern or a model: where its matches or changes are sent, and when not."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SPAN = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)\Z")
 
 @dataclass(frozen=True)
 class Alerts:
-    """Where and when the matches of a pattern, or the changes of a model, are told.
+    """Where and when the matches of a pattern, or the changes of a model, are sent.
 
     Args:
-        webhook: an address, or ``$NAME`` of the environment variable that has it.
-        mute: stretches of the local day, half-open, in which nothing is sent; one may pass midnight.
-        withdrawn: whether it is told, too, that one is gone again.
+        webhook: an address, or ``$NAME`` of the environment variable that holds it.
+        mute: half-open spans of the local day in which nothing is sent; a span may pass midnight.
+        withdrawn: whether a message is also sent when a match or change is withdrawn.
     """
 
     webhook: str
@@ -34,13 +34,13 @@ class Alerts:
 
 
 def read_alerts(value: Any) -> Alerts:
-    """What a definition says of alerts.
+    """Read what a definition says about alerts.
 
     Args:
-        value: of the key ``alerts``.
+        value: the value of the key ``alerts``.
 
     Raises:
-        UnfitAlerts: not of this form; where it stands the caller knows.
+        UnfitAlerts: it has another form; the caller adds the place.
     """
     if not isinstance(value, dict):
         raise UnfitAlerts.no_map()

@@ -1,4 +1,4 @@
-"""History columns, ``history(price, 5, 10 min)`` in a source file: their form, without values
+"""History columns, ``history(price, 5, 10 min)`` in a source file: their declarations only
 (docs/semantics.md#histories)."""
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from datetime import timedelta
 from chainlake.definitions.duration import parse_span
 
 _HISTORY = re.compile(r"\s*history\(\s*(\w+)\s*,\s*(\d{1,9})\s*,([^,()]*)\)\s*\Z")
-#: Values of a history at most.
+#: The most values of a history.
 LONGEST = 10_000
 
 
 @dataclass(frozen=True)
 class History:
-    """A derived column: the ``count`` last values of ``of`` of an event's key, up to and with the event's own.
+    """A derived column: the last ``count`` values of ``of`` for an event's key, up to and including the event's own.
 
-    Null if there are fewer, or if two of them that follow each other, or the last one and the event, lie more than
+    It is null if there are fewer, or if two successive ones, or the last one and the event, are more than
     ``max_gap_us`` apart.
 
     Args:
-        name: of the column.
+        name: the column's name.
         of: a numeric attribute.
         count: how many values, at least 1.
-        max_gap_us: microseconds.
+        max_gap_us: the longest gap, in microseconds.
     """
 
     name: str
@@ -44,9 +44,9 @@ class Series:
     """Which events of a source belong together.
 
     Args:
-        key: the column that says it, or None.
-        histories: the derived columns of each key.
-        lists: other columns that are known to hold lists where the columns are not known.
+        key: the column by which they belong together, or None.
+        histories: the columns derived per key.
+        lists: other columns known to hold lists, for when the full set of columns is not known.
     """
 
     key: str | None = None
@@ -55,7 +55,7 @@ class Series:
 
 
 def parse_history(name: str, text: str) -> History | None:
-    """``history(ATTRIBUTE, COUNT, LONGEST GAP)`` as the column ``name``; ``None`` if it is nothing of the kind."""
+    """``history(ATTRIBUTE, COUNT, LONGEST GAP)`` as the column ``name``; ``None`` if the text has another form."""
     parts = _HISTORY.match(text)
     if parts is None or not 1 <= int(parts[2]) <= LONGEST:
         return None

@@ -15,12 +15,12 @@ _SPELLINGS = {
     Fraction(604800): "w week weeks",
 }
 
-#: A number of a text such as ``30 min``, short enough to be computed with.
+#: The number in a text such as ``30 min``, short enough to compute with.
 _NUMBER = re.compile(r"[+-]?[0-9.]{1,40}(/[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?")
 
-#: Unit spelling -> seconds.
+#: Unit spelling → seconds.
 UNITS: dict[str, Fraction] = {word: size for size, words in _SPELLINGS.items() for word in words.split()}
-#: What hints name; all spellings are accepted.
+#: The spellings that hints name; all are accepted.
 USUAL = "ms, s, min, h, d, w"
 
 
@@ -35,7 +35,7 @@ def is_unit(word: str) -> bool:
 
 
 def parse_duration(text: str) -> Fraction | None:
-    """Seconds of a text such as ``30 min``, or None if it is not a duration.
+    """The seconds in a text such as ``30 min``, or None if it is not a duration.
 
     >>> parse_duration("1.5 h"), parse_duration("5 minutes"), parse_duration("500ms")
     (Fraction(5400, 1), Fraction(300, 1), Fraction(1, 2))
@@ -57,7 +57,7 @@ def parse_duration(text: str) -> Fraction | None:
 
 
 def parse_span(text: str) -> timedelta | None:
-    """The same as a length of time to the nearest microsecond; None also if it is negative or too long."""
+    """The same as a ``timedelta``, to the nearest microsecond; None also if it is negative or too long."""
     found = parse_duration(text)
     if found is None or found < 0:
         return None

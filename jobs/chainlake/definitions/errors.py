@@ -1,4 +1,4 @@
-"""What is wrong with a definition file as a whole, or with what it or a command names."""
+"""Errors in a definition file as a whole, or in what it or a command names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class UnknownSource(DefinitionError):
     def of(
         cls, name: str, known: Sequence[str], folder: str | Path, *, file: Path | None = None, line: int | None = None
     ) -> UnknownSource:
-        """For a name; ``file`` and ``line`` say where it is written, if that is known."""
+        """For a name, and where it is written, if that is known."""
         key = None if file is None else "source"
         hint = _sources(name, known, folder)
         return cls(f"there is no source '{name}'", file=file, line=line, key=key, hint=hint).holding(name=name)
@@ -36,12 +36,12 @@ class UnknownSourceAsked(UsageError):
 
 
 def _are(what: str, known: Sequence[str], verb: str = "are") -> str:
-    """The names that there are, or that there are none."""
+    """A clause that lists the known names, or says that there are none."""
     return f"{what} {verb} {', '.join(known)}" if known else f"There {verb} none yet"
 
 
 def _meant(names: Sequence[str], known: Sequence[str]) -> str:
-    """The known words that the unknown ones are like, as the beginning of a hint; empty if none is."""
+    """The start of a hint, with the known words that are similar to the unknown ones; empty if none is."""
     likely = [meant for name in names if (meant := closest(name, known)) is not None]
     return f"Did you mean {', '.join(likely)}? " if likely else ""
 
@@ -68,16 +68,16 @@ class SourceBroken(DefinitionError):
 
 
 class UnreadableDefinition(DefinitionError):
-    """A definition is no readable text of a bearable size."""
+    """A definition is not a readable text of an acceptable size."""
 
     @classmethod
     def no_file(cls, file: Path) -> UnreadableDefinition:
-        """It is a folder, a pipe or the like."""
+        """The path is a folder, a pipe or the like."""
         return cls("is not a file", file=file)
 
     @classmethod
     def refused(cls, file: Path, error: OSError) -> UnreadableDefinition:
-        """The operating system does not give it."""
+        """The operating system refuses to read it."""
         return cls(f"cannot be read: {error.strerror}", file=file)
 
     @classmethod
@@ -87,16 +87,16 @@ class UnreadableDefinition(DefinitionError):
 
     @classmethod
     def no_text(cls, file: Path, line: int) -> UnreadableDefinition:
-        """A line of it is not UTF-8."""
+        """One of its lines is not UTF-8."""
         return cls("is not UTF-8 text", file=file, line=line, hint="Save it as UTF-8.")
 
 
 class NoMapping(DefinitionError):
-    """A definition is YAML, and no mapping of keys."""
+    """A definition is YAML, but not a mapping of keys."""
 
     @classmethod
     def of(cls, file: str | None = None) -> NoMapping:
-        """For a file, or for what was handed over."""
+        """For a file, or for text that was passed without one."""
         return cls("must be a YAML map of keys", file=file, line=None if file is None else 1)
 
 
@@ -121,19 +121,19 @@ class UnknownDefinition(UsageError):
 
     @classmethod
     def of_source(cls, source: str, kind: str, names: Sequence[str], known: Sequence[str]) -> UnknownDefinition:
-        """A source has none of a kind ("pattern", "model") under these names."""
+        """A source has no definitions of a kind ("pattern", "model") with these names."""
         hint = f"{_meant(names, known)}{_are(f'Its {kind}s', known)}."
         return cls(f"source {source} has no {kind} {', '.join(names)}", hint=hint).holding(names=tuple(names))
 
     @classmethod
     def of_kind(cls, kind: str, names: Sequence[str], known: Sequence[str]) -> UnknownDefinition:
-        """No source has one."""
+        """No source has definitions of that kind with these names."""
         hint = f"{_meant(names, known)}{_are(f'The {kind}s', known)}."
         return cls(f"there is no {kind} {', '.join(names)}", hint=hint).holding(names=tuple(names))
 
     @classmethod
     def of_any(cls, names: Sequence[str], known: Sequence[str]) -> UnknownDefinition:
-        """Neither a pattern nor a model has these names, such as ``pattern/x``."""
+        """No pattern and no model has these names, which are written like ``pattern/x``."""
         listed = ", ".join(f"'{name}'" for name in names)
         hint = f"{_meant(names, known)}There are {', '.join(known) or 'none'}."
         return cls(f"there is no definition {listed}", hint=hint).holding(names=tuple(names))
@@ -146,95 +146,95 @@ class UnknownDefinition(UsageError):
 
     @classmethod
     def never_published(cls, name: str, known: Sequence[str]) -> UnknownDefinition:
-        """Nothing was ever published under it."""
+        """Nothing was ever published under the name."""
         hint = f"{_meant([name], known)}{_are('Published', known, 'were')}."
         return cls(f"nothing was ever published as '{name}'", hint=hint).holding(names=(name,))
 
     @classmethod
     def two_kinds(cls, name: str, found: Sequence[str]) -> UnknownDefinition:
-        """It is the name of more than one."""
+        """Several definitions have the name."""
         hint = "Write it with its kind, such as pattern/NAME."
         return cls(f"'{name}' is {' and '.join(found)}", hint=hint).holding(names=(name,))
 
 
 class UnfitAlerts(DefinitionError):
-    """What stands under ``alerts`` is not what it must be."""
+    """The value of ``alerts`` has the wrong form."""
 
     @classmethod
     def no_map(cls) -> UnfitAlerts:
-        """It is no map."""
+        """It is not a map."""
         return cls("alerts must be a map", hint="Write alerts: {webhook: $MY_WEBHOOK}.")
 
     @classmethod
     def unknown(cls, key: str, known: Sequence[str]) -> UnfitAlerts:
-        """It has another key."""
+        """It has an unknown key."""
         return cls(f"alerts have no key {key}", hint=nearest(key, known))
 
     @classmethod
     def no_address(cls) -> UnfitAlerts:
-        """The webhook is no address, and no variable that has one."""
+        """The webhook is neither an address nor a variable."""
         hint = "Write https://… or, since addresses often hold a secret, $NAME of an environment variable."
         return cls("webhook must be an address", hint=hint)
 
     @classmethod
     def no_switch(cls, key: str) -> UnfitAlerts:
-        """A key is neither true nor false."""
+        """A key's value is neither true nor false."""
         return cls(f"{key} must be true or false")
 
     @classmethod
     def no_stretch(cls, text: object) -> UnfitAlerts:
-        """A time in which nothing is sent has another form, or has no length."""
+        """A muted span has the wrong form or no length."""
         hint = "Write mute: ['22:00-06:00'], in the source's zone."
         return cls(f"mute: {text} is no stretch of a day", hint=hint)
 
 
 class WrongEntry(DefinitionError):
-    """A key of a definition that there is not, or whose value is not of the kind that it takes."""
+    """A key of a definition that is unknown or missing, or whose value is of the wrong kind."""
 
     @classmethod
     def unknown(cls, key: str, known: Sequence[str]) -> WrongEntry:
-        """A key that means nothing here."""
+        """A key is unknown here."""
         meant = closest(key, known)
         guess = "" if meant is None else f"Did you mean {meant}? "
         return cls(f"unknown key '{key}'", hint=f"{guess}Allowed here: {', '.join(known)}.")
 
     @classmethod
     def cut(cls, before: str, key: str) -> WrongEntry:
-        """A key that is the rest of the text of the one before it."""
+        """A key is really the rest of the text of the key before it."""
         hint = "Between { and } a text with a comma in it takes quotes."
         return cls(f"the text of '{before}' ends at a comma, before '{key}'", hint=hint)
 
     @classmethod
     def missing(cls, key: str) -> WrongEntry:
-        """A key that must be there."""
+        """A required key is missing."""
         return cls(f"'{key}' is missing")
 
     @classmethod
     def no_value(cls, key: str) -> WrongEntry:
-        """A key with nothing behind it."""
+        """A key has no value."""
         return cls(f"'{key}' has no value", hint="Give it one, or leave the key out.")
 
     @classmethod
     def kind(cls, key: str, expected: str, typed: object, hint: str | None = None) -> WrongEntry:
-        """A value of another kind than ``expected``; ``hint``: how what was meant is written."""
+        """A value is not of the kind ``expected``; ``hint`` says how to write what was probably meant."""
         return cls(f"'{key}' must be {expected}, not {typed!r}", hint=hint)
 
     @classmethod
     def none_of(cls, value: object, allowed: Sequence[str]) -> WrongEntry:
-        """A word that is none of those allowed."""
+        """A word is not among those allowed."""
         return cls(f"'{value}' is not allowed", hint=f"One of: {', '.join(allowed)}.")
 
     @classmethod
     def no_texts(cls, key: str) -> WrongEntry:
-        """It is no list of texts."""
+        """A value is not a list of texts."""
         return cls(f"'{key}' must be a list of texts")
 
     @classmethod
     def no_text(cls, key: str) -> WrongEntry:
-        """An item of a list of texts is none."""
+        """An item in a list of texts is not a text."""
         return cls(f"'{key}' must be a list of texts", hint="Put null or ~ in quotes if it is a text.")
 
     @classmethod
     def no_maps(cls, key: str) -> WrongEntry:
-        """An item of a list of maps is none."""
+        """An item in a list of maps is not a map."""
         return cls(f"each item of '{key}' must be a map")

@@ -1,4 +1,4 @@
-"""What all definition files have in common: how they are read and named, and how a broken one is kept."""
+"""What all definition files have in common: how they are read and named, and what is kept of a broken one."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from chainlake.definitions.errors import BadName, UnreadableDefinition
 from chainlake.errors import ChainlakeError, DefinitionError
 
-#: Bytes of a definition at most. It is read whole, by every status and every run.
+#: The most bytes of a definition, which every status and every run reads whole.
 LARGEST = 1 << 20
-#: Names of patterns and models.
+#: Valid names of patterns and models.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}\Z")
-#: Names of sources and of their columns: ASCII, since they become names of tables, DAGs and columns of SQL.
+#: Valid names of sources and of their columns: ASCII, since they become names of tables, DAGs and SQL columns.
 WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}\Z")
 _TOP_KEY = re.compile(r"^([a-z_]+)\s*:", re.MULTILINE)
-#: Keys that only a model has, and only a source.
+#: Keys that only a model has, and keys that only a source has.
 _OF_MODELS = frozenset("source start nodes groups response features round window eps value threshold detector".split())
 _OF_SOURCES = frozenset("key type zone attributes identity delivery on_conflict path expect formats".split())
 _SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTILINE)
@@ -24,12 +24,12 @@ _SOURCE_LINE = re.compile(r"^source:\s*['\"]?([A-Za-z_][A-Za-z0-9_]*)", re.MULTI
 
 @dataclass(frozen=True)
 class BrokenDefinition:
-    """A pattern or model file that is wrong, or whose table cannot be read.
+    """A pattern or model whose file is wrong, or whose table cannot be read.
 
     Args:
-        name: of the definition.
+        name: the definition's name.
         file: where it is defined.
-        source: the source it names, None if not even that could be read.
+        source: the source it names; None if not even that could be read.
         error: what is wrong.
     """
 
@@ -43,7 +43,7 @@ def read_definition(path: Path) -> str:
     """The text of a definition.
 
     Raises:
-        DefinitionError: it is no file, too large, or not UTF-8.
+        DefinitionError: the path is not a file, or the file is too large or not UTF-8.
     """
     try:
         if path.exists() and not path.is_file():
@@ -55,19 +55,19 @@ def read_definition(path: Path) -> str:
     if len(data) > LARGEST:
         raise UnreadableDefinition.too_large(path, LARGEST)
     try:
-        # A mark of the byte order, which some editors write, is no part of the text.
+        # A byte order mark, which some editors write, is not part of the text.
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UnreadableDefinition.no_text(path, data.count(b"\n", 0, error.start) + 1) from None
 
 
 def check_name(path: Path, what: str, allowed: re.Pattern[str] = NAME) -> None:
-    """See to it that a definition's name, its file's without the ending, can name tables, folders and tasks.
+    """Make sure that a definition's name (its file name without the extension) can name tables, folders and tasks.
 
     Args:
         path: the file.
         what: "source", "pattern" or "model".
-        allowed: what a name is.
+        allowed: the pattern of valid names.
 
     Raises:
         DefinitionError: it cannot.
@@ -77,7 +77,7 @@ def check_name(path: Path, what: str, allowed: re.Pattern[str] = NAME) -> None:
 
 
 def yaml_kind(path: Path) -> str:
-    """Whether a YAML file is meant as a "source" or as a "model": by its folder, else by the keys that it has."""
+    """Whether a YAML file is meant as a "source" or a "model", judged by its folder, or else by its keys."""
     if path.parent.name in ("sources", "models"):
         return path.parent.name.removesuffix("s")
     try:
@@ -88,7 +88,7 @@ def yaml_kind(path: Path) -> str:
 
 
 def source_named(path: Path) -> str | None:
-    """The source that a file names, as far as it can be recognised when the file is wrong."""
+    """The source that a file names, even if the file is wrong, as far as it can be recognised."""
     try:
         return named_source(read_definition(path))
     except DefinitionError:

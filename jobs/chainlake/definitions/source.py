@@ -1,4 +1,4 @@
-"""Sources: one YAML file per stream of events (docs/sources.md). Read here, used by every part; no Spark."""
+"""Sources: one YAML file per stream of events (docs/sources.md). They are read here and used everywhere; no Spark."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class Source:
-    """One source; fields as the keys of its YAML file, durations as ``timedelta``.
+    """One source. Its fields are the keys of its YAML file, with durations as ``timedelta``.
 
-    ``follow_links`` is its key ``links``.
+    ``follow_links`` comes from the key ``links``.
     """
 
     name: str
@@ -71,14 +71,14 @@ class Source:
 
     @property
     def types(self) -> tuple[str, ...] | None:
-        """The types that events can have, or ``None`` if any text of a column can be one."""
+        """The types that events can have, or ``None`` if any text of a column can be a type."""
         if self.type.constant is not None:
             return (self.type.constant,)
         return tuple(sorted(set(self.type.map.values()))) if self.type.map is not None else None
 
     @property
     def series(self) -> Series:
-        """The key of the events, and what is derived of the series of each key."""
+        """The key of the events, and the columns derived per key."""
         return Series(self.key, self.derived)
 
     def event_columns(self) -> dict[str, pa.DataType]:
@@ -109,7 +109,7 @@ class Sources(dict[str, Source]):
 
 
 def load_sources(home: Home) -> Sources:
-    """All sources of ``<config>/sources``: a file that is wrong must not stop the sources beside it."""
+    """All sources in ``<config>/sources``; a file that is wrong does not stop the others."""
     found = Sources()
     for name, path in _files(home).items():
         try:
@@ -120,10 +120,10 @@ def load_sources(home: Home) -> Sources:
 
 
 def source_for(sources: Sources, name: str, definition: Path, line: int | None = None) -> Source:
-    """The source that the file ``definition`` names in its line ``line``.
+    """The source that the file ``definition`` names on its line ``line``.
 
     Raises:
-        DefinitionError: there is none, or its own file is wrong.
+        DefinitionError: there is no such source, or its own file is wrong.
     """
     if name in sources:
         return sources[name]
@@ -136,7 +136,7 @@ def find_source(home: Home, name: str) -> Source:
     """The source that a definition names.
 
     Raises:
-        DefinitionError: there is none, or its file is wrong.
+        DefinitionError: there is no such source, or its file is wrong.
     """
     files = _files(home)
     if name not in files:
@@ -145,10 +145,10 @@ def find_source(home: Home, name: str) -> Source:
 
 
 def asked_source(home: Home, name: str) -> Source:
-    """The source that somebody names on a command line.
+    """The source that a command line names.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such source.
         DefinitionError: its file is wrong.
     """
     files = _files(home)
@@ -165,7 +165,7 @@ def load_source(path: Path) -> Source:
     """The source described by the YAML file ``path``; its name is the file's.
 
     Raises:
-        DefinitionError: with file, line, key and the allowed values.
+        DefinitionError: the file is wrong; the message has file, line, key and the allowed values.
     """
     check_name(path, "source", WORD)
     section = load_section(path)

@@ -1,4 +1,4 @@
-"""The keys of a source's file, each read with the question: which wrong value would pass here? (docs/sources.md)"""
+"""The keys of a source's file, each with the checks that keep wrong values out (docs/sources.md)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ TYPES = {
     "boolean": pa.bool_(),
     "timestamp": TIMESTAMP,
 }
-#: Columns that ``raw`` or ``events`` have anyway, and ``id``, which patterns use: no attribute may be called so.
+#: Columns that ``raw`` or ``events`` always have, and ``id``, which patterns use: no attribute may have these names.
 FIXED = (
     "id", "event_id", "type", "ts", "seq", "event_date", "file_id", "line", "entry", "load_id", "ingested_at",
 )  # fmt: skip
-#: Keys that do not change which rows a file gives; an edit of them does not take the files again (docs/sources.md).
+#: Keys that do not change which rows a file gives; after an edit of these, the files are not read again
+#: (docs/sources.md).
 NOT_HASHED = ("description", "expect", "lag", "settle", "derived", "links")
 
-#: Fields of a path that have a meaning of their own.
+#: Fields of a path that have a special meaning.
 PATH_FIELDS = ("date", "key", "revision")
 
 
@@ -49,8 +50,8 @@ class Attribute:
         type: a key of ``TYPES``.
         unit: unit of the stored value.
         description: what it is.
-        required: a row without it goes to quarantine.
-        low, high: bounds outside which a row goes to quarantine.
+        required: whether a row without it goes to quarantine.
+        low, high: bounds; a row with a value outside them goes to quarantine.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class TypeRule:
-    """Where an event's type comes from: a constant, a column, or a column through a map (others: quarantine)."""
+    """Where an event's type comes from: a constant, a column, or a column through a map (other texts: quarantine)."""
 
     constant: str | None
     map: dict[str, str] | None
@@ -84,15 +85,15 @@ class PathRule:
 
 
 def words(section: Section, key: str) -> str | None:
-    """A text for people, which may be blank."""
+    """The value of a key that takes a text for people, which may be blank."""
     return section.get(key, str) if section.data.get(key) is not None else None
 
 
 def read_attributes(section: Section, key: str) -> tuple[Attribute, ...]:
-    """``attributes``; ``key`` is the name of the key column.
+    """Read ``attributes``; ``key`` is the name of the key column.
 
     Raises:
-        DefinitionError: none, a name that cannot be a column, or bounds that nothing is within.
+        DefinitionError: there are none, a name cannot be a column's, or no value is within the bounds.
     """
     given = section.section("attributes")
     found: list[Attribute] = []
@@ -124,10 +125,10 @@ def read_attributes(section: Section, key: str) -> tuple[Attribute, ...]:
 
 
 def read_type(section: Section, formats: tuple[Format, ...]) -> TypeRule:
-    """``type``: a constant, or a column with or without a map.
+    """Read ``type``: a constant, or a column with or without a map.
 
     Raises:
-        DefinitionError: a type that no row can have, or a column that a format does not read.
+        DefinitionError: no row can have a type, or a format does not read the column.
     """
     value = section.get("type", str, dict, required=True)
     mapped = [f.name for f in formats if "type" in f.mapping]
@@ -159,10 +160,10 @@ def read_type(section: Section, formats: tuple[Format, ...]) -> TypeRule:
 
 
 def read_path(section: Section, formats: tuple[Format, ...]) -> tuple[PathRule, set[str]]:
-    """``path`` and the names of its fields.
+    """Read ``path``; return it with the names of its fields.
 
     Raises:
-        DefinitionError: no regular expression, no field that means anything, or no format of a date.
+        DefinitionError: it is not a regular expression, has no meaningful field, or its date format is not one.
     """
     if "path" not in section.data:
         return PathRule(None, ""), set()
@@ -201,7 +202,7 @@ def read_path(section: Section, formats: tuple[Format, ...]) -> tuple[PathRule, 
 def check_path_fields(
     section: Section, formats: tuple[Format, ...], path: PathRule, groups: set[str], attributes: tuple[Attribute, ...]
 ) -> None:
-    """Raise ``DefinitionError`` where a format needs a field that ``path``, with its ``groups``, cannot give."""
+    """Raise ``DefinitionError`` if a format needs a field that ``path``, with its ``groups``, cannot give."""
     numeric = {a.name: a.type for a in attributes if a.type in ("double", "long", "timestamp")}
     for at, form in enumerate(formats):
         for name, mapping in form.mapping.items():
@@ -218,10 +219,10 @@ def check_path_fields(
 
 
 def read_replaces(section: Section, groups: set[str]) -> tuple[str, ...]:
-    """``replaces``; date and revision must be among the ``groups`` of the path, keys are those of the file's rows.
+    """Read ``replaces``; date and revision must be among the ``groups`` of the path; keys come from the file's rows.
 
     Raises:
-        DefinitionError: no scope, or the path does not tell the date or the revision.
+        DefinitionError: it is not a scope, or the path lacks the date or the revision.
     """
     scope = section.texts("replaces")
     if not scope:
@@ -236,10 +237,10 @@ def read_replaces(section: Section, groups: set[str]) -> tuple[str, ...]:
 
 
 def read_expect(section: Section) -> tuple[str, ...]:
-    """``expect``.
+    """Read ``expect``.
 
     Raises:
-        DefinitionError: a glob that can fit no file, or those of all days.
+        DefinitionError: a glob can match no file, or is the same for all days.
     """
     globs = section.texts("expect")
     for at, glob in enumerate(globs):
@@ -250,7 +251,7 @@ def read_expect(section: Section) -> tuple[str, ...]:
 
 
 def read_identity(section: Section) -> tuple[str, str, str]:
-    """``identity``, ``delivery`` and ``on_conflict``; the last two each apply to one identity only."""
+    """Read ``identity``, ``delivery`` and ``on_conflict``; the last two each apply to only one identity."""
     identity = section.choice("identity", ("unique", "multiset"), "unique")
     delivery = section.choice("delivery", ("overlapping", "disjoint"), "overlapping")
     on_conflict = section.choice("on_conflict", ("first", "latest", "quarantine_all"), "first")
@@ -258,10 +259,10 @@ def read_identity(section: Section) -> tuple[str, str, str]:
 
 
 def read_derived(section: Section, key: str, attributes: MappingType[str, Attribute]) -> tuple[History, ...]:
-    """``derived``; ``key`` and ``attributes`` are the other columns.
+    """Read ``derived``; ``key`` and ``attributes`` are the other columns.
 
     Raises:
-        DefinitionError: no history of a numeric attribute, or a name that is taken.
+        DefinitionError: a column is not a history of a numeric attribute, or its name is taken.
     """
     given = section.section("derived")
     taken = {name.lower() for name in (*FIXED, key, *attributes)}
@@ -282,7 +283,7 @@ def read_derived(section: Section, key: str, attributes: MappingType[str, Attrib
 
 
 def hash_of(section: Section) -> str:
-    """Hash of all that can change which events a file gives."""
+    """Hash of everything in the definition that can change which events a file gives."""
     kept = {key: _as_typed(section, key) for key in section.data if key not in NOT_HASHED}
     kept["attributes"] = {
         name: {key: value for key, value in item.items() if key != "description"}
@@ -293,7 +294,7 @@ def hash_of(section: Section) -> str:
 
 
 def _as_typed(section: Section, *keys: str | int) -> Any:
-    """The text that was typed for a value, also where it reads as a number: 1.50 and 1.5 are two names."""
+    """The text that was typed for a value, even if it reads as a number: 1.50 and 1.5 are different names."""
     value: Any = section.data
     for key in keys:
         value = value[key]

@@ -1,8 +1,8 @@
-"""The one reader of YAML in definitions: every value with its place, bare words as they were typed.
+"""The one reader of YAML in definitions: it keeps the place of every value, and bare words as typed.
 
-A bare word is a number if JSON would write it so, ``true`` or ``false``, or nothing (``null``, ``~``, blank); every
-other one is the text that was typed. YAML's own rules differ by version, and would turn ``ON``, ``007`` or ``12:30``
-into values that nobody wrote. A key that takes a text gets what was typed, whatever it looks like.
+A bare word is a number if JSON would write it so, or ``true`` or ``false``, or nothing (``null``, ``~``, blank); any
+other is the text that was typed. YAML's own rules differ by version and would turn ``ON``, ``007`` or ``12:30`` into
+values that nobody meant. A key that takes a text gets what was typed, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from chainlake.definitions.yaml_words import in_words
 from chainlake.errors import DefinitionError
 
 Placeable = TypeVar("Placeable", bound=DefinitionError)
-#: Place of a value inside the document: keys and list positions from the top.
+#: The place of a value in the document: keys and list positions from the top.
 Place = tuple[str | int, ...]
 
-#: Lists and maps inside each other at most, and values of a document at most, those behind aliases counted each time.
+#: The deepest nesting of lists and maps, and the most values in a document, counting those behind aliases each time.
 DEEPEST, MOST_VALUES = 30, 50_000
 
 _KINDS = {
@@ -41,14 +41,14 @@ _SWITCH_LIKE = re.compile(r"(y|yes|n|no|on|off|true|false)\Z", re.IGNORECASE)
 _NOTHING = ("", "~", "null")
 _SWITCHES = {"true": True, "false": False}
 _DAY = re.compile(r"\d{4}-\d\d-\d\d\Z")
-# The parser in C where PyYAML was built with it, as its wheels are: five times as fast, and it makes the same events.
+# The C parser is used if PyYAML was built with it, as its wheels are: it is five times as fast, with the same events.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Spot(NamedTuple):
-    """Where a value stands, 1-based, and what was typed: ``text`` of a scalar, ``bare`` if it has no quotes.
+    """Where a value is, 1-based, and what was typed: ``text`` for a scalar, ``bare`` if it has no quotes.
 
-    What stands in a map has the place of its key; ``begin`` is that of the scalar itself.
+    A value in a map has the place of its key; ``begin`` is the place of the scalar itself.
     """
 
     line: int
@@ -59,7 +59,7 @@ class Spot(NamedTuple):
 
     @property
     def looks_like(self) -> str | None:
-        """What others may take a text without quotes for: "a number", "not a finite number", "true or false"."""
+        """What other YAML readers may take a bare text for: "a number", "not a finite number", "true or false"."""
         if not self.bare or self.text is None or self.text in _SWITCHES or _NUMBER.match(self.text):
             return None
         if _NO_NUMBER.match(self.text):
@@ -70,14 +70,14 @@ class Spot(NamedTuple):
 
 
 class Document(NamedTuple):
-    """What a YAML text says: ``data``, and the ``spots`` of every key and value."""
+    """A YAML text that was read: ``data``, and the ``spots`` of every key and value."""
 
     data: Any
     spots: dict[Place, Spot]
 
 
 class YamlProblem(Exception):
-    """A text that is no YAML, or YAML that definitions do not use.
+    """A text is not YAML, or uses YAML that definitions do not allow.
 
     Args:
         what: what is wrong.
@@ -95,8 +95,8 @@ def read_yaml(text: str) -> Document:
     """The one document in ``text``.
 
     Raises:
-        YamlProblem: it cannot be read, or has a tag, a key twice, a key that is no word, an alias of what it lies in,
-            or more levels or values than a definition needs.
+        YamlProblem: it cannot be read, or has a tag, a duplicate key, a key that is not a word, an alias to something
+            that contains it, or more levels or values than a definition needs.
     """
     try:
         root = _tree(text)
@@ -115,9 +115,9 @@ def read_yaml(text: str) -> Document:
 
 @dataclass(slots=True)
 class _Node:
-    """A scalar (``text``), or a list or map of ``parts``, in a map key and value by turns.
+    """A scalar (``text``), or a list or map of ``parts``; in a map, keys and values alternate.
 
-    ``values`` and ``levels`` count what is in it and in its parts, each alias as what it names.
+    ``values`` and ``levels`` count it with its parts, and each alias as what it stands for.
     """
 
     line: int
@@ -130,10 +130,10 @@ class _Node:
     levels: int = 1
 
     def add(self, part: _Node) -> None:
-        """Count a part that is whole.
+        """Count a part that is complete.
 
         Raises:
-            YamlProblem: there is more in it now than a definition needs.
+            YamlProblem: the node now holds more than a definition needs.
         """
         self.values += part.values
         self.levels = max(self.levels, part.levels + 1)
@@ -146,7 +146,7 @@ class _Node:
 
 
 def _tree(text: str) -> _Node | None:
-    """The nodes of the document; without recursion, so that no nesting exhausts the stack."""
+    """The root node of the document; built without recursion, so that no nesting exhausts the stack."""
     open_nodes: list[_Node] = []
     anchors: dict[str, _Node] = {}
     root: _Node | None = None
@@ -238,7 +238,7 @@ class Section:
         data: the mapping.
         file: the file it was read from; empty if it comes from a program.
         spots: the spot of every place in the document.
-        place: where the mapping stands in the document.
+        place: where the mapping is in the document.
     """
 
     def __init__(self, data: dict[str, Any], file: str, spots: dict[Place, Spot], place: Place = ()) -> None:
@@ -248,7 +248,7 @@ class Section:
         self._place = place
 
     def placed(self, error: Placeable, *keys: str | int) -> Placeable:
-        """An error in what stands at ``keys`` below this section, with its file, line, column and key."""
+        """Give an error about the value at ``keys`` below this section its file, line, column and key."""
         error.key = ".".join(str(part) for part in self._place + keys) or None
         if self.file:
             spot = self.spot(*keys)
@@ -256,11 +256,11 @@ class Section:
         return error
 
     def error_inside(self, error: DefinitionError, *keys: str | int) -> DefinitionError:
-        """An error with a place in the text at ``keys``, as one with the place in the file.
+        """Turn an error with a place in the text at ``keys`` into one with the place in the file.
 
         Args:
-            error: with line and column in the text.
-            keys: of the text, below this section.
+            error: the error, with line and column in the text.
+            keys: keys of the text, below this section.
         """
         details = error.details() | {"key": ".".join(str(part) for part in self._place + keys)}
         if self.file:
@@ -274,18 +274,18 @@ class Section:
         return DefinitionError(error.what, **details)
 
     def at(self, data: dict[str, Any], *keys: str | int) -> Self:
-        """The mapping ``data``, which is found at ``keys`` below this section."""
+        """The mapping ``data``, which is at ``keys`` below this section, as a section."""
         return type(self)(data, self.file, self._spots, (*self._place, *keys))
 
     def spot(self, *keys: str | int) -> Spot:
-        """Where ``keys`` below this section stand, or the nearest that there is above them."""
+        """Where ``keys`` below this section are, or else the nearest place above them."""
         place = self._place + keys
         while place and place not in self._spots:
             place = place[:-1]
         return self._spots.get(place, Spot(1, 1))
 
     def typed(self, *keys: str | int) -> Any:
-        """The value at ``keys`` below this section; of a number or a switch the text that was typed for it."""
+        """The value at ``keys`` below this section; for a number or a switch, the text that was typed."""
         value: Any = self.data
         for key in keys:
             value = value[key]
@@ -306,10 +306,10 @@ class Section:
     def get(self, key: str, *kinds: type, default: Any = None, required: bool = False) -> Any:
         """The value of ``key``, checked to be one of ``kinds``.
 
-        ``int`` is accepted where ``float`` is asked, and any scalar, as it was typed, where ``str`` is.
+        ``int`` is accepted for ``float``, and any scalar, as typed, for ``str``.
 
         Raises:
-            DefinitionError: it is of another kind, has no value, or is absent and ``required``.
+            DefinitionError: it is of another kind, has no value, or is absent but ``required``.
         """
         if key not in self.data:
             if required:
@@ -334,7 +334,7 @@ class Section:
         raise self.placed(WrongEntry.kind(key, expected, self.typed(key), self._spelling(key, kinds)), key)
 
     def _spelling(self, key: str, kinds: tuple[type, ...]) -> str | None:
-        """How a number or a switch is written, for those who wrote it as YAML does elsewhere."""
+        """A hint on how to write a number or a switch, for those who wrote it as elsewhere in YAML."""
         like = self.spot(key).looks_like
         if like == "a number" and (int in kinds or float in kinds):
             return "Write it as 7, -0.5 or 1e-3: no sign +, no leading zeros, no underscores, digits around the point."
@@ -348,7 +348,7 @@ class Section:
         return str(value)
 
     def texts(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """The value of ``key`` as texts, each as it was typed: a list of scalars, or one scalar."""
+        """The value of ``key`` as texts, each as typed: a list of scalars, or one scalar."""
         if key not in self.data:
             return default
         value = self.get(key)
@@ -383,7 +383,7 @@ def load_section(path: Path) -> Section:
 
 
 def section_of(text: str, file: str | None) -> Section:
-    """The YAML mapping in ``text``, which was read from ``file``; raises what `load_section` does."""
+    """The YAML mapping in ``text``, which was read from ``file``; raises what ``load_section`` raises."""
     try:
         data, spots = read_yaml(text)
     except YamlProblem as error:

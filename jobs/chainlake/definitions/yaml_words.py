@@ -1,4 +1,4 @@
-"""What the YAML parser stumbles over, in words that say what to write: it tells of tokens, and people see lines."""
+"""What the YAML parser stumbles over, in words that say what to write: the parser talks of tokens, people see lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _COLON = re.compile(r":(\s|$)")
 
 
 class Told(NamedTuple):
-    """What is wrong, at which 1-based line and column, and what to do."""
+    """What is wrong, where (1-based line and column), and what to do."""
 
     what: str
     at: At
@@ -24,7 +24,7 @@ class Told(NamedTuple):
 
 @dataclass(frozen=True)
 class _Stumble:
-    """Where the parser stopped: lines of the text, the place, and where what it was reading began."""
+    """Where the parser stopped: the lines of the text, the place, and where the thing that it was reading began."""
 
     lines: Sequence[str]
     at: At
@@ -51,14 +51,14 @@ class _Stumble:
 
 
 def in_words(error: yaml.MarkedYAMLError, text: str) -> Told:
-    """The parser's problem in words; its own where they are not known here.
+    """The parser's problem in our words; in its own if none of ours fit.
 
     Args:
         error: the problem.
-        text: what was read.
+        text: the text that was read.
     """
     lines = text.split("\n")
-    # The end of the text can lie behind its last line.
+    # The end of the text can be after its last line.
     at, begun = (
         None if mark is None else (min(mark.line + 1, len(lines)), mark.column + 1)
         for mark in (error.problem_mark or error.context_mark, error.context_mark)
@@ -138,7 +138,7 @@ def _unclosed(found: _Stumble) -> Told:
     closing = {"[": "]", "{": "}"}.get(opening, "]")
     if found.at[0] > found.begun[0]:
         return Told(f"the {opening} has no {closing}", found.begun, f"Close it before line {found.at[0]}.")
-    if found.at < found.begun:  # behind the last line
+    if found.at < found.begun:  # after the last line
         return Told(f"the {opening} has no {closing}", found.begun, "Close it.")
     hint = f"The {opening} is in column {found.begun[1]}."
     if found.letter(found.at) in "{}[]":
@@ -177,7 +177,7 @@ def _directive(found: _Stumble) -> Told:
     return Told("a line must not begin with %", found.begun, _QUOTES)
 
 
-#: Words of the parser (of the one in C, and of the one in Python where they differ), and what they mean to people.
+#: Patterns of the parser's words (the C parser's, and the Python parser's if they differ) → what they mean to people.
 _HANDLERS: tuple[tuple[re.Pattern[str], Callable[[_Stumble], Told]], ...] = tuple(
     (re.compile(words), handler)
     for words, handler in (

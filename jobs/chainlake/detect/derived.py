@@ -1,6 +1,7 @@
-"""What all definitions have in common that are made from the published matches of patterns: episodes, rankings.
+"""What all definitions made from published matches (episodes, rankings) have in common.
 
-Which of their days are looked at, the fence around a pattern, publishing what passed its audit, and ``validate``.
+That is: which of their days are looked at, keeping one pattern's failure from the others, publishing what passed its
+audit, and ``validate``.
 """
 
 from __future__ import annotations
@@ -31,18 +32,18 @@ from chainlake.quality import Audit, DaysBroken, Verdict
 from chainlake.quality.published import Outcome
 from chainlake.run.common import record_failure
 
-#: What of a pattern is made from its matches, None if that is not asked for.
+#: Gives what is made from a pattern's matches; None if the pattern does not ask for it.
 Of = Callable[[CompiledPattern], Derived | None]
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """How the days of something derived stand.
+    """The state of the days of something derived.
 
     Args:
         compiled: the pattern.
-        judged: its days.
-        days: of its published matches.
+        judged: the judged days of what is derived.
+        days: the days of the pattern's published matches.
     """
 
     compiled: CompiledPattern
@@ -51,13 +52,13 @@ class Judgement:
 
 
 def judged_days(home: Home, mine: Sequence[CompiledPattern], of: Of, asked: Days | None = None) -> Iterator[Judgement]:
-    """How the days stand of what is derived from some patterns, as the matches are published now.
+    """Judge the days of what is derived from some patterns, by the matches published now.
 
     Args:
         home: the installation.
         mine: patterns of one source.
-        of: what is derived.
-        asked: days that are to do even where the source has no events.
+        of: gives what is derived.
+        asked: days that are to do even if the source has no events there.
     """
     by_name = {one.definition.name: compiled for compiled in mine if (one := of(compiled)) is not None}
     definitions = [one.definition for compiled in mine if (one := of(compiled)) is not None]
@@ -71,12 +72,12 @@ def judged_days(home: Home, mine: Sequence[CompiledPattern], of: Of, asked: Days
 
 @dataclass(frozen=True)
 class Piece:
-    """Some days of something derived that are made in one go.
+    """Some days of something derived, to be made in one go.
 
     Args:
         definition: what is made.
-        inputs: of the days that are noted as failed if it does not come to its end, what they would be made from.
-        make: makes, audits and publishes them; what it gave is published, whatever comes after.
+        inputs: gives the input fingerprints of the days that are noted as failed if it does not finish.
+        make: makes, audits and publishes the days; what it yields is published, whatever comes after.
     """
 
     definition: Definition
@@ -85,7 +86,7 @@ class Piece:
 
 
 def run_pieces(run: DetectRun, pieces: Iterable[Piece]) -> DetectResult:
-    """Make what is derived from some patterns; whatever stops one stops no other."""
+    """Make what is derived from some patterns; whatever stops one does not stop the others."""
     published: list[Published] = []
     failed: dict[str, BaseException] = {}
     for piece in pieces:
@@ -93,7 +94,7 @@ def run_pieces(run: DetectRun, pieces: Iterable[Piece]) -> DetectResult:
         try:
             for done in piece.make():
                 published.append(done)
-        except Exception as error:  # the fence around a pattern: the others publish, then the step raises it
+        except Exception as error:  # one pattern's failure stays its own: the others publish, then the step raises it
             failed.setdefault(name, error)
             if not isinstance(error, AuditFailed):
                 record_failure(run.home, piece.definition, piece.inputs(), error, run.run_id)
@@ -108,16 +109,16 @@ def publish_derived(
 
     Args:
         run: the run.
-        output: the days, the reasons of the verdict among them.
-        verdict: of the audit.
+        output: the days, with the reasons of the verdict.
+        verdict: the audit's verdict.
         span: the days that were made.
-        recheck: what the days are made from now, asked under the lock of the table.
+        recheck: what the days are made from now; called under the lock of the table.
 
     Yields:
         what was published.
 
     Raises:
-        DaysBroken: after that, what the audit says of the others.
+        DaysBroken: after that, if the audit failed for some days.
     """
     name = output.definition.name
     with run.phase("publish", span, name) as row:
@@ -135,8 +136,8 @@ class Now:
     """What days are made from now.
 
     Args:
-        days: of the matches.
-        prints: of each of the days asked for; none if the definition is another one.
+        days: the days of the matches.
+        prints: the fingerprint of each day asked for; none if the definition changed.
     """
 
     days: EventDays
@@ -144,7 +145,7 @@ class Now:
 
 
 def now(run: DetectRun, compiled: CompiledPattern, of: Of, days: Sequence[date]) -> Now:
-    """What some days are made from now: one whose matches or definition moved meanwhile is left to the next run."""
+    """What some days are made from now; days whose matches or definition changed meanwhile are left to the next run."""
     was = of(compiled)
     assert was is not None, "only what is derived gets here"
     definition = was.definition
@@ -160,9 +161,9 @@ class Gate:
     """How the published days of something derived are compared with the matches.
 
     Args:
-        of: what is derived.
-        asked: which of its days are looked at.
-        broken: gives those of some days, ascending, that are not as the matches say, each with one line.
+        of: gives what is derived.
+        asked: gives a flag per day to be looked at.
+        broken: takes days, ascending; gives those that do not agree with the matches, each with one line.
     """
 
     of: Of
@@ -171,13 +172,13 @@ class Gate:
 
 
 def validate_derived(audit: Audit, patterns: Sequence[CompiledPattern], gate: Gate) -> Iterator[Outcome]:
-    """Whether the published matches give what is published of them, pattern by pattern; no JVM.
+    """Check that the published matches give what is published from them, pattern by pattern; no JVM.
 
-    Days that are to be made again are left out: their matches have changed since.
+    Days that are to be made again are left out, because their matches have changed since.
 
     Args:
         audit: the application's audit.
-        patterns: of one source.
+        patterns: patterns of one source.
         gate: what is compared, and how.
     """
     for one in judged_days(audit.home, patterns, gate.of):

@@ -1,7 +1,6 @@
-"""The events of a source as a task needs them: by time, a bounded number in memory, with all that is computed of them.
-
-Files say which day they are of, and their row groups which times they hold: no task reads all of them, and none asks
-another for an event.
+"""The events of a source as a task needs them: in order of time, few in memory at a time, with everything computed from
+them. Files say which day they belong to, and their row groups which times they hold, so no task reads all of them, and
+none asks another for an event.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ from chainlake.days import US_PER_DAY, day_start_us
 from chainlake.definitions.derived import History
 from chainlake.lake.store.event_files import TYPES
 
-#: Events that are read at a time, about 100 MB; a day with more is read in parts, if its events are spread evenly.
+#: About how many events are read at a time (100 MB); a day with more is read in parts, as if its events were spread
+#: evenly.
 CHUNK_ROWS = 1_000_000
 
 
@@ -39,24 +39,24 @@ class Events(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns that there are."""
+        """The columns of the files."""
 
     @property
     def rows(self) -> Mapping[date, int]:
-        """Events of each day that has any."""
+        """The number of events of each day that has any."""
 
     def within(self, lo: int, hi: int) -> list[date]:
         """The days that hold events with ts in ``[lo, hi)`` µs, ascending."""
 
     def read(self, day: date, columns: Sequence[str], types: Iterable[str] | None, lo: int, hi: int) -> pa.Table:
-        """Some events of a day, in any order; of all types if None."""
+        """The events of a day with the given types (all if None) and ts in ``[lo, hi)`` µs, in any order."""
 
 
 class Numbers:
-    """Numbers events that arrive in the order of time, going on where those before ended.
+    """Numbers events that arrive in order of time, continuing from those before.
 
     Args:
-        wanted: the columns to add, all of them numbers of events.
+        wanted: the columns to add, all of which are numbers of events.
         key: the source's key column.
     """
 
@@ -66,7 +66,7 @@ class Numbers:
         self._of_key: Counter[object] = Counter()
 
     def added(self, events: pa.Table) -> pa.Table:
-        """The next events with their numbers; of those of one time all have come at once."""
+        """The next events with their numbers; events with the same time must come in one call."""
         if not self._wanted:
             return events
         codes = events[self._key].combine_chunks().dictionary_encode()
@@ -77,7 +77,7 @@ class Numbers:
             number = places(events, self._key if by_key else None)
             events = events.append_column(one.column, pc.add(number, of_key if by_key else pa.scalar(self._before)))
         self._before += len(events)
-        # The two zeros are one key, as in a dictionary of Python's.
+        # 0.0 and -0.0 are one key, as in a Python dict.
         for value, count in zip(*pc.value_counts(codes.indices).flatten(), strict=True):
             if value.is_valid:
                 self._of_key[values[value.as_py()]] += count.as_py()
@@ -91,12 +91,12 @@ class Feed:
     Args:
         files: the events.
         key: the source's key column.
-        columns: the columns wanted, histories among them.
-        types: the event types wanted; ``ANY_TYPE`` among them stands for all.
+        columns: the columns wanted, including histories.
+        types: the event types wanted; ``ANY_TYPE`` stands for all.
         histories: the histories wanted.
-        chunk_rows: events that are read at a time.
-        computed: what else is computed of the events; it is in the chunks, since it may depend on events that a task
-            leaves out later.
+        chunk_rows: about how many events are read at a time.
+        computed: what else is computed from the events; it is added to the chunks here, because it may depend on events
+            that a task drops later.
     """
 
     files: Events = field(repr=False)
@@ -109,7 +109,7 @@ class Feed:
 
     @classmethod
     def of(cls, files: Events, key: str, patterns: Iterable[Pattern], columns: Iterable[str]) -> Feed:
-        """What these patterns need, if they look at these columns; those that there are not are null for them."""
+        """The feed that these patterns need if they use these columns; columns that do not exist are null for them."""
         types: frozenset[str] = frozenset()
         histories: dict[str, History] = {}
         computed: dict[str, Computed] = {}
@@ -122,7 +122,7 @@ class Feed:
         return cls(files, key, frozenset(read), types, tuple(histories.values()), computed=tuple(computed.values()))
 
     def chunks(self, spans: Iterable[tuple[int, int]]) -> Iterator[pa.Table]:
-        """The events with ts in the spans ``[lo, hi)`` µs, each once, in the order of time; ties in any order."""
+        """The events with ts in the spans ``[lo, hi)`` µs, each once, in order of time, with ties in any order."""
         numbers = Numbers([one for one in self.computed if isinstance(one.node, ast.Place)], self.key)
         for lo, hi in merged(spans):
             if self.histories or self._earlier:
@@ -140,22 +140,22 @@ class Feed:
 
     @property
     def _earlier(self) -> list[ast.Prev]:
-        """The values of earlier events that are computed."""
+        """The computed values of earlier events."""
         return [one.node for one in self.computed if isinstance(one.node, ast.Prev)]
 
     @property
     def _places(self) -> list[ast.Place]:
-        """The numbers of events that are computed."""
+        """The computed numbers of events."""
         return [one.node for one in self.computed if isinstance(one.node, ast.Place)]
 
     @property
     def _of_any_type(self) -> bool:
-        """Whether events of all types are read: a value of any type is part of a history, and counts for a number."""
+        """Whether events of all types are read, since every type is part of a history and counts for a number."""
         return bool(self.histories or self._places) or ANY_TYPE in self.types
 
     @property
     def _read(self) -> list[str]:
-        """The columns that are read: those that there are of the wanted ones, and what histories are computed from."""
+        """The columns to read: the wanted ones that exist, and those from which histories and the like are computed."""
         wanted = set(self.columns) | ({"event_id"} if "id" in self.columns else set())
         if self.histories or self._earlier or self._places:
             wanted |= {self.key, *ORDERED_BY, *(one.of for one in self.histories)}
@@ -188,14 +188,14 @@ class Feed:
             if begin < len(known):
                 found = add_histories(known, [self.key], self.histories) if self.histories else known
                 yield add_computed(found, self.computed, self.key).slice(begin)
-            # Later events lie behind these, so this is all that they can look back to.
+            # Later events come after these, so this is all that they can look back to.
             before = known.slice(int(np.searchsorted(ts, ts[-1] - reach)))
             if not self.histories:
                 before = last_of_each(before, self.key, max(one.steps for one in earlier))
 
 
 def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same times in as few spans as there can be, ascending."""
+    """The same times in as few spans as possible, ascending."""
     found: list[tuple[int, int]] = []
     for lo, hi in sorted(spans):
         if found and lo <= found[-1][1]:
@@ -207,13 +207,13 @@ def merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class KeyShare:
-    """Those of a pattern's partition keys whose hash is ``number`` when divided by ``of``."""
+    """The partition keys of a pattern whose hash modulo ``of`` is ``number``."""
 
     number: int
     of: int
 
     def rows(self, keys: pa.ChunkedArray) -> pa.Array:
-        """Which rows have one of these keys."""
+        """A flag per row that has one of these keys."""
         encoded = keys.combine_chunks().dictionary_encode()
         named = np.array([crc32(repr(key).encode()) % self.of for key in [*encoded.dictionary.to_pylist(), None]])
         codes = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy()
@@ -225,7 +225,7 @@ def accepted(pattern: Pattern, events: pa.Table) -> list[np.ndarray]:
 
     Args:
         pattern: the pattern.
-        events: in the order of time; the ids may be left out if no condition reads them.
+        events: events in order of time; the ids may be left out if no condition reads them.
     """
     if "event_id" not in events.column_names:
         events = events.append_column("event_id", pa.nulls(len(events), pa.string()))
@@ -235,7 +235,7 @@ def accepted(pattern: Pattern, events: pa.Table) -> list[np.ndarray]:
 
 
 def of_streams(pattern: Pattern, events: pa.Table) -> np.ndarray:
-    """Which events are in a stream of neighbours, where those that no name accepts stand between others."""
+    """A flag per event in a stream of neighbours, where even events that no name accepts come between others."""
     if not pattern.neighbours:
         return np.zeros(len(events), bool)
     types = next(branch.stream.types for branch in pattern.branches if branch.stream is not None)
@@ -245,30 +245,32 @@ def of_streams(pattern: Pattern, events: pa.Table) -> np.ndarray:
 
 
 def between(events: pa.Table, lo: int, hi: int) -> pa.Table:
-    """Those of the events, which are in the order of time, with ts in ``[lo, hi)``."""
+    """The events, given in order of time, that have ts in ``[lo, hi)``."""
     begin, end = np.searchsorted(ticks_of(events["ts"], "ts"), (lo, hi)).tolist()
     return events.slice(begin, end - begin)
 
 
 def by_time(events: pa.Table) -> pa.Table:
-    """The events in the order of time; ties in any order."""
+    """The events in order of time, with ties in any order."""
     ts = ticks_of(events["ts"], "ts")
     return events if np.all(ts[1:] >= ts[:-1]) else events.take(pa.array(np.argsort(ts)))
 
 
 def with_keys(pattern: Pattern, events: pa.Table) -> pa.Table:
-    """The events that can be in a match, or reject one, as far as the partition key says; keys that are equal are alike
-    as texts, too. Of a pattern without a partition key, all events."""
+    """The events whose partition key allows them to be in a match or to reject one; all if the pattern has no such key.
+
+    Equal keys are also made equal as texts.
+    """
     key = pattern.partition_key
     if key is None or key not in events.column_names:
         return events
     keys = events[key]
     if pa.types.is_floating(keys.type):
-        # NaN is null, and the two zeros are equal, though told apart as entries of a dictionary.
+        # NaN counts as null, and 0.0 and -0.0 as equal, although Arrow's dictionaries tell the two apart.
         keys = pc.add(pc.if_else(pc.is_nan(keys), pa.scalar(None, keys.type), keys), pa.scalar(0.0, keys.type))
         events = events.set_column(events.column_names.index(key), key, keys)
     if all(len(branch.positive) > 1 or branch.stream is not None for branch in pattern.branches):
-        # An equality with an unknown value is never true, so such an event is in no match and rejects none. (A lone
-        # positive name has equalities with negated ones only, which such an event need not fulfil.)
+        # An equality with an unknown value is never true, so an event without a key is in no match and rejects none. (A
+        # lone positive name has equalities only with negated names, which its event need not fulfil.)
         events = events.filter(pc.is_valid(keys))
     return events

@@ -1,8 +1,8 @@
-"""Finds the matches of one pattern in events that arrive in the order of time.
+"""Finds the matches of one pattern in events that arrive in order of time.
 
 A large slice is matched piece by piece while its events arrive: a piece owns the decision times up to the last event
-seen and keeps only the events that later pieces can still need, so memory depends on what lies in a window and not on
-the size of a slice. The events of a piece are searched key by key where the pattern has a partition key.
+seen and keeps only events that later pieces can still need, so memory depends on what is in a window, not on the size
+of a slice. If the pattern has a partition key, the events of a piece are searched key by key.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from chainlake.detect.feed import KeyShare, accepted, between, of_streams, with_
 from chainlake.errors import InfrastructureError
 from chainlake.schemas.table import Table
 
-#: Events that a slice collects before they are matched; more make larger arrays, fewer cost a run each (some ms).
+#: Events that a slice collects before they are matched; more make larger arrays, fewer make more runs of some ms each.
 PIECE_ROWS = 400_000
 
 _AGAIN = "Nothing was published; run the step again."
@@ -72,19 +72,19 @@ class Matcher:
 
         Args:
             own: its decision times, half-open, in ticks.
-            statistics: filled.
+            statistics: filled in by the search.
             limit: counts the matches of a task.
             keys: only events with these keys are looked at; all if None.
-            consumed: what was used up before; None if the pattern uses nothing up.
+            consumed: the events used up before; None if the pattern uses nothing up.
         """
         ids = "id" not in self.pattern.mentioned
         return Hunt(self, own, statistics, limit, keys, _Events(ids), self.pattern.read_range(*own), consumed=consumed)
 
     def wanted(self, events: pa.Table, keys: KeyShare | None = None) -> pa.Table:
-        """Those of the events that some name accepts by its own conditions, and what is needed of them."""
+        """The events that some name accepts by its own conditions, with the columns that are needed."""
         pattern = self.pattern
         if not pattern.carried <= set(events.column_names):
-            # What depends on earlier events would be computed of those that are left.
+            # Otherwise, values that depend on earlier events would be computed from the remaining events alone.
             raise EventsIncomplete.uncomputed(pattern.name)
         if any(clauses for branch in pattern.branches for clauses in routing(branch).values()):
             keep = of_streams(pattern, events)
@@ -100,7 +100,7 @@ class Matcher:
 
 
 def columns_of(there: Iterable[str], pattern: Pattern, table: pa.Schema) -> list[str]:
-    """Those of the columns that the kernel and the table's rows need; one that the events lack is null in both."""
+    """The columns in ``there`` that the kernel and the table's rows need; those that are not there are null in both."""
     wanted = {"event_id", "type", "ts"} | pattern.columns_needed | pattern.carried
     wanted |= set() if pattern.partition_key is None else {pattern.partition_key}
     for column in table:
@@ -111,7 +111,7 @@ def columns_of(there: Iterable[str], pattern: Pattern, table: pa.Schema) -> list
 
 
 def needed(pattern: Pattern, table: Table) -> set[str]:
-    """What a feed must give for the pattern and its match table."""
+    """The columns that a feed must have for the pattern and its match table."""
     kinds = [c.type.value_type if pa.types.is_list(c.type) else c.type for c in table.columns]
     fields = {kind.field(i).name for kind in kinds if pa.types.is_struct(kind) for i in range(kind.num_fields)}
     return {"event_id", "type", "ts", *pattern.columns_needed, *fields, *filter(None, [pattern.partition_key])}
@@ -122,10 +122,10 @@ class _Events:
     """Events that are kept for a while.
 
     Args:
-        packs: whether their ids are kept packed (``chainlake.cep.events.event_ids``): if no condition reads them and
-            all are like the lake's.
+        packs: whether their ids are kept packed (``chainlake.cep.events.event_ids``), as they are if no condition reads
+            them and all look like the lake's.
         parts: the events.
-        rows: how many.
+        rows: number of events.
     """
 
     packs: bool
@@ -144,36 +144,36 @@ class _Events:
         self.parts.append(events)
 
     def together(self) -> pa.Table:
-        """The events in one piece, since every block of matches takes rows from all over it."""
+        """The events as one chunk, since every block of matches takes rows from all over it."""
         events = pa.Table.from_batches(self.parts).combine_chunks()
         self.parts = events.to_batches()
         return events
 
     def keep(self, events: pa.Table) -> None:
-        """Keep only these of the events."""
+        """Keep only the given events."""
         self.parts, self.rows = events.to_batches(), len(events)
 
 
 @dataclass
 class Hunt:
-    """The search of one slice, whose events arrive.
+    """The search of one slice, whose events arrive bit by bit.
 
     Args:
-        matcher: what is looked for.
+        matcher: what to look for.
         own: the slice's decision times.
-        statistics: filled.
+        statistics: filled in by the search.
         limit: counts the matches.
         keys: only events with these keys are looked at; all if None.
         kept: events that are still needed.
         read: times of the events that are looked at, half-open.
-        wait: match when there are so many.
+        wait: the number of kept events at which they are matched.
         last: time of the last event.
         done: matches decided before this tick have been found.
-        consumed: what was used up before them and by them; None if the pattern uses nothing up.
-        best: of a ranked pattern, how its matches were found.
-        looked_at: events that some name of the pattern accepts.
-        inside: those of them with times that the slice owns.
-        memo: what functions gave for pairs of these events.
+        consumed: the events used up before these matches and by them; None if the pattern uses nothing up.
+        best: for a ranked pattern, how its matches were found.
+        looked_at: number of events that some name of the pattern accepts.
+        inside: how many of these have times that the slice owns.
+        memo: results of functions for pairs of these events.
     """
 
     matcher: Matcher
@@ -196,7 +196,7 @@ class Hunt:
         self.done = self.own[0]
 
     def add(self, events: pa.Table) -> Iterator[pa.Table]:
-        """Take further events, in the order of time; give the matches that are found meanwhile, as rows of the table.
+        """Take further events, in order of time; yield the matches found on the way, as rows of the table.
 
         Raises:
             LimitExceeded: the limit of a day is reached.
@@ -204,7 +204,7 @@ class Hunt:
         self._check_order(events)
         found = self.matcher.wanted(between(events, *self.read), self.keys)
         if self.matcher.called:
-            # The pieces of a slice have events in common, which are known again by their numbers.
+            # The pieces of a slice share events, which are recognised by their numbers.
             found = numbered(found, self.looked_at)
         self.looked_at += len(found)
         self.inside += len(between(found, *self.own))
@@ -213,14 +213,14 @@ class Hunt:
                 continue
             self.kept.add(batch)
             if self.kept.rows >= max(self.wait, self.matcher.piece_rows):
-                # Of the last time stamp more events may come.
+                # More events with the last time stamp may come.
                 yield from self._find(min(int(ticks_of(batch["ts"], "ts")[-1]), self.own[1]))
                 self._forget()
-                # With more events in a window than in a piece, pieces grow, so that few of them read an event.
+                # If a window has more events than a piece, pieces grow, so that few of them read the same event.
                 self.wait = 2 * self.kept.rows
 
     def finish(self) -> Iterator[pa.Table]:
-        """The matches that are left when all events have come."""
+        """The remaining matches, once all events have come."""
         yield from self._find(self.own[1])
 
     def _check_order(self, events: pa.Table) -> None:
@@ -232,7 +232,7 @@ class Hunt:
         self.last = int(ts[-1])
 
     def _forget(self) -> None:
-        """Keep only what can be part of a later match, or reject one: candidates of some name in later pieces."""
+        """Keep only events that can be part of a later match or reject one: candidates of some name in later pieces."""
         pattern, later = self.matcher.pattern, (self.done, self.own[1])
         events = pa.Table.from_batches(self.kept.parts)
         data = dataset(pattern, events, later)
@@ -267,20 +267,20 @@ class Hunt:
         more: list[Consumed] = []
         for matches in found:
             if not thinned:
-                # Of the others only the best ones of a day count, and which these are is known at the end.
+                # In a thinned ranking only a day's best matches count, and which they are is known only at the end.
                 self.limit.add(matches.decision_us)
             rows = match_rows(pattern, events, matches, self.matcher.table)
             if self.consumed is not None and policy is not None:
                 more.append(Consumed.by(policy, rows))
             yield rows
         if self.consumed is not None:
-            # What is searched next are later events, or those of other keys.
+            # Later events, or those of other keys, are searched next.
             self.consumed = Consumed.together([self.consumed, *more])
         self.best += BestSearches.of(self.statistics.best)
 
 
 def _parts(pattern: Pattern, events: pa.Table) -> Iterator[tuple[pa.Table, np.ndarray | None]]:
-    """The events of as many keys at a time as their times allow, key by key, and the number of each event's key."""
+    """The events of as many keys at a time as their times allow, sorted by key, and the number of each event's key."""
     key = pattern.partition_key
     if key is None or key not in events.column_names:
         yield events, None
@@ -308,14 +308,14 @@ def _with_ids(events: pa.RecordBatch, ids: pa.Array) -> pa.RecordBatch:
 
 
 class EventsIncomplete(InfrastructureError):
-    """Events came to a search otherwise than it needs them; nothing was published."""
+    """Events reached a search in a form that it cannot use; nothing was published."""
 
     @classmethod
     def uncomputed(cls, pattern: str) -> EventsIncomplete:
-        """Without what is computed of earlier events."""
+        """The events lack the values computed from earlier events."""
         return cls(f"the events of {pattern} arrived without what is computed of them", hint=_AGAIN)
 
     @classmethod
     def unordered(cls, pattern: str) -> EventsIncomplete:
-        """Not by time."""
+        """The events are not in order of time."""
         return cls(f"the events of {pattern} did not arrive in the order of time", hint=_AGAIN)

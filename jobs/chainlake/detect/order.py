@@ -1,7 +1,6 @@
-"""The binding order of a pattern's run: estimated from counts and a small sample, and kept with what it cost.
-
-The order never shows in the matches. All events of small inputs are looked at, and of large ones a few whole stretches:
-whole, because events drawn one by one say nothing of how often two of them meet.
+"""The binding order of a pattern's run: estimated from counts and a small sample, and noted with what it cost. The
+order never affects the matches. Small inputs are sampled completely, large ones in a few whole stretches: whole,
+because events drawn one by one do not show how often two of them meet.
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ from chainlake.lake.records import ops
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import BestCounts, OrderOrigin, PlanRow
 
-#: Inputs of at most so many events are looked at whole: their order is the best one and costs some 10 ms.
+#: Inputs of at most so many events are sampled completely: their order is then the best, and costs some 10 ms.
 WHOLE = 20_000
-#: Events of a sample of larger ones: as many as fit into some ms and hold each name often.
+#: Events in a sample of a larger input: as many as take some ms and contain each name often.
 SAMPLE = 6_000
-#: Stretches that a sample is made of, so that no single hour speaks for a year.
+#: The most stretches in a sample, so that no single hour speaks for a year.
 SAMPLED_STRETCHES = 16
-#: Stretches that are counted at most: counts of a year for ten names are some 100 kB.
+#: The most stretches that are counted: counts of a year for ten names take some 100 kB.
 COUNTED_STRETCHES = 4_096
-#: Windows of a stretch, so that most of what meets in a stretch meets within it.
+#: The least length of a stretch, in windows, so that most events that can meet lie in one stretch.
 WINDOWS = 3
 
 
@@ -46,10 +45,10 @@ class Stated(TypedDict):
     """What an order was chosen from.
 
     Args:
-        ingested: rates per name, from what ingests counted.
+        ingested: rates per name, from the counts of ingest.
         counted: events per name.
-        passing: per branch the share of pairs that pass, by their names, joined by a blank.
-        declared: rates of the front matter, if the order was chosen by them.
+        passing: per branch, the names of a pair, joined by a blank → the fraction of pairs that pass.
+        declared: rates in the front matter, if the order was chosen by them.
     """
 
     ingested: Mapping[str, float]
@@ -63,11 +62,12 @@ class SearchPlan:
     """How a pattern is searched, and why.
 
     Args:
-        how: ``declared`` (rates of the front matter) or ``estimated`` (cost model).
+        how: ``declared`` (rates in the front matter) or ``estimated`` (cost model).
         orders: binding order of each branch.
         stated: what the order was chosen from.
-        estimated: per branch, order (names joined by blanks) to estimated evaluations.
-        regret: share of evaluations over the best orders in hindsight, on the sample; None if not sampled.
+        estimated: per branch, order (names joined by blanks) → estimated evaluations.
+        regret: evaluations beyond those of the best orders in hindsight, as a fraction, on the sample; None if not
+            known.
         models: cost model of each branch.
     """
 
@@ -80,7 +80,7 @@ class SearchPlan:
 
 
 def ask_of(pattern: Pattern, reads: Sequence[tuple[int, int]]) -> Ask:
-    """What is counted for a pattern that reads the events of some ranges ``[lo, hi)`` µs."""
+    """What to count for a pattern that reads the events in some ranges ``[lo, hi)`` µs."""
     span = max(hi for _, hi in reads) - min(lo for lo, _ in reads)
     length = int(max(WINDOWS * (pattern.reach_us + 1), -(-span // COUNTED_STRETCHES)))
     return Ask(pattern, tuple(reads), length)
@@ -93,7 +93,7 @@ def draw_of(ask: Ask, survey: Survey, key: str, rows: int) -> Draw:
         ask: the pattern.
         survey: where its events lie.
         key: the source's key column.
-        rows: events on the days read.
+        rows: number of events on the days read.
     """
     if rows <= WHOLE:
         stretches, thinning = survey.numbers.tolist(), [1] * len(survey.counts)
@@ -142,7 +142,7 @@ def choose_plan(
         stated,
         [_rounded(model.estimates([order, choose_order(model.branch, model.totals)]))
          for model, order in zip(models, orders, strict=True)],
-        # Only searches say what other orders would have cost, and before the work is divided no function is called.
+        # The regret is known only from searches, and no function is called before the work is divided.
         sample.regret(orders) if max(draw.thinning, default=1) == 1 and not called else None,
         models,
     )  # fmt: skip
@@ -153,7 +153,7 @@ def _rounded(estimates: Mapping[str, float]) -> dict[str, float]:
 
 
 def _models(ask: Ask, sample: Sample, counts: np.ndarray) -> tuple[Model, ...]:
-    """The models of the whole input: its counts per name and stretch, and the pass rates of the sample."""
+    """The models of the whole input, from its counts per name and stretch and the pass rates of the sample."""
     pattern = ask.pattern
     share = min(1.0, pattern.window_us / ask.length) if pattern.window_us else 1.0
     models, at = [], 0
@@ -171,21 +171,22 @@ def _models(ask: Ask, sample: Sample, counts: np.ndarray) -> tuple[Model, ...]:
 
 
 def draw_stretches(numbers: np.ndarray, counts: np.ndarray) -> tuple[list[int], list[int]]:
-    """Which stretches to look at, so that each name is seen often and the rows are few.
+    """Choose stretches to look at, so that each name is seen often but the rows are few.
 
     Args:
-        numbers: of the stretches.
+        numbers: numbers of the stretches.
         counts: events per name and stretch, shape (names, stretches).
 
     Returns:
-        the numbers of the stretches, spread evenly over each name's events, the rarest name's first; and per name the
-        share 1/n of its events in them that is to be taken, 1 unless a single stretch is too large.
+        the numbers of the chosen stretches, ascending, which are spread evenly over each name's events and chosen for
+        the rarest name first; and per name the n of which every n-th event in them is to be taken, 1 unless a single
+        stretch is too large.
     """
     chosen: list[int] = []
     ends = np.cumsum(counts, axis=1)
     present = [int(name) for name in np.argsort(counts.sum(axis=1), kind="stable") if counts[name].any()]
     for place in range(1, 1 + SAMPLED_STRETCHES // max(len(present), 1)):
-        # 1/2, 1/4, 3/4, 1/8, …: wherever the rows are enough, what was taken lies evenly.
+        # The places are 1/2, 1/4, 3/4, 1/8, …, so that the choice is spread evenly wherever it ends.
         at = int(f"{place:b}"[::-1], 2) / (1 << place.bit_length())
         for name in present:
             stretch = int(np.searchsorted(ends[name], at * ends[name][-1], "right"))
@@ -198,7 +199,7 @@ def draw_stretches(numbers: np.ndarray, counts: np.ndarray) -> tuple[list[int], 
 
 
 def counted_best(best: BestSearches) -> BestCounts:
-    """How the best matches of a ranked pattern were found, as ``ops.plans`` has it; nothing of other patterns."""
+    """How the best matches of a ranked pattern were found, as columns of ``ops.plans``; empty for other patterns."""
     if not best.ways:
         return {}
     return {
@@ -212,7 +213,9 @@ def counted_best(best: BestSearches) -> BestCounts:
 
 
 def record_plan(home: Home, item: Work, plan: SearchPlan, found: Found, run_id: str) -> None:
-    """One row per day in ``ops.plans``. Evaluations are counted per run; a run of several days notes them at its last.
+    """Write one row per day to ``ops.plans``.
+
+    Evaluations are counted per run; a run of several days notes them on its last.
 
     Args:
         home: the installation.

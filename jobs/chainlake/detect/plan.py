@@ -22,9 +22,9 @@ class Wanted:
     """Which days a step is to compute.
 
     Args:
-        asked: days that are to do even where the source has no events; none if None.
+        asked: days that are to do even if the source has no events there; None for no such days.
         horizon: the days that are looked at.
-        states: of the days that are to do.
+        states: the states in which days are to do.
     """
 
     asked: Days | None
@@ -37,10 +37,10 @@ class Plan:
     """What is to do.
 
     Args:
-        pinned: the source's events.
-        work: the patterns whose days do not depend on each other.
-        courses: the patterns whose days form chains.
-        chained: the days that these go through, each with the pattern.
+        pinned: the source's pinned events.
+        work: the patterns whose days are independent, with the days to do.
+        courses: the ways through the patterns whose days form chains.
+        chained: these patterns with the days that they may compute.
     """
 
     pinned: Pinned = Pinned(None, EventDays.of("", []))
@@ -50,33 +50,34 @@ class Plan:
 
     @property
     def days(self) -> bool:
-        """Whether a day is to do, or a chain cannot be gone into."""
+        """Whether any day is to do, or a chain cannot be entered."""
         return bool(self.work or self.courses)
 
     @property
     def read_days(self) -> Days:
-        """The days from the first to the last that is read."""
+        """The days from the first to the last whose events are read."""
         every = [*self.work, *self.chained]
         return span_of(every) if every else Days.one(date(1970, 1, 1))
 
     @property
     def longest(self) -> int:
-        """The days of the pattern that has most."""
+        """The number of days of the pattern that has most."""
         return max((len(item.fingerprints) for item in (*self.work, *self.chained)), default=0)
 
 
 def plan_of(home: Home, source: str, mine: Sequence[CompiledPattern], wanted: Wanted) -> Plan:
-    """Pin the events and find what is to do; pin first, since fingerprints must be those of the pinned version.
+    """Pin the events and find what is to do; pinning comes first, since fingerprints must be those of the pinned
+    version.
 
     Args:
         home: the installation.
         source: name of the source.
-        mine: patterns of it.
-        wanted: the days.
+        mine: its patterns.
+        wanted: which days to compute.
     """
     free = [c for c in mine if not c.definition.chained]
     chains = [c for c in mine if c.definition.chained]
-    # Where a chain has to be gone into is seen before, so that just what is read is waited for.
+    # Where chains must be entered is found before pinning, so that the pin waits only for days that are read.
     before = _chained(home, chains, wanted, EventDays.load(home, source)) if chains else []
     reads = [c.definition.read_range(wanted.horizon.start)[0] for c in free]
     reads += [c.definition.read_range(day_of(min(days)))[0] for c, _, days in before if days]
@@ -102,7 +103,7 @@ def _work(compiled: CompiledPattern, days: Sequence[date], events: EventDays) ->
 def _chained(
     home: Home, chains: Sequence[CompiledPattern], wanted: Wanted, events: EventDays
 ) -> list[tuple[CompiledPattern, Course, frozenset[int]]]:
-    """The patterns that have something to do, the way through their days, and the days that it may compute."""
+    """The patterns with something to do, the way through their days, and the days that it may compute."""
     of = {c.definition.name: c for c in chains}
     known = {events.source: events}
     found = []

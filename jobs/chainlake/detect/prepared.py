@@ -1,4 +1,4 @@
-"""A run of which all is known to find its matches: the order of each pattern, and what each task does."""
+"""A run that is ready to search: the order of each pattern, and what each task does."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Planned:
         item: the pattern and its days.
         ask: what was counted.
         survey: where its events lie.
-        plan: how it is searched.
+        plan: how to search it.
     """
 
     item: Work
@@ -34,7 +34,7 @@ class Planned:
     plan: SearchPlan
 
     def curve(self, counting: Counting, pieces: int) -> Curve:
-        """Where its work lies, so finely that it can be cut into so many pieces."""
+        """The curve of its work, fine enough to be cut into ``pieces``."""
 
         def count(cells: Sequence[tuple[int, int]], parts: int) -> np.ndarray:
             if (list(cells), parts) == ([self.ask.span], CELLS):
@@ -51,7 +51,7 @@ class Prepared:
 
     Args:
         patterns: the patterns.
-        shares: what each task does; a pattern is called by its place.
+        shares: what each task does; they refer to patterns by position.
     """
 
     patterns: tuple[Planned, ...]
@@ -69,8 +69,8 @@ def prepare(
     Args:
         counting: counts the run's events.
         work: the patterns.
-        event_days: events per day, as ingest counted them.
-        rates: gives what ``ops.rates`` has of some days.
+        event_days: the source's days, with the number of events of each.
+        rates: days → their rows of ``ops.rates``.
     """
     patterns = planned(counting, work, event_days, rates)
     roughly = [one.curve(counting, 1) for one in patterns]

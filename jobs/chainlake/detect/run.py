@@ -1,6 +1,6 @@
 """What the detect step computes: its patterns are counted, searched and staged together, then each is published.
 
-Every stage takes a value and gives the next: ``Work``, ``Prepared``, ``StagedMatches``, ``Audited``, ``Published``.
+Each stage takes the value of the one before: ``Work``, ``Prepared``, ``StagedMatches``, ``Audited``, ``Published``.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from chainlake.schemas.ops_rows import RateOfKey
 
 @dataclass(frozen=True)
 class StagedMatches:
-    """A pattern whose matches were looked for.
+    """A pattern whose matches were searched for.
 
     Args:
         item: the pattern and its days.
         plan: how it was searched.
         folder: where the matches lie.
         found: what was found.
-        links: where the days form a chain, day → the digests of the states at its ends.
+        links: if the days form a chain: day → the digests of the states at its ends.
         consumed: ids of the events that were used up before the days.
     """
 
@@ -60,11 +60,11 @@ class StagedMatches:
 
 @dataclass(frozen=True)
 class Audited:
-    """Staged matches, and which days of them may be published.
+    """Staged matches, and which of their days may be published.
 
     Args:
         staged: the matches.
-        verdict: what the audit says.
+        verdict: the audit's verdict.
     """
 
     staged: StagedMatches
@@ -72,14 +72,14 @@ class Audited:
 
     @property
     def failure(self) -> DaysBroken | None:
-        """What is to be raised once the other days are published."""
+        """The error to raise once the other days are published; None if the audit passed."""
         if not self.verdict.broken:
             return None
         return DaysBroken.of(self.staged.item.name, self.verdict, onwards=False, folder=self.staged.folder)
 
 
 def run_work(run: SearchRun, work: Sequence[Work]) -> DetectResult:
-    """Find, audit and publish the matches of some patterns on their days; whatever stops one stops no other."""
+    """Find, audit and publish the matches of some patterns on their days; what stops one stops no other."""
     published: list[Published] = []
     failed: dict[str, BaseException] = {}
     waiting = list(work)
@@ -92,9 +92,9 @@ def run_work(run: SearchRun, work: Sequence[Work]) -> DetectResult:
                 published.append(publish(run, audited))
                 if audited.failure is not None:
                     raise audited.failure
-            except Exception as error:  # the fence around a pattern: the others publish, then the step raises it
+            except Exception as error:  # one failure stops no other pattern: these publish, then the step raises it
                 if isinstance(error, LimitExceeded) and len(item.fingerprints) > 1:
-                    # A limit is a fact of a day: the other days must come out as if they had been run alone.
+                    # A limit concerns one day, so the other days must come out as if they had been run alone.
                     again += item.halves()
                     continue
                 failed.setdefault(name, error)
@@ -109,10 +109,10 @@ def run_work(run: SearchRun, work: Sequence[Work]) -> DetectResult:
 def _each(
     find_all: Callable[[Sequence[Work]], list[StagedMatches]], work: Sequence[Work]
 ) -> list[StagedMatches | Exception]:
-    """What is found for all patterns at once; for each alone if that fails, so that one stops no other."""
+    """Search all patterns at once; if that fails, each alone, so that one does not stop the others."""
     try:
         return [*find_all(work)]
-    except Exception as error:  # the fence around a scan: raised where each pattern is accepted
+    except Exception as error:  # a scan's failure is raised where each pattern is accepted
         if len(work) == 1:
             return [error]
         print(f"each pattern is searched alone: {error_line(error)}", flush=True)
@@ -120,7 +120,7 @@ def _each(
 
 
 def find(run: SearchRun, work: Sequence[Work]) -> list[StagedMatches]:
-    """Count, plan, cut and search some patterns, all by the same tasks."""
+    """Count, plan, cut and search some patterns, all with the same tasks."""
     every = [day for item in work for day in item.fingerprints]
     folders = [staging_folder(run.home, run.run_id, item.compiled.pattern.name) for item in work]
     try:
@@ -143,7 +143,7 @@ def find(run: SearchRun, work: Sequence[Work]) -> list[StagedMatches]:
 
 
 def accept(run: SearchRun, item: Work, staged: StagedMatches | Exception) -> StagedMatches:
-    """What was found of a pattern, if it is complete and within its limits; its plan is noted."""
+    """Accept what was found for a pattern, if it is complete and within its limits, and note its plan; else raise."""
     with run.phase("detect", item.days, item.name) as row:
         if isinstance(staged, Exception):
             raise staged
@@ -152,7 +152,7 @@ def accept(run: SearchRun, item: Work, staged: StagedMatches | Exception) -> Sta
             if found.failure is not None:
                 raise found.failure
             for day, count in sorted(found.per_day.items()):
-                # Tasks stop at the limit, each of what it finds; the limit holds for what they find together.
+                # Each task stops at the limit for its own matches; the limit also holds for the matches of all tasks.
                 check_day(item.compiled.pattern, day, count)
         except ChainlakeError:
             discard(staged.folder)
@@ -166,7 +166,7 @@ def accept(run: SearchRun, item: Work, staged: StagedMatches | Exception) -> Sta
 
 
 def _left_out(pattern: Pattern, found: Found) -> Iterator[str]:
-    """What of the events and matches was not looked at, or is not ranked."""
+    """Which events were not looked at, and which matches are not ranked, in words."""
     if found.long_stretches:
         yield _too_long(pattern, found.long_stretches)
     unscored = found.best.unscored
@@ -187,7 +187,7 @@ def _too_long(pattern: Pattern, number: int) -> str:
 
 
 def audit(run: SearchRun, staged: StagedMatches) -> Audited:
-    """Which days of the staged matches may be published."""
+    """Find out which days of the staged matches may be published."""
     item = staged.item
     with run.phase("audit", item.days, item.name) as row:
         row.rows_in = sum(staged.found.per_day.values())
@@ -222,7 +222,7 @@ def publish(run: SearchRun, audited: Audited) -> Published:
 
 
 def rates(run: SearchRun, days: Days) -> list[RateOfKey]:
-    """Events per type, key and day; of these days only, since years of all keys are millions of rows."""
+    """Numbers of events per type, key and day, for these days only, since years of all keys are millions of rows."""
     mine = [("source", "=", run.source.name), ("day", ">=", days.start), ("day", "<", days.end)]
     found: list[RateOfKey] = ops.current_table(
         run.home, "rates", columns=["type", "key", "events"], filters=mine
@@ -231,13 +231,13 @@ def rates(run: SearchRun, days: Days) -> list[RateOfKey]:
 
 
 def _days_now(run: SearchRun, item: Work) -> DaysNow:
-    """What the days are computed from now: one whose input or definition moved meanwhile is left to the next run."""
+    """What the days are computed from now; a day whose input or definition changed is left to the next run."""
     compiled, _ = load_patterns(run.home, Sources(run.source), only=item.compiled.pattern.name)
     was = item.compiled.definition
     now = EventDays.load(run.home, run.source.name)
     prints: dict[date, str] = {}
     for one in (c.definition for c in compiled):
-        # Where a chain starts is no part of the hash.
+        # The start of a chain is not part of the hash.
         if (one.definition_hash, one.table_name, one.start) == (was.definition_hash, was.table_name, was.start):
             prints = {day: fingerprint(was, day, now) for day in item.fingerprints}
     return DaysNow(prints, partial(begins_anew, was, now))

@@ -1,6 +1,6 @@
 """What tasks do: each reads a stretch of the events from the files once, and stages the matches of all its patterns.
 
-A task gives back where the file of each pattern lies, and counts; no row comes back through Spark.
+A task returns the path of each pattern's file, and counts; no row comes back through Spark.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from chainlake.storage.parquet import parquet_rows, parquet_writer
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
-#: Matches that are collected before they are written: a row group of some MB.
+#: How many matches are collected before they are written: a row group of some MB.
 _ROWS_OF_A_GROUP = 100_000
-#: Events that each of many patterns collects at least before they are matched, since a run costs some ms.
+#: The least number of events that each of many patterns collects before matching them, since a run costs some ms.
 _LEAST_PIECE_ROWS = 50_000
 
 
 @dataclass(frozen=True)
 class Search:
-    """A pattern that tasks look for.
+    """A pattern for which tasks search.
 
     Args:
         pattern: the compiled pattern.
@@ -61,21 +61,21 @@ class Search:
 
 @dataclass(frozen=True)
 class Found:
-    """What tasks found of a pattern.
+    """What tasks found for a pattern.
 
     Args:
         paths: Parquet files that hold the matches, as rows of the match table, and nothing else.
-        per_day: UTC day of the decision → matches.
-        evaluations: of conditions between names.
-        evaluations_neg: of negated names.
-        long_stretches: stretches of events that gave no match, since they are longer than the pattern's limit.
-        best: of a ranked pattern, how its matches were found.
-        pair_evals: pairs that functions were given.
-        pair_memo_hits: pairs that were asked for again in a slice.
-        looked_at: events that tasks looked at, those that several did as often.
-        inside: those of them that lie in the time which the task owns: each event once.
-        seconds: of each task.
-        failure: what stopped the search; then the files do not hold all matches.
+        per_day: UTC day of the decision → number of matches.
+        evaluations: number of evaluations of conditions between names.
+        evaluations_neg: number of tests of negated names.
+        long_stretches: number of stretches of events that gave no match because they exceed the pattern's limit.
+        best: for a ranked pattern, how its matches were found.
+        pair_evals: number of pairs for which functions were called.
+        pair_memo_hits: number of pairs that were asked for again in a slice.
+        looked_at: number of events that tasks looked at, counting each as often as tasks did.
+        inside: how many of these are in the time that the task owns, so that each event counts once.
+        seconds: duration of each task.
+        failure: what stopped the search, if anything; then the files do not hold all matches.
     """
 
     paths: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class Found:
 
     @property
     def longest_task(self) -> float | None:
-        """The seconds of the longest task over those of the median one; None without tasks."""
+        """The ratio of the longest task's duration to the median one; None without tasks."""
         return max(self.seconds) / median(self.seconds) if self.seconds and median(self.seconds) else None
 
     def __add__(self, other: Found) -> Found:
@@ -119,7 +119,7 @@ class Found:
 
 
 class SearchFailed(InfrastructureError):
-    """A pattern's search was stopped by an error that is none of ours."""
+    """A pattern's search was stopped by an error that is not one of ours."""
 
     @classmethod
     def of(cls, pattern: Pattern, error: Exception) -> SearchFailed:
@@ -129,17 +129,17 @@ class SearchFailed(InfrastructureError):
 
 
 def stage(tasks: Tasks, events: Events, key: str, searches: Sequence[Search], shares: Sequence[Share]) -> list[Found]:
-    """Write the matches that the shares own as Parquet files; what stops one search stops no other.
+    """Write the matches that the shares own as Parquet files; whatever stops one search does not stop the others.
 
     Args:
-        tasks: who does it.
-        events: of all read ranges.
+        tasks: the tasks that do the work.
+        events: the events of all read ranges.
         key: the source's key column.
         searches: the patterns, by their numbers in the shares.
         shares: what each task does.
 
     Returns:
-        what was found of each search.
+        what was found for each search.
     """
     for search in searches:
         storage_of(search.folder).make_folder(search.folder)
@@ -151,7 +151,7 @@ def stage(tasks: Tasks, events: Events, key: str, searches: Sequence[Search], sh
 
 
 def _thinned(search: Search, found: Found) -> Found:
-    """Of what the tasks found of a ranked pattern only what can be among its best, however the work was cut."""
+    """For a ranked pattern, keep only matches that can be among its best, however the work was cut."""
     pattern = search.pattern
     if not found.paths or found.failure is not None or pattern.extras.ranking is None or keeps_all(pattern):
         return found
@@ -159,7 +159,7 @@ def _thinned(search: Search, found: Found) -> Found:
         file = MatchFile(search)
         file.add(thinned(pattern, pa.concat_tables([parquet_rows(path) for path in found.paths])))
         paths = file.close()
-    except Exception as error:  # the fence around a pattern: the others of the run go on
+    except Exception as error:  # one pattern's failure stays its own: the others of the run go on
         return Found(failure=SearchFailed.of(pattern, error))
     for path in found.paths:
         storage_of(path).remove(path)
@@ -180,7 +180,7 @@ def _staged(events: Events, key: str, searches: Sequence[Search], share: Share) 
 
 
 class _Hunter:
-    """Looks for one pattern in a task's share, and writes what it finds; an error ends it, and it alone."""
+    """Searches for one pattern in a task's share and writes what it finds; an error ends only this search."""
 
     def __init__(self, search: Search, share: Share, number: int, piece_rows: int) -> None:
         schema = search.table.arrow()
@@ -199,7 +199,7 @@ class _Hunter:
             self._write(hunt.add(events))
 
     def finish(self) -> Found:
-        """What was found when all events have come."""
+        """What was found, once all events have come."""
         for hunt in self._hunts:
             self._write(hunt.finish())
         paths = self._file.close()
@@ -229,18 +229,18 @@ class _Hunter:
                 self._file.add(rows)
         except ChainlakeError as error:
             self._failure, self._hunts = error, []
-        except Exception as error:  # the fence around a pattern: the others of the task go on
+        except Exception as error:  # one pattern's failure stays its own: the others of the task go on
             self._failure, self._hunts = SearchFailed.of(self._pattern, error), []
         self._seconds += time.perf_counter() - began
 
 
 class MatchFile:
-    """A Parquet file of matches, many small tables together; there is none without matches."""
+    """A Parquet file of matches, collected from many small tables; without matches there is no file."""
 
     def __init__(self, search: Search) -> None:
         self._schema = pa.schema([pa.field(f.name, f.type) for f in search.table.arrow()])
         self.per_day: Counter[date] = Counter()
-        # A task can be tried twice, also at a time: what counts is the file of the attempt that comes back.
+        # A task can be tried twice, even at the same time; the file of the attempt that returns is the one that counts.
         self._path = f"{search.folder}/part-{uuid.uuid4().hex}.parquet"
         self._sums = Sums("decision_ts")
         self._waiting: list[pa.Table] = []
@@ -248,7 +248,7 @@ class MatchFile:
         self._writer: pq.ParquetWriter | None = None
 
     def add(self, rows: pa.Table) -> None:
-        """Write these rows, sooner or later."""
+        """Add rows, to be written now or later."""
         self._waiting.append(rows.cast(self._schema))
         self._rows += len(rows)
         days, counts = np.unique(rows["decision_ts"].cast(pa.int64()).to_numpy() // US_PER_DAY, return_counts=True)
@@ -258,7 +258,7 @@ class MatchFile:
             self._flush()
 
     def close(self) -> tuple[str, ...]:
-        """End the file; its path, if there is one."""
+        """Finish the file; return its path, if there is one."""
         if self._rows:
             self._flush()
         if self._writer is None:
@@ -269,7 +269,7 @@ class MatchFile:
 
     def _flush(self) -> None:
         if self._writer is None:
-            # The file may become one of the table's as it is.
+            # The file may become one of the table's files as it is.
             self._writer = parquet_writer(self._path, self._schema, write_page_checksum=True)
         rows = pa.concat_tables(self._waiting)
         self._sums.add(rows)

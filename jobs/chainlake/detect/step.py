@@ -1,7 +1,7 @@
 """The detect step: events of a source to the match tables of its patterns.
 
-What is to do is decided without a JVM. Patterns fail separately: all others publish, then the step fails naming them.
-Days that do not depend on each other are searched together, those of a chain one after another.
+What is to do is decided without a JVM. Patterns fail separately: all others publish, then the step fails and names
+them. Independent days are searched together, those of a chain one after another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 class Options(TypedDict, total=False):
-    """What of a source is detected, and how."""
+    """Which patterns and days are computed, and how."""
 
     patterns: Sequence[str] | None
     repair_horizon: int
@@ -50,17 +50,16 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
         source_name: name of the source.
         days: days asked for.
         run_id: id of the run in ``ops``.
-        options: ``patterns``: names of the patterns to run; all of the source if None.
-            ``repair_horizon``: days before ``days`` that are repaired too; unless it is 0, also days after the last
-            event of the source on which its matches can still decide, and days of ``days`` on which none can.
-            ``only_stale``: leave out days that were never computed.
-            ``ports``: what the step works with; those of the installation if None.
+        options: ``patterns``: names of the patterns to run; all of the source if None. ``repair_horizon``: number of
+            days before ``days`` that are repaired, too; unless it is 0, also days after the source's last event on
+            which its matches can still be decided, and those of ``days`` on which none can. ``only_stale``: leave out
+            days that were never computed. ``ports``: the ports to use; those of the installation if None.
 
     Returns:
         ``{"patterns": …, "days": days published, "added": …, "changed": …, "withdrawn": …}``.
 
     Raises:
-        ChainlakeError: after all other patterns published, if one failed.
+        ChainlakeError: a pattern failed; it is raised after all others have published.
     """
     patterns, repair_horizon = options.get("patterns"), options.get("repair_horizon", REPAIR_HORIZON)
     source, sources = the_source(home, source_name)
@@ -78,7 +77,7 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
     if mine and repair_horizon:
         horizon = Days(horizon.start, max(horizon.end, _end_of_events(home, source_name, mine, horizon)))
     states = STALE if options.get("only_stale") else TO_DO
-    # The windows of a long stretch hold days that some of the patterns have no use for: the plan leaves them out.
+    # Some patterns have no use for some days of a long horizon; the plan leaves those out.
     wanted = Wanted(days if repair_horizon else None, horizon, states)
     plan = plan_of(home, source_name, mine, wanted) if mine else Plan()
     result = DetectResult()
@@ -86,7 +85,7 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
     audit = Audit(home)
     if plan.days:
         from chainlake.detect.chained.rounds import run_chains
-        from chainlake.detect.run import run_work  # imports Arrow and Numba, which a run without work need not
+        from chainlake.detect.run import run_work  # imports Arrow and Numba, which a run without work does not need
 
         ports = ports or _opened(home, f"detect {source.name} {days}", plan)
         run = SearchRun(home, source, run_id, ports, audit, plan.pinned, plan.read_days)
@@ -95,17 +94,17 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
         if plan.courses:
             result += run_chains(run, plan.courses)
     if any((c.episodes or c.ranking) and "/" in c.table.name for c in mine):
-        # A new version of a match table may have taken its place meanwhile, and what follows is made from that.
+        # A new version of a match table may have taken its place meanwhile, and what follows is made from it.
         names = {c.definition.name for c in mine}
         mine = [c for c in load_patterns(home, sources)[0] if c.definition.name in names]
-    # Where matches have gone or come, a later day may begin empty, or no longer do so.
+    # Where matches have come or gone, a later day may now start from the empty state, or no longer do so.
     memory = max((c.episodes.definition.memory_us or 0 for c in mine if c.episodes), default=0)
     behind = timedelta(days=-(-memory // US_PER_DAY))
     following = episodes_to_do(home, mine, replace(wanted, horizon=_with(horizon, result, behind)))
     if following:
         ports = ports or _opened(home, f"detect {source.name} {days}", plan)
         result += run_episodes(DetectRun(home, source, run_id, ports, audit), following)
-    # The days of a chain can turn out to be others far behind those that were asked for.
+    # Days of a chain can change long after those that were asked for.
     merging = rankings_to_do(home, mine, replace(wanted, horizon=_with(horizon, result)))
     if merging:
         ports = ports or _opened(home, f"detect {source.name} {days}", plan)
@@ -122,7 +121,7 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
 
 
 def _with(days: Days, result: DetectResult, behind: timedelta = timedelta(0)) -> Days:
-    """The days, and all that were published, with the time behind each."""
+    """The days, extended to all that were published, with the time ``behind`` after each."""
     done = [day for one in result.published for day in one.days_done]
     return Days(min([days.start, *done]), max([days.end, *(Days.one(day).end + behind for day in done)]))
 
@@ -134,9 +133,9 @@ def _opened(home: Home, app: str, plan: Plan) -> Ports:
 
 
 def _end_of_events(home: Home, source_name: str, mine: Sequence[CompiledPattern], horizon: Days) -> date:
-    """The day after the last that a match of the last events can decide on, if these events lie in ``horizon``.
+    """The day after the last on which a match of the last events can be decided, if these events are in ``horizon``.
 
-    Where nothing follows the events, nobody asks for that day, and it would stay missing.
+    If nothing follows the events, nobody asks for that day, and it would stay missing.
     """
     events = EventDays.load(home, source_name)
     if events.last is None or events.last not in horizon:
@@ -148,7 +147,7 @@ def _end_of_events(home: Home, source_name: str, mine: Sequence[CompiledPattern]
 def _held(
     home: Home, mine: Sequence[CompiledPattern], days: Days, stopped: Collection[str]
 ) -> list[tuple[str, BaseException]]:
-    """Patterns whose days that were asked for wait for one that this run was not to finish, and why."""
+    """Definitions with requested days that wait for a day that this run was not meant to finish, and the reason."""
     every = [one for c in mine for one in c.definitions]
     chains = [one for one in every if one.chained and one.name not in stopped]
     found = [(judged.name, held(judged, days)) for judged in judge(home, chains, days, asked=days)]

@@ -1,4 +1,4 @@
-"""What a run of the step shares, one pattern and the days to compute, and what came of all of them."""
+"""What a run of the step shares, a pattern with the days to compute, and the result of a step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DetectRun:
         home: the installation.
         source: the source.
         run_id: id of the run in ``ops``.
-        ports: what the step works with.
+        ports: the ports to use.
         audit: the application's audit.
     """
 
@@ -44,7 +44,7 @@ class DetectRun:
     audit: Audit = field(repr=False)
 
     def phase(self, name: PhaseName, days: Days, definition: str = "") -> AbstractContextManager[Phase]:
-        """A phase of the step in ``ops.runs``: of one definition, or of all on ``days``."""
+        """A phase of the step for ``ops.runs``: of one definition, or of all, on ``days``."""
         return phase(
             self.home, self.run_id, source=self.source.name, step=STEP, phase=name, definition=definition, days=days
         )
@@ -52,11 +52,11 @@ class DetectRun:
 
 @dataclass(frozen=True)
 class SearchRun(DetectRun):
-    """What the searches of a run share besides.
+    """What the searches of a run share in addition.
 
     Args:
         pinned: the version of the events, and their days.
-        span: the days from the first to the last that is read.
+        span: the days from the first to the last whose events are read.
     """
 
     pinned: Pinned
@@ -64,9 +64,9 @@ class SearchRun(DetectRun):
 
     @cached_property
     def files(self) -> EventFiles:
-        """The files of the events."""
+        """The files of the events of ``span``."""
         if self.pinned.version is None:
-            # Days can be complete before the first event ever came; they are published empty.
+            # Days can be complete before any event has ever come; they are published empty.
             return EventFiles(events_table(self.source).arrow(), {}, {})
         days = list(self.span)
         return EventFiles.of(self.ports.lake.day_files("events", self.source.name, days, self.pinned.version))
@@ -86,12 +86,12 @@ class Work:
 
     @property
     def days(self) -> Days:
-        """From the first day to the last."""
+        """All days from the first to the last."""
         return Days(min(self.fingerprints), Days.one(max(self.fingerprints)).end)
 
     @property
     def read_days(self) -> Days:
-        """The whole days that hold every read range."""
+        """The whole days that cover every read range."""
         spans = [self.compiled.definition.read_range(day) for day in self.fingerprints]
         last = day_of_us(max(hi for _, hi in spans) - 1)
         return Days(day_of_us(min(lo for lo, _ in spans)), last + timedelta(days=1))
@@ -104,19 +104,19 @@ class Work:
 
 
 def span_of(work: Sequence[Work]) -> Days:
-    """The days from the first to the last that is read."""
+    """The days from the first to the last whose events are read."""
     reads = [item.read_days for item in work]
     return Days(min(r.start for r in reads), max(r.end for r in reads))
 
 
 @dataclass(frozen=True)
 class DetectResult:
-    """What came of a step.
+    """The result of a step.
 
     Args:
-        patterns: how many came to their end.
-        published: what was published, of each pattern once or more.
-        failed: definition and error.
+        patterns: how many patterns finished.
+        published: what was published, for each pattern once or more.
+        failed: pairs of definition and error.
     """
 
     patterns: int = 0
@@ -130,7 +130,7 @@ class DetectResult:
 
     @property
     def counts(self) -> Detected:
-        """As the step's caller gets it."""
+        """The counts that the step's caller gets."""
         return {
             "patterns": self.patterns,
             "days": sum(len(one.days_done) for one in self.published),

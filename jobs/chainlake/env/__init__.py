@@ -1,1 +1,1 @@
-"""The machine: checks, each with one sentence on what is missing; child processes, ports. Standard library only."""
+"""The machine: checks that each say in one sentence what is missing; child processes, ports."""

@@ -1,7 +1,7 @@
-"""DuckDB databases in memory that this process keeps open.
+"""In-memory DuckDB databases that this process keeps open.
 
-To open one takes tens of milliseconds of CPU time, longer than most of what is asked of it; a cursor takes none. What a
-cursor registers, creates as temporary or sets goes with it.
+Opening a database takes tens of milliseconds of CPU time, longer than most queries on it; a cursor takes none. What a
+cursor registers, creates as temporary or sets disappears with it.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import duckdb
 
-#: Up to how much memory a database takes before it goes to the disk.
+#: How much memory a database may take before it spills to disk.
 _MEMORY = "1GB"
 
-#: Databases that nobody uses now. A process that was forked has none of its parent's threads, so it opens its own.
+#: Idle databases. They are kept by process, since a forked process has none of its parent's threads.
 _idle: dict[tuple[int, int], list[duckdb.DuckDBPyConnection]] = {}
 
 
 @contextmanager
 def bounded(threads: int, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to a database that nobody else uses meanwhile, in bounded memory.
+    """A connection to a database with bounded memory that nothing else uses at the same time.
 
     Args:
-        threads: cores that may be used.
-        folder: made for what does not fit into memory, if anything; the caller takes it away.
+        threads: number of cores that may be used.
+        folder: a folder that is made if data do not fit into memory; the caller removes it.
     """
     import duckdb
 
@@ -41,7 +41,7 @@ def bounded(threads: int, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             "threads": str(threads),
             "memory_limit": _MEMORY,
             "preserve_insertion_order": "false",
-            # Extensions come with the wheel; looking for others would be a download in the middle of a query.
+            # Extensions come with the wheel; looking for others could mean a download in the middle of a query.
             "autoinstall_known_extensions": "false",
             "python_enable_replacements": "false",
         }
@@ -52,7 +52,7 @@ def bounded(threads: int, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
             con.execute("SET TimeZone = 'UTC'")
             con.execute(f"SET temp_directory = '{str(folder).replace(chr(39), chr(39) * 2)}'")
             yield con
-        # One that has written there cannot be told of another folder.
+        # A database that has written there cannot be given another folder.
         again = not folder.exists()
     finally:
         if again:
@@ -62,10 +62,10 @@ def bounded(threads: int, folder: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def cursor(threads: int = 1) -> duckdb.DuckDBPyConnection:
-    """A connection for rows that lie in memory, to the database that all in this process have for these.
+    """A connection for rows in memory, to the database that this whole process uses for them.
 
     Args:
-        threads: cores that may be used.
+        threads: number of cores that may be used.
     """
     return _shared(os.getpid(), threads).cursor()
 

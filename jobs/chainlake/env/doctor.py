@@ -1,5 +1,4 @@
-"""``python -m chainlake.env.doctor``: is this machine able to run Chainlake? One sentence per thing, never a stack
-trace."""
+"""``python -m chainlake.env.doctor``: can this machine run Chainlake? One sentence per check, never a stack trace."""
 
 from __future__ import annotations
 
@@ -17,7 +16,7 @@ from chainlake.env.own_folders import NotWritable
 from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.paths import Home
 
-#: A run of the shipped data writes well under this.
+#: Free disk needed; a run of the shipped data writes much less.
 NEEDED_GB = 1.0
 
 
@@ -29,11 +28,11 @@ def _existing(path: Path) -> Path:
 
 
 class UnfitMachine(InfrastructureError):
-    """Something of this machine has to be changed before Chainlake can run on it."""
+    """Something on this machine has to be changed before Chainlake can run on it."""
 
     @classmethod
     def bracket(cls, root: Path) -> UnfitMachine:
-        """The path of the data folder."""
+        """The path of the data folder contains a bracket."""
         return cls(
             f"the data folder {root} has a bracket in its path, which Delta tables cannot be addressed with",
             hint="Set CHAINLAKE_HOME to a folder without [ and ].",
@@ -41,7 +40,7 @@ class UnfitMachine(InfrastructureError):
 
     @classmethod
     def full_disk(cls, folder: Path, free: float) -> UnfitMachine:
-        """The disk under a folder has ``free`` GB."""
+        """The disk under a folder has only ``free`` GB left."""
         return cls(
             f"{NEEDED_GB:.0f} GB of free disk are needed in {folder}, but only {free:.1f} GB are free",
             hint="Free some space, or set CHAINLAKE_HOME to a folder on another disk.",
@@ -49,7 +48,7 @@ class UnfitMachine(InfrastructureError):
 
     @classmethod
     def open_cache(cls, cache: Path) -> UnfitMachine:
-        """Others may put code into the cache."""
+        """Other users can put code into the cache."""
         return cls(
             f"every user of this machine can write to the cache folder {cache}, and Chainlake runs code from it",
             hint="Close it with chmod o-w, or set CHAINLAKE_CACHE to a folder of your own.",
@@ -57,13 +56,13 @@ class UnfitMachine(InfrastructureError):
 
 
 def check_java() -> str:
-    """Java 17 or 21."""
+    """Check for Java 17 or 21."""
     home = java_home()
     return f"Java {java_version(home / 'bin' / 'java')} at {home}"
 
 
 def check_home(home: Home) -> str:
-    """``CHAINLAKE_HOME`` can be made and written to, and Delta can address it."""
+    """Check that ``CHAINLAKE_HOME`` can be made and written to, and that Delta can address it."""
     if set("[]") & set(str(home.root)):
         raise UnfitMachine.bracket(home.root)
     try:
@@ -75,7 +74,7 @@ def check_home(home: Home) -> str:
 
 
 def check_disk(home: Home) -> str:
-    """Room for the tables and the database."""
+    """Check that there is room for the tables and the database."""
     folder = _existing(home.root)
     free = shutil.disk_usage(folder).free / 1e9
     if free < NEEDED_GB:
@@ -84,7 +83,7 @@ def check_disk(home: Home) -> str:
 
 
 def check_cache(home: Home) -> str:
-    """The cache can be written, or is already filled."""
+    """Check that the cache can be written to, and not by every user."""
     folder = _existing(home.cache)
     if not os.access(folder, os.W_OK):
         raise NotWritable.cache(home.cache)
@@ -94,7 +93,7 @@ def check_cache(home: Home) -> str:
 
 
 def problems(home: Home, say: Callable[[str], None]) -> list[ChainlakeError]:
-    """Run every check, report the good ones through ``say``, and return what is wrong."""
+    """Run every check, report good results to ``say``, and return the problems."""
     found: list[ChainlakeError] = []
     checks: list[Callable[[], str]] = [
         check_java,
@@ -114,14 +113,14 @@ def require(home: Home) -> None:
     """Raise the first problem of this machine, if any.
 
     Raises:
-        InfrastructureError: what is missing and what to do about it.
+        InfrastructureError: something is missing; the message says what, and what to do.
     """
     for problem in problems(home, lambda text: None):
         raise problem
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Print the checks; returns 0 when all is well, else 5."""
+    """Print the results of the checks; returns 0 if all is well, else 5."""
     parser = argparse.ArgumentParser(prog="python -m chainlake.env.doctor", description=__doc__)
     parser.add_argument("--quiet", action="store_true", help="print problems only")
     args = parser.parse_args(argv)

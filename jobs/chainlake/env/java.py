@@ -1,4 +1,4 @@
-"""Find a Java that Spark 4.1 runs on (17 or 21), or say how to install one. Standard library only."""
+"""Finds a Java on which Spark 4.1 runs (17 or 21), or says how to install one. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WANTED = (17, 21)
 
 
 def java_version(java: Path) -> int | None:
-    """The major version that ``java -version`` reports, or None when it is not a working Java."""
+    """The major version that ``java -version`` reports, or None if it is not a working Java."""
     try:
         done = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -65,13 +65,13 @@ def install_hint() -> str:
 
 
 class JavaMissing(InfrastructureError):
-    """There is no Java of a version that Spark runs on."""
+    """There is no Java of a version on which Spark runs."""
 
     found: str
 
     @classmethod
     def of(cls, found: str) -> JavaMissing:
-        """For the versions that were found, as one text."""
+        """For the versions that were found, in one text."""
         seen = f"only Java {found} was found" if found else "no Java was found"
         return cls(f"Java 17 or 21 is needed and {seen}", hint=install_hint()).holding(found=found)
 
@@ -81,7 +81,7 @@ def java_home() -> Path:
     """The home folder of a Java 17 or 21.
 
     Raises:
-        InfrastructureError: none was found; says which versions were seen and how to install one.
+        InfrastructureError: none was found; the message says which versions were seen, and how to install one.
     """
     seen: dict[str, int] = {}
     for java in _candidates():
@@ -97,7 +97,7 @@ def java_home() -> Path:
 
 
 def use_java() -> Path:
-    """Set JAVA_HOME for this process and its children; returns it. Raises as :func:`java_home`."""
+    """Set JAVA_HOME for this process and its children, and return it; raises what :func:`java_home` raises."""
     home = java_home()
     os.environ["JAVA_HOME"] = str(home)
     return home

@@ -1,7 +1,7 @@
-"""Folders for what an attempt needs only while it works; leftovers of killed ones are swept there, and nowhere else.
+"""Folders for what an attempt needs only while it works; leftovers of killed attempts are swept only there.
 
-A folder is ours if it holds the marker file, and it gets the marker only when it is made here or found empty. Whatever
-name a folder has, without the marker nothing in it is ever removed.
+A folder is ours if it holds the marker file, which it gets only when it is made here or found empty. Without the
+marker, nothing in a folder is ever removed, whatever its name.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from pathlib import Path
 
 from chainlake.errors import InfrastructureError
 
-#: The file that says so; its text is for people.
+#: The marker file; its text is for people.
 MARKER = ".made-by-chainlake"
 TEXT = "Chainlake made this folder for its temporary files, and removes what lies in it for a week.\n"
 
 
 class NotWritable(InfrastructureError):
-    """A folder that we need cannot be written."""
+    """A folder that we need cannot be written to."""
 
     @classmethod
     def home(cls, path: Path, error: OSError) -> NotWritable:
@@ -35,7 +35,7 @@ class NotWritable(InfrastructureError):
 
     @classmethod
     def cache(cls, path: Path, error: OSError | None = None) -> NotWritable:
-        """The folder of downloads; ``error`` if it was tried."""
+        """The folder of downloads; ``error`` if a write was tried."""
         if error is None:
             hint = "Set CHAINLAKE_CACHE to a folder you may write to."
             return cls(f"the cache folder {path} cannot be written", hint=hint)
@@ -49,14 +49,14 @@ class NotWritable(InfrastructureError):
 
 
 def own_folder(path: Path, refused: Callable[[Path, OSError], NotWritable] = NotWritable.home) -> Path:
-    """Make the folder ``path`` if there is none, and mark it as ours if nothing of others can lie in it.
+    """Make the folder ``path`` if there is none, and mark it as ours if it is empty.
 
     Args:
         path: the folder.
-        refused: the error if it cannot be written.
+        refused: makes the error if the folder cannot be written to.
 
     Raises:
-        InfrastructureError: it cannot be written.
+        InfrastructureError: the folder cannot be written to.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -73,14 +73,14 @@ def is_own(path: Path) -> bool:
 
 
 def sweep(path: Path, age_s: float) -> bool:
-    """Remove what lies in ``path`` and has not been touched for that long, links aside.
+    """Remove what lies in ``path`` and has not been changed for ``age_s`` seconds, except links.
 
     Args:
         path: the folder; it need not exist.
-        age_s: seconds.
+        age_s: the age in seconds.
 
     Returns:
-        False if ``path`` is not marked as ours and holds such things: they stay.
+        False if ``path`` holds such things but is not marked as ours, so that they stay.
     """
     long_ago = time.time() - age_s
     old = []
@@ -89,7 +89,7 @@ def sweep(path: Path, age_s: float) -> bool:
             if entry.name != MARKER and entry.lstat().st_mtime < long_ago and not entry.is_symlink():
                 old.append(entry)
         except FileNotFoundError:
-            # Another step sweeps too.
+            # Another step is sweeping, too.
             continue
     if old and not is_own(path):
         return False
@@ -97,7 +97,7 @@ def sweep(path: Path, age_s: float) -> bool:
         if entry.is_dir():
             shutil.rmtree(entry, ignore_errors=True)
         else:
-            # Another step may have been faster, and a file of another user is not ours to remove.
+            # Another step may have removed it, and a file of another user is not ours to remove.
             with contextlib.suppress(FileNotFoundError, PermissionError):
                 entry.unlink()
     return True

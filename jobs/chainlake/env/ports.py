@@ -1,4 +1,4 @@
-"""Ports on the loopback interface: free ones, and whose a server is before it gets a secret."""
+"""Ports on the loopback interface: finds free ones, and checks who owns a server before it gets a secret."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOST = "127.0.0.1"
 
 def _is_free(port: int) -> bool:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do: a port whose last connections are still closing counts as free.
+        # Servers do the same: a port whose last connections are still closing counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))
@@ -23,7 +23,7 @@ def _is_free(port: int) -> bool:
 
 
 class ForeignServer(InfrastructureError):
-    """Another user of the machine listens on a port of ours, as they can once our server has ended."""
+    """Another user of the machine listens on a port of ours, which is possible once our server has ended."""
 
     def __init__(self, port: int) -> None:
         super().__init__(
@@ -33,17 +33,17 @@ class ForeignServer(InfrastructureError):
 
 
 def require_own(port: int) -> None:
-    """See that nobody else listens on ``port``; nothing is known on systems other than Linux.
+    """Check that no other user listens on ``port``; on systems other than Linux, nothing can be checked.
 
     Raises:
-        ForeignServer: somebody does.
+        ForeignServer: another user does.
     """
     if any(owner != os.geteuid() for owner in _listeners(port)):
         raise ForeignServer(port)
 
 
 def _listeners(port: int) -> list[int]:
-    """User ids of those who listen on ``port`` of this machine."""
+    """User ids of the processes that listen on ``port`` of this machine."""
     owners = []
     for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
         for line in table.read_text().splitlines()[1:] if table.exists() else ():
@@ -55,7 +55,7 @@ def _listeners(port: int) -> list[int]:
 
 
 class NoFreePort(InfrastructureError):
-    """Many ports in a row are taken."""
+    """All ports that were tried are taken."""
 
     @classmethod
     def of(cls, first: int, tries: int) -> NoFreePort:

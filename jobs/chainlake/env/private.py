@@ -1,4 +1,4 @@
-"""Files and folders that no other user of the machine may look into: secrets, logs, compiled code."""
+"""Files and folders that other users of the machine cannot read: secrets, logs, compiled code."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from chainlake.env.own_folders import own_folder
 
 
 def private_folder(path: Path) -> Path:
-    """Make the folder, or close one that an earlier version left open.
+    """Make a private folder, or close one that an earlier version left open.
 
-    Others may still pass through to a folder below it that is theirs, where they already could: the database runs
-    under an account of its own when the launcher is root.
+    If other users could already pass through it to a folder of theirs below, they still can: the database runs under an
+    account of its own when the launcher is root.
 
     Args:
         path: the folder; folders above it are made with the modes that the user's umask gives.
@@ -23,14 +23,14 @@ def private_folder(path: Path) -> Path:
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = path.stat()
-    # Somebody else's folder keeps its mode: it cannot be changed, and is theirs to change.
+    # The folder of another user keeps its mode, which only that user can change.
     if found.st_uid == os.geteuid() and found.st_mode & 0o076:
         path.chmod(found.st_mode & 0o7701)
     return path
 
 
 def marked_folder(path: Path) -> Path:
-    """Make a private folder whose old files may be swept; one that held something before is left without our mark.
+    """Make a private folder whose old files may be swept; a folder that already held something does not get our mark.
 
     Args:
         path: the folder.
@@ -42,7 +42,7 @@ def marked_folder(path: Path) -> Path:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file that only this user can read, at once: it is never visible half written or with a wider mode.
+    """Write a file atomically that only this user can read: it is never visible half-written or with a wider mode.
 
     Args:
         path: the file; it is replaced, whatever mode it had.

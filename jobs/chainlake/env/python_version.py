@@ -1,4 +1,4 @@
-"""Whether this Python can run Chainlake; every Python from 2.7 on can read it, so that a wrong one is told."""
+"""Whether this Python can run Chainlake; any Python from 2.7 on can run this file, so that a wrong one gets told."""
 
 import sys
 
@@ -6,7 +6,7 @@ NEEDED = (3, 11)
 
 
 def check(hint):  # type: (str) -> None
-    """End the process with code 5 and a sentence on stderr unless this is Python 3.11, for which the lock was resolved.
+    """End the process with code 5 and a sentence on stderr, unless this is Python 3.11, for which the lock was made.
 
     Args:
         hint: what to do, a sentence.

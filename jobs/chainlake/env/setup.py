@@ -1,6 +1,6 @@
-"""Make the virtual environment: run by the Makefile before anything is installed.
+"""Makes the virtual environment; the Makefile runs it before anything is installed.
 
-Works by itself on the standard library, and every failure is one sentence.
+It needs only the standard library, and every failure is one sentence.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import subprocess
 import sys
 from typing import NoReturn
 
-#: The installer uv, locked as the packages are.
+#: The lock file of the installer uv, with hashes like that of the packages.
 INSTALLER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "installer.txt")
 NEEDED_GB = 3.0
 TRY_AGAIN = " Nothing is broken: run the same command again."
@@ -24,7 +24,7 @@ def stop(sentence: str) -> NoReturn:
 
 
 def check_disk(folder: str) -> None:
-    """Room for the packages: 2.3 GB were measured."""
+    """Stop unless there is room for the packages, for which 2.3 GB were measured."""
     free = shutil.disk_usage(folder).free / 1e9
     if free < NEEDED_GB:
         stop(
@@ -34,7 +34,7 @@ def check_disk(folder: str) -> None:
 
 
 def run(command: list[str], log: str, problem: str) -> None:
-    """Run ``command`` quietly with its output in ``log``; on failure say ``problem`` and the reason it printed."""
+    """Run ``command`` quietly with its output in ``log``; on failure, stop with ``problem`` and the printed reason."""
     with open(log, "ab") as out:
         before = out.tell()
         code = subprocess.call(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
@@ -56,9 +56,9 @@ def run(command: list[str], log: str, problem: str) -> None:
 
 
 def main(venv: str, requirements: str) -> None:
-    """Create ``venv`` where it is absent and install ``requirements`` into it.
+    """Create ``venv`` if it does not exist, and install ``requirements`` into it.
 
-    Every file is compared with the lock's hashes, the installer's own too.
+    Every file is compared with the lock's hashes, including the installer's own.
     """
     python = os.path.join(venv, "bin", "python")
     if not os.path.exists(os.path.join(venv, ".installed")):
@@ -81,8 +81,8 @@ def main(venv: str, requirements: str) -> None:
         checked = ["--quiet", "--require-hashes", "--only-binary", ":all:", "-r", INSTALLER]
         run([python, "-m", "pip", "install", *checked], log, "the installer uv cannot be installed")
     print("chainlake: installing the pinned packages (about a minute with a good network)", flush=True)
-    # Compiled once here: a run starts some sixty Python processes, and where the environment forbids writing bytecode
-    # each of them would compile Airflow, pandas and Great Expectations again.
+    # Compiled once here, since a run starts some sixty Python processes; where the environment forbids writing
+    # bytecode, each of them would compile Airflow, pandas and Great Expectations again.
     install = [python, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", python]
     install += ["--require-hashes", "-r", requirements]
     run(install, log, "the packages of requirements.txt cannot be installed")

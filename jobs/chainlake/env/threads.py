@@ -1,22 +1,22 @@
-"""How many threads the libraries of linear algebra take."""
+"""How many threads libraries for linear algebra use."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
 
-#: By which OpenBLAS, which comes with NumPy and SciPy, MKL and OpenMP are told.
+#: The variables that OpenBLAS (which comes with NumPy and SciPy), MKL and OpenMP read.
 _SETTINGS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 def one_thread_each(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Ask for one thread, before NumPy is imported; what the environment says already stays.
+    """Ask for one thread, before NumPy is imported; variables that are already set stay as they are.
 
-    A model's matrices have some ten columns: threads wait for each other for longer than they compute. What there is to
-    share out are stretches of days, and tasks do that.
+    A model's matrices have some ten columns, so threads would wait for each other longer than they compute. Work is
+    spread by stretches of days instead, over tasks.
 
     Args:
-        environment: of this process, or of one that is to be started.
+        environment: the environment of this process, or of one to be started.
     """
     for name in _SETTINGS:
         environment.setdefault(name, "1")

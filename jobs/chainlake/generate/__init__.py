@@ -1,4 +1,4 @@
-"""Seeded landing files of any size for the three shipped sources, with planted truths, for tests and benchmarks."""
+"""Seeded landing files of any size for the three shipped sources, with planted truth, for tests and benchmarks."""
 
 from chainlake.generate.run import Recipe, generate
 

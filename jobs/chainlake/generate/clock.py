@@ -1,4 +1,4 @@
-"""The moments at which a generated day has events: local wall time as files write it, and UTC."""
+"""The times at which a generated day has events, in UTC and as local time in the files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _SECOND = 1_000_000
 
 @dataclass(frozen=True)
 class Slots:
-    """The equidistant moments of one local day.
+    """The equidistant times of one local day.
 
     Args:
-        day: the local date, as it stands in the file's name.
+        day: the local date, as in the file's name.
         utc: microseconds since the epoch, ascending, int64 of shape (T,).
-        local: the same moments as the files write them (the local clock, no offset); a day on which the clock is set
-            back repeats an hour, one on which it is set forward lacks one.
-        index: number of the slot since the epoch, int64 of shape (T,); consecutive days continue each other.
+        local: the same times as the files write them (local time without an offset); a day on which clocks are set back
+            repeats an hour, and one on which they are set forward lacks one.
+        index: number of the slot since the epoch, int64 of shape (T,), continuous over consecutive days.
     """
 
     day: date
@@ -53,6 +53,6 @@ def slots_of(day: date, zone: str, step_s: int, time_format: str, first_hour: in
     if last_hour - first_hour == 24:
         index = utc // (step_s * _SECOND)
     else:
-        # The night is cut out, so that prices go on in the morning where they stopped.
+        # The night is cut out, so that prices continue in the morning where they stopped.
         index = np.int64(day.toordinal()) * len(utc) + np.arange(len(utc), dtype=np.int64)
     return Slots(day, utc, local, index)

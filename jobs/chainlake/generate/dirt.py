@@ -1,4 +1,4 @@
-"""Dirt in landing files, in exactly known amounts."""
+"""Puts dirt into landing files, in exactly known amounts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BAD_KINDS = ("number", "time", "columns", "key")
 
 @dataclass(frozen=True)
 class Columns:
-    """Where a landing file has the time, the key and a number that has to parse (positions of columns)."""
+    """Positions of the columns of a landing file with the time, the key, and a number that must parse."""
 
     time: int
     key: int
@@ -24,12 +24,12 @@ class Columns:
 
 @dataclass
 class DayDirt:
-    """The dirt of one file: which of the day's events, by number, are touched by what.
+    """The dirt of one file: which of the day's events, by number, get which kind of dirt.
 
     Args:
-        count: how many rows of each kind.
-        events: events of the day.
-        kinds: the kinds to make, of `duplicate`, `conflict`, `bad`, `late`.
+        count: number of rows of each kind.
+        events: number of events of the day.
+        kinds: the kinds to make: `duplicate`, `conflict`, `bad`, `late`.
     """
 
     count: int
@@ -38,13 +38,13 @@ class DayDirt:
     places: dict[str, set[int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # Eighths of the stretch between two rows of a kind keep the kinds apart.
+        # Rows of one kind are evenly spaced, and kinds are shifted by eighths of that space, so they never meet.
         for eighth, kind in ((1, "late"), (3, "duplicate"), (5, "conflict"), (7, "bad")):
             numbers = (8 * n + eighth for n in range(self.count)) if kind in self.kinds else ()
             self.places[kind] = {number * self.events // (8 * self.count) for number in numbers}
 
     def contested(self, lo: int, hi: int) -> list[int]:
-        """The events among `[lo, hi)` that get a conflicting row, ascending."""
+        """The numbers of events in `[lo, hi)` that get a conflicting row, ascending."""
         return sorted(number for number in self.places["conflict"] if lo <= number < hi)
 
 
@@ -65,14 +65,14 @@ def bad_line(line: bytes, kind: str, columns: Columns) -> bytes:
 def weave(
     lines: list[bytes], utc: np.ndarray, first: int, dirt: DayDirt, others: dict[int, bytes], columns: Columns
 ) -> Iterator[tuple[str, bytes, int]]:
-    """The lines of a block with the dirt between them.
+    """The lines of a block, with dirt between them.
 
     Args:
         lines: the block's data lines.
         utc: their times, shape (N,).
-        first: number of the first of them among the day's events.
-        dirt: what to do to which event.
-        others: conflicting content of the events that get some, by event number.
+        first: number of the first line among the day's events.
+        dirt: which events get which dirt.
+        others: conflicting content, by the number of the event that gets it.
         columns: the layout of the file.
     Yields:
         (kind, line, time): kind `event`, `contested` (an event with a conflict), `late` (an event for the next file),

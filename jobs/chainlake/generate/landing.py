@@ -1,4 +1,4 @@
-"""Landing files: gzip members whose bytes do not depend on the machine."""
+"""Landing files as gzip members whose bytes do not depend on the machine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _STORED = 65_535
 
 
 class GzipFile:
-    """A ``.gz`` file written as a stream, without name or time in its header.
+    """A ``.gz`` file written as a stream, without a name or a time in its header.
 
     By default the content is *stored* in the format's uncompressed blocks: compressed bytes differ between versions of
-    zlib, stored ones do not, and writing is as fast as the disk. Every reader of gzip takes such a file.
+    zlib, but stored ones do not, and writing is as fast as the disk. Every gzip reader accepts such a file.
 
     Args:
-        path: the file; it appears under this name only when it is complete.
-        compress: compress at zlib's level 6 instead; the content stays the same everywhere, the bytes need not.
+        path: path of the file, which appears under this name only when it is complete.
+        compress: compress at zlib's level 6 instead; the content is the same everywhere, but the bytes may not be.
     """
 
     def __init__(self, path: Path, compress: bool = False) -> None:

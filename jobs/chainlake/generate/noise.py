@@ -1,8 +1,8 @@
 """Pseudo-random integers as pure functions of (seed, stream, indices).
 
-Everything the generator draws is an integer from a counter-based hash (SplitMix64's finaliser), never a float from a
-library generator: the same seed gives the same bytes on every machine and NumPy version, and any block of any day can
-be made without the ones before it.
+Everything that the generator draws is an integer from a counter-based hash (SplitMix64's finaliser), never a float from
+a library's generator. So the same seed gives the same bytes on every machine and with every version of NumPy, and any
+block of any day can be made without the ones before it.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def below(n: int, seed: int, stream: int, *indices: Any) -> np.ndarray:
 
 
 def smooth(period: int, amplitude: int, seed: int, stream: int, key: Any, t: Any) -> np.ndarray:
-    """A curve per key through random points, straight between them.
+    """For each key, a curve of straight lines between random points.
 
     Args:
         period: steps of ``t`` between two random points.
         amplitude: values lie in ``[-amplitude, amplitude]``; the slope is at most ``2 * amplitude / period`` per step.
         seed, stream: as in :func:`below`.
-        key, t: integer arrays that broadcast together: the curve and the position on it.
+        key, t: integer arrays that broadcast together: which curve, and the position on it.
     Returns:
         int64 array of the broadcast shape.
     """

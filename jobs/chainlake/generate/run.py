@@ -1,4 +1,4 @@
-"""One generated set of landing files: days of a source, streamed to disk block by block."""
+"""Generates a set of landing files: days of a source, streamed to disk block by block."""
 
 from __future__ import annotations
 
@@ -35,49 +35,49 @@ _COLUMNS = {
 }
 _BLOCK_CELLS = 200_000
 _TICK_KEYS = 50
-#: A day this large is a file of about 50 GB.
+#: The largest number of events per day, which makes a file of about 50 GB.
 MOST_EVENTS = 1_000_000_000
 
-#: A block of a day: rows, their times, and the conflicting form of chosen rows (None where events never conflict).
+#: A block of a day: rows, their times, and a function for the conflicting form of rows (None if none conflict).
 Block = tuple[pa.Table, np.ndarray, Callable[[np.ndarray], pa.Table] | None]
 
 
 class UnfitRecipe(UsageError):
-    """What was asked for does not go together, or is too much or too little."""
+    """What was asked for does not fit together, or is too much or too little."""
 
     @classmethod
     def source(cls, name: str, known: Iterable[str]) -> UnfitRecipe:
-        """There are no files like those of this source."""
+        """Files of this source cannot be generated."""
         return cls(f"there is no source '{name}' to generate", hint=f"Known: {', '.join(known)}.")
 
     @classmethod
     def ticks(cls) -> UnfitRecipe:
-        """Ticks of a source that has none."""
+        """Ticks were asked for, but the source has none."""
         return cls("only stock has ticks")
 
     @classmethod
     def too_many_patterns(cls, most: int, source: str) -> UnfitRecipe:
-        """More planted matches than a day has room for."""
+        """A day has no room for that many planted matches."""
         return cls(f"a day has room for at most {most} matches of each pattern of {source}")
 
     @classmethod
     def counts(cls) -> UnfitRecipe:
-        """A number that is too small by itself."""
+        """A number is too small."""
         return cls("days and events per day must be at least 1, seed, dirt, patterns and changes at least 0")
 
     @classmethod
     def days(cls, earliest: date, latest: date) -> UnfitRecipe:
-        """Days that ingest does not take."""
+        """Ingest does not accept the days."""
         return cls(f"the days must be between {earliest} and {latest}, as ingest requires")
 
     @classmethod
     def too_many_events(cls, events: int, most: int) -> UnfitRecipe:
-        """More events than a day's file has."""
+        """A day's file cannot hold that many events."""
         return cls(f"{events} events per day are more than {most}", hint="Write more days instead.")
 
     @classmethod
     def too_few_events(cls, least: int) -> UnfitRecipe:
-        """Too few to plant something in."""
+        """There are too few events to plant anything."""
         return cls(
             f"patterns and changes can be planted from {least} events per day on",
             hint="Use --patterns 0 --changes 0 for fewer events.",
@@ -85,21 +85,21 @@ class UnfitRecipe(UsageError):
 
     @classmethod
     def too_dirty(cls, dirt: int) -> UnfitRecipe:
-        """More dirty rows than there is room for."""
+        """There is no room for that many dirty rows."""
         return cls(f"{dirt} dirty rows of each kind need at least {dirt * 16} events per day")
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the files hold besides their days.
+    """What the files contain, apart from their days.
 
     Args:
-        events_per_day: events of a day of 24 hours; default as many as the smallest full set of keys has.
+        events_per_day: number of events in a day of 24 hours; by default that of the smallest full set of keys.
         seed: any non-negative integer.
-        patterns: matches planted per shipped pattern of the source and day.
-        changes: changes of the planted relation per day.
-        dirt: rows of each kind of dirt per day: exact duplicates, conflicting rows, bad rows, rows delivered a day
-            late, and rows repeated at the start of the next day's file. Of ticks only bad and repeated rows are made.
+        patterns: number of matches planted for each shipped pattern of the source and day.
+        changes: number of changes of the planted relation per day.
+        dirt: number of rows of each kind of dirt per day: exact duplicates, conflicting rows, bad rows, rows delivered
+            a day late, and rows repeated at the start of the next day's file. Ticks get only bad and repeated rows.
         ticks: trades instead of minute bars (``stock`` only); nothing is planted into them.
         compress: smaller files, whose bytes depend on the version of zlib.
     """
@@ -123,22 +123,22 @@ def generate(
     out: Path,
     recipe: Recipe = DEFAULT,
 ) -> dict[str, Any]:
-    """Write landing files in the format of the shipped ones and return the truth about them.
+    """Write landing files in the format of the shipped ones, and return the truth about them.
 
-    The same arguments give the same bytes on every machine (unless ``recipe.compress``). Memory does not depend on
-    the size.
+    The same arguments give the same bytes on every machine (unless ``recipe.compress``). The memory needed does not
+    depend on the size.
 
     Args:
         source: ``stock``, ``traffic`` or ``sensor``.
         start: first local day.
-        days: number of local days; one file each.
-        out: folder for the files, made if absent.
-        recipe: how many events, what is planted, which form.
+        days: number of local days, with one file each.
+        out: folder for the files, which is made if it does not exist.
+        recipe: how many events there are, what is planted, and in which form.
 
     Returns:
         the truth, ready for JSON (see :class:`chainlake.generate.truth.Truth`).
     Raises:
-        UsageError: arguments that do not go together.
+        UsageError: the arguments do not fit together.
     """
     kind = SHAPES.get(source)
     if kind is None:
@@ -185,7 +185,7 @@ def generate(
 
 
 def _check(start: date, days: int, events: int, counts: Sequence[int], least: int) -> None:
-    """``counts`` are seed, dirt, patterns and changes."""
+    """Refuse arguments that do not fit together; ``counts`` are seed, dirt, patterns and changes."""
     if days < 1 or events < 1 or min(counts) < 0:
         raise UnfitRecipe.counts()
     if start < EARLIEST or days > (LATEST - start).days:
@@ -200,7 +200,7 @@ def _check(start: date, days: int, events: int, counts: Sequence[int], least: in
 
 
 def _keys(events: int, kind: type[Shape]) -> tuple[int, int]:
-    """Number of keys, and how many of them have an event in every slot."""
+    """The number of keys, and how many of them have an event in every slot."""
     full, rest = divmod(events, kind.nominal)
     if full < kind.min_keys:
         return kind.min_keys, 0
@@ -208,7 +208,7 @@ def _keys(events: int, kind: type[Shape]) -> tuple[int, int]:
 
 
 def _blocks(shape: Shape, slots: Slots, plan: Plan, amount: int) -> Iterator[Block]:
-    """The events of a day in time order; exactly `amount` of them, as evenly spread as their number allows."""
+    """The events of a day in the order of time: exactly `amount`, spread as evenly as their number allows."""
     total = len(slots)
     if shape.full:
         per_key = np.full(shape.keys, total, dtype=np.int64)
@@ -235,7 +235,7 @@ def _blocks(shape: Shape, slots: Slots, plan: Plan, amount: int) -> Iterator[Blo
 
 
 def _tell(truth: Truth, shape: Shape, utc: np.ndarray, plan: Plan) -> None:
-    """Write the day's planted matches and changes into the truth."""
+    """Add the day's planted matches and changes to the truth."""
     names = shape.key_names()
 
     def event(place: Any) -> Any:
@@ -261,7 +261,7 @@ def _tell(truth: Truth, shape: Shape, utc: np.ndarray, plan: Plan) -> None:
 
 
 class _Writer:
-    """Writes day files one after the other; what is late or repeated passes from one day to the next."""
+    """Writes the files of days one after the other, and passes late and repeated rows from one day to the next."""
 
     def __init__(
         self, out: Path, truth: Truth, columns: Columns, dirt: int, kinds: tuple[str, ...], compress: bool
@@ -277,7 +277,7 @@ class _Writer:
         self.tail: deque[Line] = deque(maxlen=dirt)
 
     def day(self, name: str, day: date, events: int, blocks: Iterator[Block], *, last: bool) -> None:
-        """Write one file. In the last one nothing is left over for a later file."""
+        """Write one file; the last file leaves no late rows for a later one."""
         kinds = tuple(kind for kind in self.kinds if not (last and kind == "late"))
         dirt = DayDirt(self.dirt, events, kinds if self.dirt else ())
         repeated, late = list(self.tail), self.late
@@ -321,7 +321,7 @@ class _Writer:
                 continue
             rows += 1
             written.write(line + b"\n")
-            # A contested event is not repeated in the next file: which content wins would depend on it.
+            # A contested event is not repeated in the next file, since that could change which content wins.
             if kind == "event":
                 self.tail.append((line, moment))
             elif kind == "conflict":

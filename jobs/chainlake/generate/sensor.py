@@ -1,4 +1,4 @@
-"""Generated gas-sensor readings (format of the shipped sensor files). Values are integers in thousandths."""
+"""Generated gas-sensor readings in the format of the shipped sensor files. Values are integers in thousandths."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _SLOW, _FAST, _MOVE = range(300, 303)
 _CHANNELS = ("R1", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "temp", "humidity")
 _R1, _R3, _R7, _R8, _TEMP, _HUMIDITY = 0, 2, 6, 7, 8, 9
 _QUICK = (1, 2, 3, 6, 7)
-#: Level, slow and fast amplitude of the gas sensors, of `temp` and of `humidity`.
+#: Level, slow amplitude and fast amplitude of the gas sensors, of `temp` and of `humidity`.
 _CURVES = ((10_000, 300, 60), (27_000, 2_000, 300), (60_000, 5_000, 800))
 
 
 class SensorReadings(Shape):
-    """Readings of every channel and minute. The first device has the shipped channels; others are `U2.R1` and so on.
+    """A reading for every channel and minute. The first device has the shipped channels, others have `U2.R1` and so on.
 
     Background: gas sensors stay within 4 % of their level. Relation: R1 is a linear function of `temp` and `humidity`.
     """
@@ -37,7 +37,7 @@ class SensorReadings(Shape):
         "features": ["1", "value of temp", "value of humidity"],
         "unit": "kOhm, C, %",
     }
-    #: Intercept in thousandths, slopes in thousandths per unit.
+    #: Intercept in thousandths, and slopes in thousandths per unit.
     _planes = ((2_000, 100, 120), (2_000, 100, 60), (5_000, -80, 120), (1_000, 200, 100))
     relations = tuple(
         {"1": a / 1_000, "value of temp": b / 1_000, "value of humidity": c / 1_000} for a, b, c in _planes

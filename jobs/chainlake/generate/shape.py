@@ -1,4 +1,4 @@
-"""What the three generated sources have in common: a grid of keys and moments, planted cells, relations that change."""
+"""What the three generated sources have in common: a grid of keys and times, planted cells, changing relations."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pyarrow as pa
 from chainlake.generate.clock import Slots
 from chainlake.generate.noise import below
 
-#: Columns of a block: name to int64 array of shape (slots, keys); fractions are kept as scaled integers.
+#: Columns of a block: name → int64 array of shape (slots, keys); fractions are kept as scaled integers.
 Grid = dict[str, np.ndarray]
-#: A planted event: (key number, slot of the day) to the columns it sets.
+#: Planted events: (key number, slot of the day) → the columns that the event sets.
 Cells = dict[tuple[int, int], dict[str, int]]
-#: A planted match: name to (key number, slot), or to a list of them for a name bound to several events.
+#: A planted match: name → (key number, slot), or a list of these for a name bound to several events.
 Planted = dict[str, Any]
 
 _WINDOW_STREAM = 900
@@ -32,8 +32,8 @@ class Plan:
 
     Args:
         cells: the events that are overwritten.
-        matches: per pattern, the planted matches.
-        changes: slots at which the relation changes, ascending, each with the number of the relation from then on.
+        matches: pattern → the planted matches.
+        changes: slots at which the relation changes, ascending, each with the number of the new relation.
         before: number of the relation at the start of the day.
     """
 
@@ -44,28 +44,29 @@ class Plan:
 
 
 class Shape(ABC):
-    """One source as it is generated.
+    """A source as it is generated.
 
     Args:
         seed: the run's seed.
         keys: number of keys.
-        full: how many of them, from the first on, have an event in every slot; patterns are planted into these only.
-        patterns: instances of each shipped pattern planted per day.
-        changes: changes of the planted relation per day.
+        full: how many of them, from the first on, have an event in every slot; patterns are planted only into these.
+        patterns: number of instances of each shipped pattern planted per day.
+        changes: number of changes of the planted relation per day.
     """
 
     source: str
     key: str
-    #: Slots of a day of 24 hours.
+    #: Number of slots in a day of 24 hours.
     nominal: int
-    #: Smallest number of keys; the planted patterns and the relation lie in these.
+    #: Smallest number of keys, those in which the planted patterns and the relation lie.
     min_keys: int
-    #: Slots around one planted match in which nothing else is planted; the match begins `lead` slots after its start.
+    #: Number of slots around a planted match in which nothing else is planted; the match begins `lead` slots after the
+    #: first of them.
     window: int
     lead: int
-    #: The relations that follow each other, as the truth file states them.
+    #: The relations that follow each other, for the truth file.
     relations: tuple[dict[str, Any], ...]
-    #: What the relation is, as the truth file states it.
+    #: A description of the relation, for the truth file.
     relation: dict[str, Any]
 
     def __init__(self, seed: int, keys: int, full: int, patterns: int, changes: int) -> None:
@@ -77,7 +78,7 @@ class Shape(ABC):
 
     @abstractmethod
     def slots(self, day: date) -> Slots:
-        """The moments of the local day."""
+        """The times of the local day."""
 
     @abstractmethod
     def key_names(self) -> list[str]:
@@ -109,7 +110,7 @@ class Shape(ABC):
 
     @abstractmethod
     def table(self, grid: Grid, slots: Slots, slot: np.ndarray, key: np.ndarray, names: pa.Array) -> pa.Table:
-        """Rows as the landing file has them.
+        """Rows in the form of the landing file.
 
         Args:
             grid: columns of shape (N,), one element per row.
@@ -119,15 +120,15 @@ class Shape(ABC):
 
     @abstractmethod
     def conflict(self, grid: Grid) -> Grid:
-        """The same rows with another content, far from every threshold of a shipped pattern."""
+        """The same rows with different content, far from every threshold of a shipped pattern."""
 
     @property
     @abstractmethod
     def plants(self) -> dict[str, Callable[[int, int, int], tuple[Cells, Planted]]]:
-        """Shipped pattern to what plants one match: a function of (index of slot 0, slot, random number)."""
+        """Shipped pattern → a function of (index of slot 0, slot, random number) that plants one match."""
 
     def plan(self, slots: Slots) -> Plan:
-        """What is planted into the day of `slots`; a function of the seed and the day alone."""
+        """What is planted into the day of `slots`, which depends only on the seed and the day."""
         plan = Plan()
         self._plan_patterns(slots, plan)
         count = self.changes
@@ -155,7 +156,7 @@ class Shape(ABC):
                 place += 1
 
     def most_patterns(self) -> int:
-        """The largest number of instances of each pattern that fits into a day, also one of 23 hours."""
+        """The largest number of instances of each pattern that fits into any day, even one of 23 hours."""
         return (self.nominal - self.nominal // 24) // self.window // len(self.plants)
 
     def block(self, slots: Slots, plan: Plan, lo: int, hi: int) -> Grid:

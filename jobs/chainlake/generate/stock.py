@@ -1,4 +1,4 @@
-"""Generated minute trade bars (format of the shipped stock files). Prices are integers in cents."""
+"""Generated minute bars of trades in the format of the shipped stock files. Prices are integers in cents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMED = ("SPY", "AIG", "BAC", "IBM")
 
 
 def ticker(number: int) -> str:
-    """The ticker of a key number: four real ones, then `QAAAA`, `QAAAB`, …"""
+    """The ticker of a key number: four real tickers, then `QAAAA`, `QAAAB`, …"""
     if number < len(_NAMED):
         return _NAMED[number]
     letters = ""
@@ -31,9 +31,9 @@ def ticker(number: int) -> str:
 
 
 class StockBars(Shape):
-    """Bars of every ticker and minute from 04:00 to 20:00 New York time.
+    """A bar for every ticker and minute from 04:00 to 20:00 New York time.
 
-    Background: prices move by less than 0.05 % a minute. Relation: the close of IBM is a line in the close of SPY.
+    Background: prices move by less than 0.05 % a minute. Relation: the close of IBM is linear in the close of SPY.
     """
 
     source = "stock"
@@ -43,7 +43,7 @@ class StockBars(Shape):
     window = 30
     lead = 8
     relation = {"response": "close of IBM", "features": ["1", "close of SPY"], "unit": "USD"}
-    #: Intercept in cents and slope in hundredths; all meet where SPY stands at 160 USD.
+    #: Intercept in cents and slope in hundredths; all lines meet where SPY is at 160 USD.
     _lines = ((2_000, 100), (6_000, 75), (-2_000, 125), (10_000, 50))
     relations = tuple({"1": a / 100, "close of SPY": b / 100} for a, b in _lines)
 
@@ -77,7 +77,7 @@ class StockBars(Shape):
         lines = np.array(self._lines, dtype=np.int64)[relation[:, 0]]
         noise = below(5, self.seed, _MOVE, index[:, 0]) - 2
         close = lines[:, 0] + lines[:, 1] * grid["close"][:, _SPY] // 100 + noise
-        # IBM moves little within a minute, so that a change of the relation is not a fall or push in itself.
+        # IBM moves little within a minute, so that a change of the relation alone is not a fall or a push.
         for name, value in (("open", close), ("high", close + 1), ("low", close - 1), ("close", close)):
             grid[name][:, _IBM] = value
 
@@ -103,7 +103,7 @@ class StockBars(Shape):
         return int(self._price(first + slot - 1, key))
 
     def _pick(self, number: int) -> int:
-        """A key that is neither SPY, whose falls move banks, nor IBM, which follows its relation."""
+        """A key that is neither SPY, whose falls banks follow, nor IBM, which follows the relation."""
         choices = [key for key in (_AIG, _BAC, *range(len(_NAMED), min(self.full, 64)))]
         result: int = choices[number % len(choices)]
         return result
@@ -113,7 +113,8 @@ class StockBars(Shape):
         market, price = self._start(_SPY, first, slot), self._start(bank, first, slot + gap)
         cells = {
             (_SPY, slot): _bar(market, market - market * 8 // 10_000, 20_000),
-            # So busy that nothing outweighs it, and traded back at once: neither a shakeout nor a lasting fall.
+            # The volume is so high that no bar exceeds it, and the price is back at once: neither a shakeout nor a
+            # lasting fall.
             (bank, slot + gap): _bar(price, price - price * 15 // 10_000, 900_000),
             (bank, slot + gap + 1): _bar(price, price + 1, 5_000),
         }
@@ -142,7 +143,7 @@ class StockBars(Shape):
         low = price - price * 2 // 1_000
         cells = {(key, slot): _bar(price, low, 20_000)}
         for place in range(slot + 1, slot + 11):
-            # Trades at the lower price until the window ends; only one of these bars ends below it.
+            # It trades at the lower price until the window ends; only one of these bars ends below it.
             cells[key, place] = _bar(low, low - 3 if place == slot + gap else low, 2_000)
         return cells, {"down": (key, slot), "later": (key, slot + gap)}
 

@@ -1,4 +1,4 @@
-"""Generated trades (the vendor's tick files): many share ticker and millisecond, some are equal in every column."""
+"""Generated trades in the vendor's tick format: many share ticker and millisecond, some are equal in every column."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _EXCHANGES = ("P", "Q", "N", "D", "Z", "K")
 def ticks_of(day: date, count: int, keys: int, seed: int) -> Iterator[tuple[pa.Table, np.ndarray]]:
     """The trades of a day in blocks, in time order.
 
-    Trades come in bursts of three of one ticker within one millisecond; the third of a burst repeats the second in half
-    of the bursts. Half of all bursts, and more, are of the first quarter of the tickers, and so on within that quarter.
+    Trades come in bursts of three of one ticker within one millisecond; in half of the bursts, the third trade repeats
+    the second. More than half of all bursts are of the first quarter of the tickers, and so on within that quarter.
 
     Args:
         day: local date; trades lie between 04:00 and 20:00 New York time.
@@ -33,7 +33,7 @@ def ticks_of(day: date, count: int, keys: int, seed: int) -> Iterator[tuple[pa.T
         keys: number of tickers.
         seed: the run's seed.
     Yields:
-        rows as the file has them, and their times (microseconds since the epoch, UTC, int64).
+        rows in the form of the file, and their times (microseconds since the epoch, UTC, int64).
     """
     hour = slots_of(day, "America/New_York", 3_600, "%Y-%m-%d %H:%M:%S", 4, 20)
     utc_start = int(hour.utc[0])
@@ -74,6 +74,6 @@ def _skewed(keys: int, seed: int, ordinal: int, burst: np.ndarray) -> np.ndarray
     for level in range(1, 8):
         limit = max(limit // 4, 1)
         again = below(2, seed, _TICKER, ordinal, burst, level) == 0
-        # Half of those that fell into the previous, larger set are drawn again from the smaller one.
+        # Half of those in the previous, larger set are drawn again from the smaller one.
         key = np.where(again & (key < limit * 4), below(limit, seed, _TICKER, ordinal, burst, 100 + level), key)
     return key

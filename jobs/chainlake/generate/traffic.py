@@ -1,4 +1,5 @@
-"""Generated detector readings (format of the shipped traffic files). Speeds are tenths of mph, occupancies 1/10,000."""
+"""Generated detector readings in the format of the shipped traffic files. Speeds are tenths of mph, occupancies
+1/10,000."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from chainlake.generate.noise import below, smooth
 from chainlake.generate.shape import Cells, Grid, Planted, Shape
 
 _FLOW, _SPEED = 200, 201
-#: The shipped stations and their postmiles in thousandths: the first generated road.
+#: The first generated road: the shipped stations, with their postmiles in thousandths.
 _ROAD = (
     (1205168, 102_651), (1205175, 103_051), (1205204, 103_651), (1205215, 103_851), (1205262, 104_751),
     (1205303, 106_051), (1205320, 106_451), (1205330, 106_551), (1205375, 107_251), (1205341, 107_351),
@@ -23,21 +24,21 @@ _ROAD = (
 _STATIONS = len(_ROAD)
 _MILES = np.array([miles for _, miles in _ROAD], dtype=np.int64)
 _FIRST, _LAST = int(_MILES[0]), int(_MILES[-1])
-#: `(1 - x²)²` of each station in millionths, where x is its position scaled to [-1, 1]; whole numbers throughout.
+#: `(1 - x²)²` of each station in millionths, where x is its position scaled to [-1, 1]; computed in whole numbers.
 _X = (2 * _MILES - _FIRST - _LAST) * 1_000_000 // (_LAST - _FIRST)
 _HUMP = (1_000_000 - _X * _X // 1_000_000) ** 2 // 1_000_000
-#: Stations that have another one at most a mile ahead.
+#: Stations with another one at most a mile ahead.
 _FOLLOWED = [number for number in range(_STATIONS - 1) if _MILES[number + 1] - _MILES[number] <= 1_000]
 
 
 class TrafficReadings(Shape):
-    """Readings of every station and five minutes. The first road has the 15 shipped stations at their places, so that
-    the shipped model reads it; further roads lie 20 miles apart and have 15 stations, half a mile apart.
+    """A reading for every station and five minutes. The first road has the 15 shipped stations at their places, so that
+    the shipped model can read it; further roads lie 20 miles apart, with 15 stations half a mile apart.
 
-    Background: free flow at 61 mph or more. Relation: on the first road speed is a quartic of the position scaled to
-    [-1, 1], `s(x) = c + a (1 - x²)²` plus at most 1 mph of noise: a dip in the middle of the road that grows and
-    shrinks, but stays above 44 mph, where no pattern calls it a jam.
-    Patterns are planted on the last road; with more than one road that is another one than the relation's.
+    Background: free flow at 61 mph or more. Relation: on the first road, speed is a quartic in the position x, scaled
+    to [-1, 1]: `s(x) = c + a (1 - x²)²` plus at most 1 mph of noise. This is a dip in the middle of the road that
+    grows and shrinks but stays above 44 mph, so that no pattern takes it for a jam.
+    Patterns are planted on the last road, which differs from the relation's if there is more than one.
     """
 
     source = "traffic"
@@ -115,7 +116,7 @@ class TrafficReadings(Shape):
         }
 
     def _station(self, number: int) -> int:
-        """A station of the last full road that has another one at most a mile ahead."""
+        """A station of the last full road with another one at most a mile ahead."""
         return (self.full // _STATIONS - 1) * _STATIONS + _FOLLOWED[number % len(_FOLLOWED)]
 
     def _breakdown(self, first: int, slot: int, number: int) -> tuple[Cells, Planted]:
@@ -140,7 +141,7 @@ class TrafficReadings(Shape):
 
     def _jam_holds(self, first: int, slot: int, number: int) -> tuple[Cells, Planted]:
         key = self._station(number)
-        # Slow until the hour is over, but not so slow that it is stop and go.
+        # Traffic is slow until the hour is over, but not so slow that it is stop and go.
         cells = {(key, slot): _reading(640, 400)} | {(key, slot + i): _reading(300, 420) for i in range(1, 13)}
         return cells, {"before": (key, slot), "jam": (key, slot + 1 + number // 64 % 3)}
 
@@ -151,7 +152,7 @@ class TrafficReadings(Shape):
 
 
 def position(key: np.ndarray) -> np.ndarray:
-    """Postmiles of key numbers (miles)."""
+    """The postmiles of key numbers, in miles."""
     road, station = np.divmod(key, _STATIONS)
     return np.where(road == 0, _MILES[station] / 1_000, 100.0 + 20.0 * road + 0.5 * station)
 

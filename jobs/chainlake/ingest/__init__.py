@@ -1,1 +1,1 @@
-"""Files to raw rows, raw rows to events. What a task does knows neither Spark nor a JVM."""
+"""Files to raw rows, raw rows to events. The work of a task needs neither Spark nor a JVM."""

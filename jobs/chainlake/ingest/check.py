@@ -1,7 +1,7 @@
-"""Whether the tables of a source hold what ``ops`` says of its files and days: events, raw, quarantine and rates.
+"""Whether the tables of a source hold what ``ops`` says about its files and days: events, raw, quarantine and rates.
 
-Events have a checksum per day. Raw rows have none, but every event names the file and line that it was taken from, so
-a raw row that became an event is compared with it; of the others, and of quarantine, the rows are counted.
+Events have a checksum per day. Raw rows have none, but every event names the file and line that it was taken from, so a
+raw row that became an event is compared with it; other raw rows, and those of quarantine, are only counted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_HASHES = np.empty(0, np.uint64)
 
 @dataclass
 class SourceTables:
-    """What was looked at of a source."""
+    """The tables of a source that were looked at."""
 
     events: Looked
     raw: Looked
@@ -56,7 +56,7 @@ class _Check:
     days: dict[date, EventDayRow]
     rates: dict[date, dict[tuple[str, str], tuple[int, Any, Any]]]
     findings: list[Finding] = field(default_factory=list)
-    #: Raw rows by load; complete only if all days were looked at.
+    #: Number of raw rows by load; complete only if all days were looked at.
     loads: Counter[str] = field(default_factory=Counter)
     distrusted: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
@@ -68,14 +68,14 @@ class _Check:
 def check_source(
     home: Home, name: str, source: Source | None, tables: SourceTables, within: Days | None
 ) -> list[Finding]:
-    """Compare the tables of a source with what ``ops`` says of them; under the source's lock if it may be written to.
+    """Compare a source's tables with what ``ops`` says about them; under the source's lock if they may be written to.
 
     Args:
         home: the installation.
         name: name of the source.
-        source: its definition, ``None`` if it cannot be read.
+        source: its definition; ``None`` if it cannot be read.
         tables: its tables.
-        within: only these days; raw and quarantine rows of files are then not counted.
+        within: only these days; then the raw and quarantine rows of files are not counted.
     """
     check = _Check(
         name=name,
@@ -107,13 +107,13 @@ def _rates(home: Home, name: str) -> dict[date, dict[tuple[str, str], tuple[int,
 
 
 def _check_days(check: _Check) -> None:
-    """Events and rates day by day, and the raw rows that events were taken from."""
+    """Check events and rates day by day, and the raw rows that events were taken from."""
     events, raw = check.tables.events, check.tables.raw
     if events.contents is None and not events.findings:
         lost = [day for day, row in check.days.items() if row["rows"]]
         if lost:
             what = f"the table is gone, and {counted(len(lost), 'day')} with events were ingested, from {min(lost)}"
-            # All days: those without events name a version of the table that will not come again either.
+            # Days without events are included, because the table version that they name is gone, too.
             check.add(events, what, *(EventDay(check.name, day) for day in sorted(check.days)))
     listed = {day for looked in (events, raw) if looked.contents for day in _days(looked)}
     if events.contents is not None:
@@ -150,7 +150,7 @@ def _is_current(check: _Check) -> bool:
 
 
 def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa.Array] | None:
-    """Compare a day's events; a hash of each, to be found among the raw rows, and its file, if they are right."""
+    """Compare a day's events; if they are right, return each one's hash, to be found among raw rows, and its file."""
     contents = check.tables.events.contents
     if contents is None:
         return None
@@ -180,7 +180,7 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
     if len(contents.bad) > before:
         return None
     if astray:
-        # Their days may have them there as well; what they are compared with is found by their time.
+        # Their own days may hold them, too; what to compare them with is found by their time.
         of_others = SurplusRows("events", check.name, f"event_date = '{day}' AND CAST(ts AS DATE) <> '{day}'")
         check.add(check.tables.events, f"{day}: {counted(astray, 'event')} of other days", mend, of_others)
         return None
@@ -204,7 +204,7 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
 
 
 def _repeated(check: _Check, day: date) -> list[Mend]:
-    """The day's events are to be removed if their ids repeat: a difference by id would leave all of them."""
+    """The removal of the day's events if their ids repeat, since a difference by id would leave all of them."""
     contents = check.tables.events.contents
     assert contents is not None
     seen = [batch.column("event_id") for batch in contents.batches(lambda part: part.partition == day, ["event_id"])]
@@ -215,7 +215,7 @@ def _repeated(check: _Check, day: date) -> list[Mend]:
 
 
 def _key(check: _Check) -> str | None:
-    """The key column of the events, ``None`` if no definition says which it is."""
+    """The key column of the events; ``None`` if no definition says which it is."""
     contents = check.tables.events.contents
     if check.source is None or contents is None or check.source.key not in contents.schema.names:
         return None
@@ -234,7 +234,7 @@ def _add_rates(rates: dict[tuple[str, str], tuple[int, Any, Any]], table: pa.Tab
 
 
 def _check_raw(check: _Check, day: date, links: tuple[np.ndarray, pa.Array] | None) -> None:
-    """Count a day's raw rows by load, and look whether each event is among them."""
+    """Count a day's raw rows by load, and check that each event is among them."""
     contents = check.tables.raw.contents
     if contents is None:
         return
@@ -252,7 +252,7 @@ def _check_raw(check: _Check, day: date, links: tuple[np.ndarray, pa.Array] | No
     if foreign:
         for batch in contents.batches(lambda part: part.partition == day and part.path in foreign, ["load_id"]):
             check.distrusted["raw"] |= set(_counts(batch.column("load_id"))[0])
-    # Where no file is noted, that has been said, and no raw row counts.
+    # If no file is noted, there is a finding already, and no raw row counts.
     if links is None or len(contents.bad) > before or not check.files:
         return
     wanted, files = links
@@ -271,7 +271,7 @@ def _counts(column: pa.Array) -> tuple[list[str], list[int]]:
 
 
 def _check_loads(check: _Check) -> None:
-    """Raw rows of each file that counts, and files whose rows others have written."""
+    """Check the number of raw rows of each noted file, and find files whose rows others have written."""
     raw = check.tables.raw
     if raw.contents is None and raw.findings:
         return
@@ -290,7 +290,7 @@ def _check_loads(check: _Check) -> None:
 
 
 def _check_quarantine(check: _Check) -> None:
-    """Rows of each file and conflicts of each day."""
+    """Check the quarantined rows of each file and the conflicts of each day."""
     looked = check.tables.quarantine
     if looked.contents is None and looked.findings:
         return
@@ -301,7 +301,7 @@ def _check_quarantine(check: _Check) -> None:
     repeated: set[Any] = set()
     if looked.contents is not None:
         columns = ["file_id", "line", "entry", "stage", "event_date"]
-        # All columns are read, so that all of a file is.
+        # All columns are read, so that every part of a file is verified.
         for batch in looked.contents.batches():
             for row in batch.select(columns).to_pylist():
                 key = tuple(row[name] for name in columns[:4])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-#: Checksum of a day without events; a day without a row in ``ops.event_days`` stands for the same.
+#: Checksum of a day without events; a day without a row in ``ops.event_days`` counts as having it, too.
 EMPTY_CHECKSUM = "0:00000000000000000000000000000000"
 
 

@@ -1,4 +1,4 @@
-"""Figures of an ingest that do not agree, and edits that tables do not take; nothing of either is published."""
+"""Errors for figures of an ingest that do not agree and for edits that do not fit the tables; nothing is published."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from chainlake.errors import AuditFailed, DefinitionError
 
 
 class RowsMiscounted(AuditFailed):
-    """Other rows were written than are counted: a mistake of the parser or the writer, noticed at once."""
+    """The number of rows written is not the number counted: a bug in the parser or the writer, noticed at once."""
 
     written: int
     counted: int
 
     @classmethod
     def of(cls, table: str, written: int, counted: int, path: str) -> RowsMiscounted:
-        """For the table, both numbers, and the first of the files that were parsed together."""
+        """For the table, both numbers, and the path of the first of the files that were parsed together."""
         return cls(
             f"{written} rows were written to {table}, but {counted} are counted",
             hint=f"A mistake of the parser or the writer; the files are {path} and those parsed with it.",
@@ -30,7 +30,7 @@ class AccountsDiffer(AuditFailed):
 
     @classmethod
     def of(cls, source: str, reason: str, docs: Path) -> AccountsDiffer:
-        """For a source; ``reason`` is the audit's, and ``docs`` its page."""
+        """For a source, the audit's reason, and ``docs``, the audit's page."""
         return cls(
             f"the accounting of source {source} does not add up: {reason}",
             hint=f"Nothing was written to ops.files; the days stay 'changing'. Data Docs: {docs}",
@@ -38,11 +38,11 @@ class AccountsDiffer(AuditFailed):
 
 
 class UnfitEdit(DefinitionError):
-    """A source's definition was edited so that the tables that there are cannot take its rows."""
+    """A source's definition was edited so that its existing tables cannot take its rows."""
 
     @classmethod
     def of(cls, source: str, told: Sequence[str]) -> UnfitEdit:
-        """For the source, and for each column what it is here and there."""
+        """For the source, and a text per column that says how the two differ."""
         return cls(
             f"an edit does not fit the tables that source {source} has: {'; '.join(told)}; nothing was written",
             hint="Put it back as it was and, if need be, add an attribute of another name; or define a source of "

@@ -1,4 +1,4 @@
-"""Types and keys as events have them, wherever a file says them: in its rows, or in its path."""
+"""Types and keys as events have them, whether a file gives them in its rows or in its path."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from chainlake.cep.values.arrow import NO_TEXT
 
 
 def identity(texts: pa.Array, case: str | None) -> pa.Array:
-    """Texts without surrounding white space, null where nothing is left: "NA" can be the name of something.
+    """Texts without surrounding white space; null if nothing is left. "NA" is kept, since it can be a name.
 
     Args:
-        texts: as they were delivered.
+        texts: texts as delivered.
         case: ``upper``, ``lower`` or ``None`` to leave them as they are.
     """
     stripped = pc.utf8_trim_whitespace(texts)
@@ -20,5 +20,5 @@ def identity(texts: pa.Array, case: str | None) -> pa.Array:
 
 
 def cased(texts: pa.Array, case: str | None) -> pa.Array:
-    """Texts in capitals, in small letters, or as they are; ``case`` as for :func:`identity`."""
+    """Texts in upper case, in lower case, or unchanged; ``case`` as for :func:`identity`."""
     return pc.utf8_upper(texts) if case == "upper" else pc.utf8_lower(texts) if case == "lower" else texts

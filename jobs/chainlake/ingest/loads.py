@@ -1,4 +1,4 @@
-"""Which contents a run parses, as which loads, and the ``ops.files`` rows that come of it."""
+"""Which contents a run parses, as which loads, and the ``ops.files`` rows that result."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Loads:
     Args:
         source: the source.
         taken: the files.
-        tasks: what to parse.
-        of_content: by file_id the new load of a content, or the row of a path that has it parsed already.
+        tasks: the contents to parse.
+        of_content: file_id → the new load of the content, or the row of a path whose content was already parsed.
     """
 
     source: Source
@@ -36,7 +36,7 @@ class Loads:
 
     @classmethod
     def of(cls, source: Source, plan: Plan) -> Loads:
-        """Give each content that ``plan`` takes its load."""
+        """Assign a load to each content that ``plan`` takes."""
         loads: dict[str, str | FileRow] = {}
         tasks = []
         parsed = plan.reusable()
@@ -49,7 +49,7 @@ class Loads:
         return cls(source, plan.taken, tuple(tasks), loads)
 
     def lost(self, counts: Mapping[str, Counts]) -> dict[str, str]:
-        """Why files could not be read after all, by path."""
+        """Path → why the file could not be read after all."""
         found = {}
         for landed in self.taken:
             load = self.of_content[landed.file_id]
@@ -58,7 +58,7 @@ class Loads:
         return found
 
     def rows(self, counts: Mapping[str, Counts], lost: Collection[str]) -> list[FileRow]:
-        """The ``ops.files`` rows of all but ``lost``."""
+        """The ``ops.files`` rows of all files except ``lost``."""
         return [
             self._row(landed, self.of_content[landed.file_id], counts)
             for landed in self.taken
@@ -90,7 +90,7 @@ class Loads:
 
 
 class _Figures(NamedTuple):
-    """What a row of ``ops.files`` has from the parse that its load is of."""
+    """The part of a row of ``ops.files`` that comes from the parse that made its load."""
 
     load_id: str
     rows_read: int | None
@@ -103,13 +103,13 @@ class _Figures(NamedTuple):
 
     @classmethod
     def of_row(cls, row: FileRow) -> _Figures:
-        """Those of a path that has the content parsed already."""
+        """From the row of a path whose content was already parsed."""
         counts = row["rows_read"], row["rows_raw"], row["rows_quarantined"]
         return cls(row["load_id"], *counts, row["first_ts"], row["last_ts"], row["outcome"], row["reason"])
 
     @classmethod
     def of(cls, counts: Counts) -> _Figures:
-        """Those of a content that was parsed just now."""
+        """From the counts of a content that was just parsed."""
         times = _instant(counts.first_us), _instant(counts.last_us)
         rows = counts.rows_read, counts.rows_raw, counts.rows_quarantined
         assert counts.outcome != WAITING
@@ -117,7 +117,7 @@ class _Figures(NamedTuple):
 
 
 def load_of_contents(rows: Iterable[FileRow]) -> dict[str, str]:
-    """The load of each file_id that tells what is wrong with it: one by which it was read, if there is one."""
+    """file_id → the load that says what is wrong with the content: one by which it was read, if there is one."""
     found: dict[str, str] = {}
     for row in sorted(rows, key=lambda row: (holds_nothing(row), row["path"])):
         found.setdefault(row["file_id"], row["load_id"])

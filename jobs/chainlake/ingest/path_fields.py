@@ -1,4 +1,4 @@
-"""What the path of a file says: its fields, its date and its revision."""
+"""What the path of a file says: fields, date and revision."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from chainlake.schemas.ops_rows import FileProblem
 
 #: The highest revision that can be stored.
 HIGHEST = 2**63 - 1
-#: So much of a revision is told.
+#: How many characters of a revision a message shows.
 _TOLD = 40
-#: Dates of files: those around them can be computed with, in any zone.
+#: First and last possible date of a file, with enough room around them for computing in any zone.
 FIRST_DATE, LAST_DATE = date(1000, 1, 1), date(8999, 12, 31)
 
 
 class PathFields(NamedTuple):
-    """What a path says; ``problem`` is the code of what of it cannot be used, else ""."""
+    """What a path says; ``problem`` is the code for the part that cannot be used, else ""."""
 
     fields: dict[str, str]
     file_date: date | None
@@ -37,7 +37,7 @@ class PathFields(NamedTuple):
 
 
 def path_fields(source: Source, path: str) -> PathFields:
-    """The fields of a path by the source's expression."""
+    """The fields of a path, found by the source's expression."""
     found = re.search(source.path.pattern, path) if source.path.pattern is not None else None
     if found is None:
         return PathFields({}, None, 0)
@@ -59,7 +59,7 @@ def _parse_date(text: str, form: str) -> date | None:
         return None
     if contradicted(text, form, found) is not None:
         return None
-    # Digits that are too few for their format can be cut in several ways: 2024111 may be 11 January or 1 November.
+    # Too few digits for the format can be divided in several ways: 2024111 may be 11 January or 1 November.
     return found.date() if _numbers(found.strftime(form)) == _numbers(text) else None
 
 
@@ -68,10 +68,10 @@ def _numbers(text: str) -> list[int]:
 
 
 def _parse_revision(text: str) -> int | None:
-    """A revision, 0 if the path gives none; ``None`` for one that cannot be ranked or stored."""
+    """Parse a revision: 0 if the path gives none; ``None`` if it cannot be ranked or stored."""
     if not text:
         return 0
-    # One of thousands of digits is too long even to be converted.
+    # A number with thousands of digits is too long even to be converted.
     if not re.fullmatch("[0-9]+", text) or len(text.lstrip("0")) > len(str(HIGHEST)):
         return None
     revision = int(text.lstrip("0") or "0")

@@ -1,4 +1,4 @@
-"""A source's file looked through, and held against files: what would be read as nothing, or wrongly. No Spark."""
+"""Lint of a source's file, alone and against files: what would not be read, or wrongly. No Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chainlake.ingest.rows.parsed import BadRows, Counts, RawRows, Task
 from chainlake.ingest.source_findings import BadRowsOf, NamesNoFile, NoFormat, NothingRead, Quarantined, UnreadFile
 from chainlake.paths import Home
 
-#: Landed files that are looked at, the last ones by name, and what is read of each: its first block.
+#: How many landed files are looked at: the last ones by name, and only the first block of each.
 MOST_FILES = 20
 #: Days around a file's date for which ``expect`` may name it.
 _AROUND = range(-3, 4)
@@ -37,8 +37,8 @@ class SourceReport:
     """What lint found about a source.
 
     Args:
-        errors: the first one of the definition, or those of files that it cannot read.
-        warnings: what it reads, but perhaps not as meant.
+        errors: the first error in the definition, or errors for files that it cannot read.
+        warnings: what it reads, but perhaps not as intended.
         files: how many files were looked at.
     """
 
@@ -48,12 +48,12 @@ class SourceReport:
 
 
 def lint_source(home: Home, path: Path, files: Sequence[Path] = ()) -> SourceReport:
-    """Look a source's file through.
+    """Check a source's file.
 
     Args:
-        home: the installation, whose landed files of the source are looked at if no ``files`` are given.
+        home: the installation; its landed files of the source are looked at if no ``files`` are given.
         path: the source's file.
-        files: files as they will land, of which all rows are read.
+        files: files as they will land; all their rows are read.
     """
     try:
         source = load_source(path)
@@ -82,7 +82,8 @@ def _relative(file: Path, landing: str) -> str:
 
 
 def heard_in_files(source: Source, files: Sequence[Path]) -> Heard | None:
-    """The keys and types of the rows that files would give; ``None`` if they give none, which the source's lint tells.
+    """The keys and types of the rows that files would give; ``None`` if they give none, which the source's lint
+    reports.
 
     Args:
         source: the source.
@@ -112,7 +113,7 @@ class _Look:
             self.errors.append(error)
 
     def file(self, file: str, relative: str) -> None:
-        """One file, or each member of an archive."""
+        """Check one file, or each member of an archive."""
         for landed in self.looked_into(file, relative):
             self.content(landed)
 
@@ -142,7 +143,7 @@ class _Look:
             self.rows(path, Task.of(landed, ""))
 
     def fits(self, path: str, head: bytes) -> bool:
-        """Whether a format fits the file; if none does, each that names it says where and why."""
+        """Whether a format fits the file; if none does, each whose glob fits reports where and why."""
         file, choice = self.source.file, choose_format(self.source.formats, path, head)
         if choice.form is not None:
             return True
@@ -163,7 +164,7 @@ class _Look:
         return False
 
     def rows(self, path: str, task: Task) -> None:
-        """What becomes of the rows, and which attributes none of them has."""
+        """Report what becomes of the rows, and which attributes none of them has."""
         file = self.source.file
         bad: Counter[tuple[str, str]] = Counter()
         examples: dict[tuple[str, str], tuple[int, str]] = {}
@@ -199,7 +200,7 @@ class _Look:
             yield piece
 
     def expected(self, paths: list[str]) -> None:
-        """Whether ``expect`` names any file that has landed."""
+        """Warn about each glob of ``expect`` that names no landed file."""
         dates = {found for path in paths if (found := path_fields(self.source, path).file_date) is not None}
         days = sorted({date + timedelta(days=n) for date in dates for n in _AROUND})
         names = LandedNames(paths)

@@ -1,4 +1,4 @@
-"""Parquet files in a staging folder through which tasks hand rows on: each has a name that nobody else gives."""
+"""Parquet files in a staging folder, with unique names, in which tasks hand rows on."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pyarrow.parquet as pq
 from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_writer
 
-#: Rows that are gathered before they are written; also the rows of a row group.
+#: Rows that are gathered before they are written; also the most rows of a row group.
 _ROWS_PER_GROUP = 50_000
 
 
 class StagedFile:
-    """A Parquet file, made with the first of its rows.
+    """A Parquet file, created with its first rows.
 
-    Used as a context manager, with ``close`` as the last of the block: if it raises, the file is removed.
+    Use it as a context manager and call ``close`` last in the block; if the block raises, the file is removed.
 
     Args:
-        folder: the folder that it will lie in, which exists.
-        what: begins its name.
+        folder: an existing folder for the file.
+        what: the first part of its name.
         schema: its columns.
     """
 
@@ -42,14 +42,14 @@ class StagedFile:
             self.abandon()
 
     def write(self, rows: pa.Table) -> None:
-        """Take rows: at least the columns of the schema."""
+        """Take rows, which have at least the columns of the schema."""
         if len(rows):
             self._gathered.append(rows.select(self._schema.names).cast(self._schema))
         if sum(map(len, self._gathered)) >= _ROWS_PER_GROUP:
             self._flush()
 
     def close(self) -> tuple[str, ...]:
-        """Its path, nothing if there were no rows."""
+        """Finish the file; return its path, or nothing if there were no rows."""
         self._flush()
         if self._writer is None:
             return ()
@@ -57,7 +57,7 @@ class StagedFile:
         return (self._path,)
 
     def abandon(self) -> None:
-        """Remove it; in place of ``close``."""
+        """Remove the file; called in place of ``close``."""
         if self._writer is not None:
             self._writer.close()
             storage_of(self._path).remove(self._path)
@@ -70,7 +70,7 @@ class StagedFile:
 
 
 def staged(folder: str, what: str, rows: pa.Table) -> tuple[str, ...]:
-    """``rows`` in a file of their own: its path, nothing if there are none."""
+    """Write ``rows`` to their own file; return its path, or nothing if there are no rows."""
     with StagedFile(folder, what, rows.schema) as file:
         file.write(rows)
         return file.close()

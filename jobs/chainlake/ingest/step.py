@@ -1,8 +1,8 @@
 """The ingest step of a source: landing files to raw, events, quarantine, rates and days.
 
-The order of the writes is what makes a kill at any point harmless: raw first (loads that ``ops.files`` does not name do
-not count), then the days' ``changing`` rows (nobody computes on them), events, quarantine and rates, ``ops.files``, and
-the final rows of the days last. Killed anywhere, the retry does it all again and comes to the same tables.
+The order of the writes makes a kill at any point harmless: raw first (loads that ``ops.files`` does not name do not
+count), then the days' ``changing`` rows (nobody computes from such days), events, quarantine and rates, ``ops.files``,
+and the final rows of the days last. After a kill anywhere, the retry does it all again and ends with the same tables.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ def ingest(
         home: the installation.
         source_name: name of the source.
         days: the interval ``[s, e)``; files dated before e are taken, days before e get a status.
-        run_id: under which the run is logged.
-        now: the present, against which ``settle`` and ``lag`` are measured.
-        ports: what the step works with; those of the installation if not given.
+        run_id: the id under which the run is logged.
+        now: the current time, against which ``settle`` and ``lag`` are measured.
+        ports: the ports to use; those of the installation if not given.
 
     Returns:
         ``files`` taken, ``rows`` read, ``quarantined`` rows, ``days`` touched, ``added``, ``changed`` and ``withdrawn``
-        events, the ``published`` version of the events table (``None`` if it did not move), how many files of the
-        source are ``unread`` or ``waiting``, and in ``left`` the first of them with what is wrong.
+        events, the ``published`` version of the events table (``None`` if none was made), how many files of the source
+        are ``unread`` or ``waiting``, and in ``left`` the first of these with what is wrong.
 
     Raises:
         UsageError: there is no such source.
-        DefinitionError: the source's file is wrong, or an edit of it does not fit the tables that there are.
+        DefinitionError: the source's file is wrong, or an edit of it does not fit the existing tables.
         InputError: files that must be read again after an edit of the definition are gone.
         AuditFailed: the rows of files or days do not add up; the days stay ``changing``.
         InfrastructureError: after an edit of the definition, files cannot be read for now.
@@ -91,14 +91,14 @@ def ingest(
 
 @dataclass(frozen=True)
 class _Done:
-    """What a run did, and what it left."""
+    """What a run did, and what it left unread."""
 
     taken: Taken
     left: Left
 
 
 def _plan(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> Plan:
-    """What is to do; what waits is noted, whatever comes of the rest."""
+    """Find what is to do; waiting files are noted at once, whatever becomes of the rest."""
     files = ops.current(home, "files", source=source.name)
     landing = discover(home, source, now, known=bool(files))
     read = {row["path"] for row in files}
@@ -111,7 +111,7 @@ def _plan(home: Home, source: Source, days: Days, run_id: str, now: datetime) ->
 
 
 def _nothing() -> Taken:
-    """Of a run that takes nothing."""
+    """The figures of a run that takes nothing."""
     return {
         "files": 0, "rows": 0, "quarantined": 0, "days": [], "added": 0, "changed": 0, "withdrawn": 0,
         "published": None,
@@ -119,10 +119,10 @@ def _nothing() -> Taken:
 
 
 def _left(source: Source, days: Days, plan: Plan, rows: Iterable[FileRow], lost: dict[str, str]) -> Left:
-    """What a run leaves.
+    """What a run leaves unread.
 
     Args:
-        rows: the current ones of ``ops.files`` after the run.
+        rows: the current rows of ``ops.files`` after the run.
         lost: why files that were taken could not be read after all, by path.
     """
     taken = {landed.path for landed in plan.taken}
@@ -130,7 +130,7 @@ def _left(source: Source, days: Days, plan: Plan, rows: Iterable[FileRow], lost:
 
 
 def _idle(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> _Done | None:
-    """A run with nothing to read: only the days' status moves, written without a JVM. ``None`` if there is work."""
+    """Do a run with nothing to read: only statuses of days change, written without a JVM. ``None`` if there is work."""
     with file_lock(home, f"source-{source.name}"):
         plan = _plan(home, source, days, run_id, now)
         if not plan.idle:
@@ -166,7 +166,7 @@ def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime, po
     warm_up()
     ports = ports or open_ports(home, f"ingest {source.name}")
     with ports.lake.lock(f"source-{source.name}"):
-        # What was seen before the lock was taken may have been done by somebody else since.
+        # Somebody else may have done the work since it was found, before the lock was taken.
         plan = _plan(home, source, days, run_id, now)
         if plan.idle:
             return _Done(_nothing(), _left(source, days, plan, plan.current.values(), {}))
@@ -175,11 +175,11 @@ def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime, po
 
 @dataclass(frozen=True)
 class _Parsed:
-    """What came of the files that a run has taken.
+    """What became of the files that a run took.
 
     Args:
-        counts: of each file that was read, by load.
-        lost: why others could not be after all, by path.
+        counts: the counts of each file that was read, by load.
+        lost: why others could not be read after all, by path.
         bad: staged files of quarantine rows.
     """
 
@@ -201,7 +201,7 @@ class _Attempt:
     plan: Plan
 
     def run(self) -> _Done:
-        """All writes, in their order."""
+        """Make all writes, in their order."""
         source, home = self.source, self.home
         note_lost_days(home, source, self.run_id)
         prepare_tables(home, source)
@@ -245,17 +245,17 @@ class _Attempt:
         return _Done(taken, _left(source, self.days, self.plan, current.values(), lost))
 
     def _staging(self, stack: ExitStack) -> str:
-        """A folder for what tasks hand on; it goes with the attempt."""
+        """Make a folder for files that tasks hand on; it is removed at the end of the attempt."""
         folder = staging_folder(self.home, self.run_id, f"ingest-{self.source.name}")
         storage_of(folder).make_folder(folder)
         stack.callback(discard, folder)
         return folder
 
     def _parse(self, loads: Loads, commits: Commits, staging: str) -> _Parsed:
-        """Parse and append to raw.
+        """Parse the files and append their rows to raw.
 
         Raises:
-            RereadFailed: after an edit of the definition a file that has events could not be read; nothing was written.
+            RereadFailed: after an edit of the definition, a file with events could not be read; nothing was written.
         """
         if not loads.tasks:
             return _Parsed({}, {}, ())
@@ -279,7 +279,8 @@ class _Attempt:
             note_waiting(self.home, self.source, lost, self.run_id, clear=False)
         held = {path: why for path, why in lost.items() if path in self.plan.current}
         if held and self.plan.redefined:
-            # Their events were made under the old definition, and no day may lose them only because of this.
+            # Their events were made under the old definition, and no day may lose them just because a file cannot be
+            # read.
             raise RereadFailed(self.source, held)
         return lost
 
@@ -287,7 +288,7 @@ class _Attempt:
         return phase(self.home, self.run_id, source=self.source.name, step="ingest", phase=name, days=self.days)
 
     def _touched(self, counts: dict[str, Counts]) -> list[date]:
-        """The days to resolve, in order: of the rows taken, of rows that they meet, and those left half written."""
+        """The days to resolve, ascending: of rows taken, of rows that these affect, and those left half written."""
         days = {day_of(number) for c in counts.values() for number in c.days}
         days |= days_of_loads(self.ports.lake, self.source, self.plan.rows_touched())
         days |= self.plan.changing
@@ -296,7 +297,7 @@ class _Attempt:
         return sorted(days)
 
     def _resolve(self, files: list[FileRow], touched: list[date], staging: str) -> Resolved:
-        """The fate of every raw row of the touched days."""
+        """Find the fate of every raw row of the touched days."""
         with self._phase("resolve") as report:
             resolution = Resolution(self.source, self.ports, staging)
             resolved = resolution.of(effective(self.source, files), touched)
@@ -312,7 +313,7 @@ class _Attempt:
         commits: Commits,
         staging: str,
     ) -> None:
-        """Quarantine of the files taken, the files gone, and the touched days."""
+        """Write the quarantine rows of the files taken, the files gone, and the touched days."""
         telling = load_of_contents(current.values())
         fresh = {load for load in telling.values() if load in parsed.counts}
         kept = {file_id for file_id, load in telling.items() if load not in fresh}
@@ -320,7 +321,7 @@ class _Attempt:
         commits.quarantine(rows, Replaced(kept, sorted(resolved.counted)))
 
     def _rates(self, found: list[RateRow], touched: list[date]) -> list[RateRow]:
-        """The ``ops.rates`` rows that differ from the current ones; 0 events for what left a day."""
+        """The ``ops.rates`` rows that differ from the current ones; a type and key that left a day gets 0 events."""
         fresh = {(r["day"], r["type"], r["key"]): r for r in found}
         rows: list[RateRow] = []
         if touched:

@@ -1,1 +1,1 @@
-"""All Delta code: session, tables, locks, differences, publishing, operations logs, staleness."""
+"""All Delta code: session, tables, locks, differences, publishing, logs of operations, staleness."""

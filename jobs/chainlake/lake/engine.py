@@ -1,4 +1,4 @@
-"""Which back end changes the tables of a lake: its own files, or Spark (docs/architecture.md)."""
+"""Which back end changes the tables of a lake: *files* or Spark (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainlake.paths import Home
 from chainlake.schemas.ops_rows import Engine
 from chainlake.storage.door import storage_of
 
-#: The environment variable that asks for one.
+#: The environment variable that chooses the engine.
 VARIABLE = "CHAINLAKE_ENGINE"
 _ENGINES = ("auto", *get_args(Engine))
 
@@ -20,7 +20,7 @@ class WrongEngine(UsageError):
 
     @classmethod
     def unknown(cls, asked: str) -> WrongEngine:
-        """There is none of that name."""
+        """There is no engine of that name."""
         return cls(f"{VARIABLE} is '{asked}'", hint=f"It can be {', '.join(_ENGINES)}.")
 
     @classmethod
@@ -39,15 +39,15 @@ def asked_engine() -> str:
 
 
 def engine_of() -> Engine:
-    """``files`` or ``spark``: as asked, and for ``auto`` by its files."""
+    """The engine that works, ``files`` or ``spark``; ``auto`` takes ``files``."""
     return "spark" if asked_engine() == "spark" else "files"
 
 
 def check_engine(home: Home) -> None:
-    """See to it that the engine asked for can work with this lake.
+    """Make sure that the engine asked for can work with this lake.
 
     Raises:
-        UsageError: it is none, or cannot.
+        UsageError: there is no such engine, or it cannot work with this lake.
         InfrastructureError: the store that the lake lies in cannot be used.
     """
     asked = asked_engine()

@@ -1,4 +1,4 @@
-"""What stops work on tables of the lake, whichever room of it meets it first."""
+"""Errors that stop work on tables of the lake, whichever of its rooms meets them first."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainlake.errors import AuditFailed, InfrastructureError, UsageError
 
 
 class UnknownTable(UsageError):
-    """There is no table of a name that somebody gave."""
+    """There is no table with the given name."""
 
     names: tuple[str, ...]
 
@@ -27,7 +27,7 @@ class UnknownTable(UsageError):
 
 
 class LockBusy(InfrastructureError):
-    """Somebody else held a lock for as long as it was waited for: exit code 5, as of all that a retry can mend."""
+    """Somebody else held a lock for the whole wait: exit code 5, like every error that a retry can mend."""
 
     @classmethod
     def held(cls, purpose: str, holder: str) -> LockBusy:
@@ -44,16 +44,16 @@ class LockBusy(InfrastructureError):
 
 
 class NoLock(InfrastructureError):
-    """What stands in the place of a lock's file is none that can be locked."""
+    """What lies in the place of a lock's file cannot be locked."""
 
     @classmethod
     def of(cls, path: Path, why: str) -> NoLock:
-        """For its place, and what is wrong there."""
+        """For the lock's path, and what is wrong there."""
         return cls(f"{path} cannot be used as a lock: {why}", hint="Move it away, and run this again.")
 
     @classmethod
     def read_only(cls, path: Path) -> NoLock:
-        """For its place on a disk where nothing can be written."""
+        """For the lock's path on a read-only disk."""
         return cls(
             f"{path} cannot be used as a lock: its disk can only be read",
             hint="Verbs that change nothing still work: status, sql, plan, check. Make the disk writable for the rest.",
@@ -61,11 +61,11 @@ class NoLock(InfrastructureError):
 
 
 class LockLost(InfrastructureError):
-    """A lock is no longer held by who was about to commit under it, which was not done then."""
+    """A lock was lost just before a commit under it; nothing was committed."""
 
     @classmethod
     def of(cls, purpose: str, holder: str) -> LockLost:
-        """For the lock, and who holds it now, in words."""
+        """For the lock, and a description of who holds it now."""
         return cls(
             f"the lock '{purpose}' was lost (its lease ran out, or its connection ended); held now by {holder}; "
             "nothing was committed",
@@ -74,11 +74,11 @@ class LockLost(InfrastructureError):
 
 
 class WrongLocks(UsageError):
-    """The locks that the environment asks for are none."""
+    """The environment asks for a kind of locks that does not exist."""
 
     @classmethod
     def of(cls, asked: str) -> WrongLocks:
-        """For what is asked for, which may hold a password."""
+        """For what is asked for; only its beginning is shown, since it may hold a password."""
         return cls(
             f"CHAINLAKE_LOCKS begins with '{asked.partition(':')[0]}'",
             hint="It can be postgresql://USER@HOST/DATABASE; unset it for files on a disk, or leases in a store.",
@@ -86,7 +86,7 @@ class WrongLocks(UsageError):
 
 
 class WriterBetween(InfrastructureError):
-    """Another writer committed while a change was made, which was not made then."""
+    """Another writer committed while a change was being made, so the change was dropped."""
 
     table: str
 

@@ -1,7 +1,7 @@
-"""Kill points for crash tests: around every write a step may be killed, and a retry must give the same tables.
+"""Kill points for crash tests: a step may be killed around every write, and a retry must give the same tables.
 
-``CHAINLAKE_FAULT=POINT.before[:N]`` or ``POINT.after[:N]`` ends the process at the N-th time (default 1) it gets
-there, as ``kill -9`` would. Without the variable nothing happens.
+``CHAINLAKE_FAULT=POINT.before[:N]`` or ``POINT.after[:N]`` ends the process the N-th time (default 1) that it gets
+there, as ``kill -9`` would. Without the variable, nothing happens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KILLED = 137
 
 
 def reached(point: str) -> None:
-    """End the process if ``CHAINLAKE_FAULT`` names ``point`` and this is the time it asks for."""
+    """End the process if ``CHAINLAKE_FAULT`` names ``point`` and this is the N-th time."""
     wanted = os.environ.get("CHAINLAKE_FAULT")
     if not wanted:
         return
@@ -32,7 +32,7 @@ def reached(point: str) -> None:
 
 @contextmanager
 def around(point: str) -> Iterator[None]:
-    """``POINT.before`` on entry, ``POINT.after`` on success."""
+    """Reach ``POINT.before`` on entry and ``POINT.after`` on success."""
     reached(f"{point}.before")
     yield
     reached(f"{point}.after")

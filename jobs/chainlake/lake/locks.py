@@ -1,17 +1,17 @@
-"""Locks between steps: files of this machine, leases in the store that the lake lies in, or locks of a database.
+"""Locks between steps: files on this machine, leases in the store that holds the lake, or locks in a database.
 
-Where all processes are on one machine, a lock is a file under ``CHAINLAKE_HOME/locks``. Processes of several machines
-that work on a lake in a store find their locks there, too (``chainlake.lake.leases.lease``), or in the database that
-``CHAINLAKE_LOCKS`` names (``chainlake.lake.leases.postgres``). Either way commits are fenced by their turns, so a lock
-that is lost costs work and no row.
+If all processes run on one machine, a lock is a file under ``CHAINLAKE_HOME/locks``. If the lake is in a store, where
+several machines may work on it, the locks are in the store too (``chainlake.lake.leases.lease``), or in the database
+that ``CHAINLAKE_LOCKS`` names (``chainlake.lake.leases.postgres``). Either way, commits are fenced by their turns, so a
+lost lock costs work but no rows.
 
-A Spark commit can land after the Python process that asked for it died, so a lock that guards Spark commits is held
-by the JVM itself: ``java.nio`` ``FileChannel.lock``, which excludes Python's ``fcntl.lockf`` too and is freed when
-the JVM ends. Both kinds are per process, not per thread: a second channel on the same file in one JVM throws, and
-closing *any* descriptor of the file in one process frees that process's lock. So an in-process mutex per file stands
-in front, and only who holds it touches the file.
+A Spark commit can land after the Python process that asked for it has died, so a lock that guards Spark commits is held
+by the JVM itself: ``java.nio`` ``FileChannel.lock``, which excludes Python's ``fcntl.lockf`` too and is freed when the
+JVM ends. Both kinds are per process, not per thread: a second channel on the same file in one JVM throws, and closing
+*any* descriptor of the file in one process frees that process's lock. So each file has an in-process mutex in front of
+it, and only the holder of the mutex touches the file.
 
-Order: ``source-…`` or ``table-…`` first, ``ops`` always innermost.
+Locks are taken in this order: ``source-…`` or ``table-…`` first, ``ops`` always innermost.
 """
 
 from __future__ import annotations
@@ -42,38 +42,38 @@ if TYPE_CHECKING:
 #: A holder may be ingesting a long backlog; longer than this means something hangs.
 WAIT_SECONDS = 1800.0
 _POLL_SECONDS, _REMOTE_POLL_SECONDS = 0.05, 0.5
-#: Names a database that holds the locks.
+#: The environment variable that names a database for the locks.
 VARIABLE = "CHAINLAKE_LOCKS"
-#: How long a thread waits for another one before it looks whether there is something to say.
+#: How long a thread waits for another one before it checks whether to report the wait.
 _TURN_SECONDS = 0.5
 
 
 class RemoteLock(Protocol):
-    """A lock that is known beyond this machine."""
+    """A lock that other machines see too."""
 
     def take(self) -> bool:
-        """Take it if it is free; whether it was."""
+        """Take it if it is free; return whether it was."""
 
     def holder(self) -> str:
-        """Who holds it, or held it last, in words."""
+        """A description of who holds it, or held it last."""
 
     def held(self) -> bool:
         """Whether somebody holds it."""
 
     def require(self) -> None:
-        """See to it that it is still held here.
+        """Make sure that this process still holds it.
 
         Raises:
-            LockLost: it is not.
+            LockLost: it does not.
         """
 
     def close(self) -> None:
-        """Let go of it, if it is held here."""
+        """Let go of it if this process holds it."""
 
 
 _guard = threading.Lock()
 _registry: dict[str, threading.Lock] = {}
-#: Of locks in a store: what was seen of them, and by name what this process holds.
+#: For locks seen by other machines, by name: what was seen of those in a store, and those that this process holds.
 _watches: dict[str, Watch] = {}
 _kept: dict[str, RemoteLock] = {}
 
@@ -89,7 +89,7 @@ def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = W
         wait_s: give up after so many seconds.
 
     Raises:
-        LockBusy: somebody else held it all the time; the message says who.
+        LockBusy: somebody else held it the whole time; the message says who.
     """
     path = _path(home, purpose)
     wait = _Wait(lambda: _holder(path), purpose, wait_s)
@@ -110,7 +110,7 @@ def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = W
 
 @contextmanager
 def local_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iterator[None]:
-    """Hold the lock ``purpose`` in this process by a file of this machine; otherwise as :func:`jvm_lock`."""
+    """Hold the lock ``purpose`` in this process, with a file on this machine; otherwise like :func:`jvm_lock`."""
     path = _path(home, purpose)
     wait = _Wait(lambda: _holder(path), purpose, wait_s)
     with _mutex(path, wait):
@@ -135,7 +135,7 @@ def file_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iter
         wait_s: give up after so many seconds.
 
     Raises:
-        LockBusy: somebody else held it all the time; the message says who.
+        LockBusy: somebody else held it the whole time; the message says who.
         StoreFailed: the lake's store cannot be used for locks and commits.
     """
     if not _remote(home):
@@ -160,12 +160,12 @@ def file_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iter
 
 
 def require_locks() -> None:
-    """See to it that every lock that this process took is still its own: asked right before a commit.
+    """Make sure that this process still holds every lock that it took; called right before a commit.
 
-    A file's lock is held as long as the process lives; one in a store or a database can be lost.
+    A lock on a file is held as long as the process lives; one in a store or a database can be lost.
 
     Raises:
-        LockLost: one is not.
+        LockLost: one is no longer held.
     """
     with _guard:
         held_here = list(_kept.values())
@@ -174,7 +174,7 @@ def require_locks() -> None:
 
 
 def holder(home: Home, purpose: str) -> str:
-    """Who holds the lock, or held it last, in words."""
+    """A description of who holds the lock, or held it last."""
     if not _remote(home):
         return _holder(_path(home, purpose))
     lock = _open(home, purpose)
@@ -187,7 +187,7 @@ def holder(home: Home, purpose: str) -> str:
 def held(home: Home, purpose: str) -> bool:
     """Whether a living process holds the lock, this one included."""
     mutex = _mutex_of(_name(home, purpose) if _remote(home) else _path(home, purpose))
-    # To open and close the file while this process holds the lock would free it.
+    # Opening and closing the file while this process holds the lock would free it.
     if not mutex.acquire(blocking=False):
         return True
     try:
@@ -215,10 +215,10 @@ def _held_by_file(path: Path) -> bool:
 
 
 def _opened(path: Path) -> int:
-    """A lock's file, open.
+    """Open a lock's file.
 
     Raises:
-        NoLock: there is something else in its place, or it is another user's.
+        NoLock: something else is in its place, or it belongs to another user.
     """
     _require_usable(path)
     try:
@@ -239,12 +239,12 @@ def _only_read(place: Path) -> bool:
 
 
 def only_read(home: Home) -> bool:
-    """Whether nobody can change the lake from here: it, or the home, lies on a disk that can only be read."""
+    """Whether nobody can change the lake from here: it, or the home, is on a read-only disk."""
     return _only_read(home.root) or (storage_of(home.lake).on_disk and _only_read(Path(home.lake)))
 
 
 def _in_the_way(path: Path) -> str | None:
-    """Why a lock cannot be taken; ``None`` if it can, or is not there yet."""
+    """Why a lock cannot be taken; ``None`` if it can, or if its file does not exist yet."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -257,9 +257,9 @@ def _in_the_way(path: Path) -> str | None:
 
 
 def unusable(home: Home) -> list[NoLock]:
-    """Locks of this machine that cannot be taken by anybody: what stands in their place is no file of ours.
+    """Locks of this machine that nobody can take, because something else is in the place of their file.
 
-    On a disk that can only be read there are none: nothing is wrong with them there.
+    There are none on a read-only disk, where nothing is wrong with them.
     """
     if not home.locks.is_dir() or _only_read(home.locks):
         return []
@@ -268,12 +268,12 @@ def unusable(home: Home) -> list[NoLock]:
 
 
 def _remote(home: Home) -> bool:
-    """Whether locks are known beyond this machine."""
+    """Whether other machines see the locks too."""
     return bool(os.environ.get(VARIABLE)) or not storage_of(home.lake).on_disk
 
 
 def _open(home: Home, purpose: str) -> RemoteLock:
-    """A lock that is known beyond this machine, not taken yet."""
+    """A lock that other machines see too, not yet taken."""
     if not storage_of(home.lake).on_disk:
         require_conditional_writes(home)
     url = os.environ.get(VARIABLE) or ""
@@ -314,7 +314,7 @@ class _Wait:
         return max(0.0, self._deadline - time.monotonic())
 
     def turn(self) -> None:
-        """Called in each turn of the wait."""
+        """To be called in each turn of the wait."""
         self._notice.turn()
 
     def pause(self, seconds: float) -> None:
@@ -325,7 +325,7 @@ class _Wait:
         time.sleep(seconds)
 
     def ours(self) -> LockBusy:
-        """The error of a wait that this process itself kept waiting."""
+        """The error if the wait was for this process itself."""
         return LockBusy.held_here(self._purpose)
 
 
@@ -362,7 +362,7 @@ def _signature(purpose: str) -> bytes:
 
 
 def _sign(path: Path, purpose: str) -> None:
-    # The JVM holds the lock here, so opening and closing the file in this process frees nothing.
+    # The JVM holds the lock here, so opening and closing the file in this process does not free it.
     path.write_bytes(_signature(purpose))
 
 

@@ -1,7 +1,7 @@
-"""What the home remembers of the sources that were ingested, so that a lake that is gone as a whole is noticed.
+"""What the home remembers about ingested sources, so that a lake that is entirely gone is noticed.
 
-All that is noted of files and days lies in the lake. Where the lake was removed, is not mounted, or is looked for in
-another place, nothing there can tell it from a new one, so a small file in the home does.
+Everything noted about files and days lies in the lake. If the lake was removed, is not mounted, or is looked for in the
+wrong place, nothing there distinguishes it from a new one; a small file in the home does.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _REPAIR = "chainlake check --repair"
 
 @dataclass(frozen=True)
 class Remembered:
-    """A source as it was ingested last.
+    """What is remembered about a source and a lake.
 
     Args:
         source: its name.
         lake: the lake, relative to the home if it lies there.
-        start, end: the days that were ingested, the last not included.
-        at: when, ISO.
-        again: whether a lake that lost it may take it for a new source.
+        start, end: the days that were ingested, ``[start, end)``.
+        at: when, as ISO text.
+        again: whether a lake that lost the source may take it for a new one.
     """
 
     source: str
@@ -41,7 +41,7 @@ class Remembered:
     again: bool = False
 
     def lost(self, home: Home) -> str:
-        """In one line, what is lost and what to do."""
+        """What is lost and what to do, in one line."""
         told = (
             f"nothing is noted of source {self.source}, which was ingested up to {self.end - timedelta(days=1)} "
             f"(at {self.at})"
@@ -59,11 +59,11 @@ class Remembered:
 
 
 class SourceForgotten(InfrastructureError):
-    """The lake knows nothing of a source that was ingested into it."""
+    """The lake knows nothing about a source that was ingested into it."""
 
     @classmethod
     def of(cls, home: Home, known: Remembered) -> SourceForgotten:
-        """Args: the installation, and the source as it was."""
+        """Args: the installation, and what is remembered about the source."""
         return cls(
             f"nothing is noted of source {known.source} in {home.lake}, into which it was ingested up to "
             f"{known.end - timedelta(days=1)} (at {known.at}): the lake has lost its tables; nothing was written",
@@ -73,11 +73,11 @@ class SourceForgotten(InfrastructureError):
 
 
 class NoMemory(InfrastructureError):
-    """What the home remembers of a source cannot be read."""
+    """What the home remembers about a source cannot be read."""
 
     @classmethod
     def of(cls, path: Path, error: OSError) -> NoMemory:
-        """For its file, and what the system said."""
+        """For its file, and the system's error."""
         return cls(f"{path} cannot be read: {error.strerror}", hint="Move it away, and run this again.")
 
 
@@ -87,7 +87,7 @@ def remember(home: Home, source: str, days: Iterable[date], end: date) -> None:
     Args:
         home: the installation.
         source: its name.
-        days: whose events were resolved.
+        days: the days whose events were resolved.
         end: the day after the last that was asked for.
 
     Raises:
@@ -112,7 +112,7 @@ def take_for_new(home: Home, source: str) -> None:
 
 
 def require_known(home: Home, source: str) -> None:
-    """See to it that a source of which the lake knows nothing never was in it.
+    """Make sure that a source about which the lake knows nothing was never in it.
 
     Raises:
         SourceForgotten: it was.
@@ -123,9 +123,9 @@ def require_known(home: Home, source: str) -> None:
 
 
 def forgotten(home: Home) -> list[Remembered]:
-    """Sources that were ingested, and of which the lake knows nothing.
+    """Sources that were ingested but about which the lake knows nothing.
 
-    Those of other lakes count only where this lake knows of no source at all.
+    Those ingested into other lakes count only if this lake knows no source at all.
     """
     folder = _folder(home)
     names = sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
@@ -150,12 +150,15 @@ def _folder(home: Home) -> Path:
 
 
 def _lake(home: Home) -> str:
-    """The lake's name; a home that was moved as a whole knows the lake in it."""
+    """The lake's name, relative to the home, so that a home that was moved as a whole knows its lake."""
     return home.lake.removeprefix(f"{home.root}/")
 
 
 def _read(home: Home, source: str) -> dict[str, Remembered]:
-    """By lake; a file that is damaged is as good as none, and is written anew at the next ingest."""
+    """What is remembered about a source, by lake.
+
+    A damaged file counts as missing; the next ingest writes it anew.
+    """
     path = _folder(home) / f"{source}.json"
     try:
         told = json.loads(path.read_text())

@@ -1,4 +1,4 @@
-"""The events of a run in OpenLineage's terms: a start and an end for each definition that the run computed."""
+"""The events of a run in OpenLineage's terms: a start and an end for each definition that it computed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from chainlake.paths import Home
 from chainlake.schemas.ops_rows import RunRow
 from chainlake.schemas.table import Table
 
-#: Namespace of our jobs.
+#: The namespace of our jobs.
 NAMESPACE = "chainlake"
 PRODUCER = "urn:chainlake"
 _FAILED = "failed"
@@ -41,13 +41,13 @@ def run_events(home: Home, run_id: str, rows: Iterable[RunRow], flows: Mapping[s
     """The events of a run that has ended.
 
     Args:
-        home: where the tables lie.
-        run_id: of the run, as in ``ops``.
-        rows: what ``ops.runs`` has of it, a row per phase and definition.
-        flows: of the definitions that are to be told, by their names in ``ops``; empty for an ingest's.
+        home: the installation with the tables.
+        run_id: id of the run in ``ops``.
+        rows: its rows in ``ops.runs``, one per phase and definition.
+        flows: the flows to report, by the name of the definition in ``ops``; an ingest has the empty name.
 
     Returns:
-        a start and an end per definition that some phase of the run did something for, in the order of their starts.
+        a start and an end for each definition for which some phase of the run did something, in the order of time.
     """
     told = [row for row in rows if row["status"] != "nothing"]
     events: list[RunEvent] = []
@@ -114,7 +114,7 @@ def _written(home: Home, flow: Flow, table: Table, number: int | None) -> Output
 
 
 def _described(table: Table) -> dict[str, DatasetFacet]:
-    """The columns of a table with their types and meanings, and what its rows are."""
+    """The columns of a table with types and meanings, and what its rows are."""
     fields = [SchemaDatasetFacetFields(c.name, str(c.type), c.comment, fields=_inside(c.type)) for c in table.columns]
     return {"schema": SchemaDatasetFacet(fields), "documentation": DocumentationDatasetFacet(table.comment)}
 
@@ -129,7 +129,7 @@ def _inside(kind: pa.DataType) -> list[SchemaDatasetFacetFields]:
 
 
 def _place(home: Home, table: Table) -> tuple[str, str]:
-    """Namespace and name of a table as OpenLineage has them for files: the store, and the path in it."""
+    """Namespace and name of a table by OpenLineage's rules for files: the store, and the path in it."""
     path = home.table(table.schema, table.name)
     url = urlparse(path)
     if url.netloc:

@@ -1,4 +1,4 @@
-"""Which tables each definition reads and writes, and which column comes from which: from definitions alone."""
+"""Which tables each definition reads and writes, and which column comes from which, judged by definitions alone."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from chainlake.schemas.quarantine import quarantine_table
 from chainlake.schemas.raw import raw_table
 from chainlake.schemas.table import Table
 
-#: Columns of a match that stand for all its events.
+#: Columns of a match that depend on all its events → the events' column.
 _OF_ALL = {"match_id": "event_id", "decision_ts": "ts", "start_ts": "ts", "end_ts": "ts"}
 
 
 @dataclass(frozen=True)
 class Flow:
-    """What one definition, or the ingest of a source, makes of what.
+    """What one definition, or the ingest of a source, reads and writes.
 
     Args:
-        job: its name, such as ``detect.shakeout``.
-        description: of the definition.
-        reads: tables.
-        writes: tables.
-        columns: of the first table that it writes: column → columns of the first that it reads.
-        asked: columns of the first table that it reads on which every row depends: those that conditions ask for.
+        job: name of the job, such as ``detect.shakeout``.
+        description: description of the definition.
+        reads: tables that it reads.
+        writes: tables that it writes.
+        columns: column of the first table written → columns of the first table read.
+        asked: columns of the first table read on which every row depends, since conditions use them.
     """
 
     job: str
@@ -43,13 +43,13 @@ class Flow:
 
 
 def of_ingest(source: Source) -> Flow:
-    """The landing files of a source to its events. Files are no tables: what is read is the source's folder."""
+    """The flow from a source's landing files to its events; it reads no tables, since files are not tables."""
     tables = (events_table(source), raw_table(source), quarantine_table(source))
     return Flow(f"ingest.{source.name}", source.description, (), tables)
 
 
 def of_pattern(compiled: CompiledPattern, source: Source) -> dict[str, Flow]:
-    """A pattern, and its episodes or its ranking, by the names of their definitions in ``ops``."""
+    """The flows of a pattern and of its episodes or ranking, by the names of their definitions in ``ops``."""
     pattern, events = compiled.pattern, events_table(source)
     here = set(events.column_names)
     columns: dict[str, tuple[str, ...]] = {name: (column,) for name, column in _OF_ALL.items()}
@@ -68,7 +68,7 @@ def of_pattern(compiled: CompiledPattern, source: Source) -> dict[str, Flow]:
 
 
 def of_model(model: LoadedModel) -> dict[str, Flow]:
-    """A model, by the name of its definition in ``ops``."""
+    """The flow of a model, by the name of its definition in ``ops``."""
     config, events = model.config, events_table(model.source)
     writes = (result_table(config), METRICS)
     return {model.definition.name: Flow(f"monitor.{config.name}", config.description, (events,), writes)}

@@ -1,4 +1,4 @@
-"""Sends the events of a run, if somebody wants them; a server that does not answer never fails a run."""
+"""Sends the events of a run if a transport is configured; a server that does not answer never fails a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from chainlake.lineage.flows import Flow
 
 LOG = logging.getLogger("chainlake.steps")
-#: OpenLineage's own variables, any of which sets a transport up; its files in other places are not looked for.
+#: OpenLineage's own variables, any of which configures a transport; its files in other places are not looked for.
 _SETS_UP = ("OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT__TYPE", "OPENLINEAGE__TRANSPORT")
 
 
@@ -23,15 +23,15 @@ def wanted() -> bool:
 
 
 def tell(home: Home, source: str, step: str, run_id: str) -> None:
-    """Send what a run that has ended, also by an error, read and wrote. What goes wrong is a warning in its log.
+    """Send what a run has read and written, after it has ended, even by an error; problems are warnings in its log.
 
     Args:
         home: the installation.
         source: name of the source.
         step: ``ingest``, ``detect`` or ``monitor``.
-        run_id: of the run in ``ops``.
+        run_id: id of the run in ``ops``.
     """
-    # Any error: of the client's settings, of the network, of definitions that changed since; the rows are published.
+    # Whatever the error is (the client's settings, the network, definitions that changed), the rows are published.
     try:
         _tell(home, source, step, run_id)
     except Exception as error:
@@ -54,14 +54,14 @@ def _tell(home: Home, source: str, step: str, run_id: str) -> None:
 
 
 def _flows(home: Home, source: str, step: str) -> dict[str, Flow]:
-    """Of what the step can have computed, by the names in ``ops``."""
+    """The flows of everything that the step can have computed, by the names in ``ops``."""
     from chainlake.catalog.models import load_models
     from chainlake.catalog.patterns import load_patterns
     from chainlake.definitions.source import Sources, load_sources
     from chainlake.lineage.flows import of_ingest, of_model, of_pattern
 
     here = load_sources(home)[source]
-    # Files of other sources are not compiled: what they name is not there.
+    # Definitions of other sources do not compile, since only this source is known here.
     sources = Sources(here)
     flows: dict[str, Flow] = {}
     if step == "ingest":

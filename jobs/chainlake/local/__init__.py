@@ -1,1 +1,1 @@
-"""Airflow on one machine: embedded database, configuration, launcher, and the programs behind ``make run``."""
+"""Airflow on one machine: its embedded database, configuration, launcher, and the programs behind ``make run``."""

@@ -1,8 +1,8 @@
-"""The statements on Airflow's own tables, all in this file, and the release that they were checked against.
+"""All statements on Airflow's own tables, and the release against which they were checked.
 
-No setting does the same. Airflow takes over the tasks of a dead scheduler when its last heartbeat is older than
-``scheduler_health_check_threshold``; set below the length of a busy loop, it would take them from one that lives. And
-it looks for finished backfills every 30 seconds, which no option shortens.
+No setting can replace them. Airflow takes over the tasks of a dead scheduler when its last heartbeat is older than
+``scheduler_health_check_threshold``; if that were shorter than a busy loop, tasks would be taken from a live scheduler.
+And Airflow looks for finished backfills every 30 seconds, an interval that no option shortens.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 from chainlake.local import settings
 from chainlake.local.postgres import connection
 
-#: The release whose tables the statements know; a test fails when another one is installed.
+#: The release for whose tables the statements are written; a test fails when another one is installed.
 CHECKED = "3.3.2"
 
 
 def fail_running_jobs(database: str, kind: str | None = None) -> None:
-    """Mark components that are known to be dead as failed, so that the tasks they ran are taken up at once.
+    """Mark components that are known to be dead as failed, so that their tasks are taken over at once.
 
     Args:
-        database: URL of an Airflow database that nobody else uses.
+        database: URL of an Airflow database that no other Airflow uses.
         kind: only components of this kind, such as ``SchedulerJob``.
     """
     _execute(
@@ -30,9 +30,9 @@ def fail_running_jobs(database: str, kind: str | None = None) -> None:
 
 
 def complete_finished_backfills(database: str) -> None:
-    """Note that backfills whose runs have all ended are complete: a DAG can have one open backfill.
+    """Mark backfills whose runs have all ended as complete, since a DAG can have only one open backfill.
 
-    It is the scheduler's own statement, said earlier.
+    The scheduler would run the same statement, only later.
     """
     _execute(
         database,
@@ -45,7 +45,7 @@ def complete_finished_backfills(database: str) -> None:
 
 
 def schema_version(database: str) -> str:
-    """Airflow's version and that of its tables in ``database``; without the latter if there are none."""
+    """The version of Airflow, and of its tables in ``database`` if there are any."""
     with connection(database) as opened, opened.cursor() as cursor:
         cursor.execute("SELECT to_regclass('alembic_version') IS NOT NULL")
         if not cursor.fetchone()[0]:

@@ -28,7 +28,7 @@ class ApiError(InfrastructureError):
 
 
 class ApiUnreachable(InfrastructureError):
-    """The API server does not answer: it is starting or was restarted."""
+    """The API server does not answer, because it is starting or was restarted."""
 
 
 def logical_date(day: date) -> str:
@@ -37,11 +37,11 @@ def logical_date(day: date) -> str:
 
 
 class Api:
-    """A client of one API server.
+    """A client of an API server.
 
     Args:
         page: address of the server, such as ``http://127.0.0.1:8080``.
-        password: of the page's user; what needs no login can be asked without.
+        password: password of the page's user; requests that need no login work without it.
     """
 
     def __init__(self, page: str, password: str = "") -> None:
@@ -50,12 +50,12 @@ class Api:
         self._token: str | None = None
 
     def health(self) -> dict[str, str]:
-        """Component → ``healthy`` or ``unhealthy``."""
+        """The state of each component: ``healthy`` or ``unhealthy``."""
         answer = self._send("GET", "/api/v2/monitor/health", authorised=False)
         return {name: str(part.get("status")) for name, part in answer.items() if isinstance(part, dict)}
 
     def warm_up(self) -> None:
-        """Ask the interface that tasks use for its health."""
+        """Ask for the health of the interface that tasks use."""
         self._send("GET", "/execution/health", authorised=False)
 
     def answers_to(self, host: str) -> bool:
@@ -82,7 +82,7 @@ class Api:
         self._send("PATCH", f"/api/v2/dags/{dag_id}?update_mask=is_paused", {"is_paused": paused})
 
     def set_pool(self, name: str, slots: int, description: str) -> None:
-        """Create a pool or set its size."""
+        """Create a pool, or set its size if it exists."""
         body = {"name": name, "slots": slots, "description": description}
         try:
             self._send("POST", "/api/v2/pools", body)
@@ -93,7 +93,7 @@ class Api:
             self._send("PATCH", f"/api/v2/pools/{name}?update_mask=slots", body)
 
     def backfill(self, dag_id: str, day: date) -> None:
-        """Create the backfill run of one day, or repeat the run that the day has.
+        """Create the backfill run of one day, or repeat the run that the day already has.
 
         Args:
             dag_id: the DAG, which must not be paused.
@@ -118,7 +118,7 @@ class Api:
         return list(self._batch("/api/v2/dags/~/dagRuns/~/taskInstances/list", "task_instances", body))
 
     def log(self, task: dict[str, Any], attempt: int) -> list[dict[str, Any]]:
-        """The records of the log of one attempt of a task instance: ``event``, ``level``, ``logger``, …"""
+        """The log records of one attempt of a task instance: ``event``, ``level``, ``logger``, …"""
         path = f"/api/v2/dags/{task['dag_id']}/dagRuns/{task['dag_run_id']}/taskInstances/{task['task_id']}"
         content = self._send("GET", f"{path}/logs/{attempt}?full_content=true&map_index={task['map_index']}")["content"]
         return [entry if isinstance(entry, dict) else {"event": str(entry)} for entry in content]
@@ -153,7 +153,7 @@ class Api:
         except ApiError as error:
             if error.status != 401:
                 raise
-        # The token has run out: get another one, once.
+        # The token has expired: get another one, once.
         self._log_in()
         return self._once(method, path, body, {"Authorization": f"Bearer {self._token}"})
 
@@ -170,7 +170,7 @@ class Api:
         if body is not None:
             request.add_header("Content-Type", "application/json")
             request.data = json.dumps(body).encode()
-        # The page is on loopback: a proxy that the environment names must not be asked for it.
+        # The page is on loopback, so it must not be requested through a proxy that the environment names.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=TIMEOUT_S) as answer:
@@ -184,6 +184,6 @@ class Api:
 
 
 def day_of_run(run: dict[str, Any]) -> date | None:
-    """The UTC day a run processes, None for a run without a logical date."""
+    """The UTC day that a run processes; None for a run without a logical date."""
     text = run.get("logical_date")
     return datetime.fromisoformat(str(text).replace("Z", "+00:00")).astimezone(UTC).date() if text else None

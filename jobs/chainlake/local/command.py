@@ -1,7 +1,7 @@
-"""An Airflow command beside a running launcher: ``python -m chainlake.local.command backfill create …``.
+"""Runs an Airflow command beside a running launcher: ``python -m chainlake.local.command backfill create …``.
 
-Airflow's settings are environment variables of the launcher's processes, and some differ from start to start (ports,
-keys). The launcher leaves them in a file that only its user can read; a command takes them from there.
+Airflow's settings are environment variables of the launcher's processes, and some of them (ports, keys) differ from
+start to start. The launcher writes them to a file that only its user can read, from which a command takes them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from chainlake.local.errors import AirflowUnavailable, NoCommand
 from chainlake.local.guard import MARK
 from chainlake.paths import Home
 
-#: Not for commands: the first would have the guard end them, the second is for tasks.
+#: Variables that commands must not get: the first would make the guard end them, the second is for tasks.
 _LAUNCHERS_OWN = (MARK, ADDRESS)
 
 
 def keep_environment(home: Home, env: Mapping[str, str]) -> None:
-    """Leave what the launcher added to its own environment for the commands of this user.
+    """Keep what the launcher added to its own environment, for commands of this user.
 
     Args:
         home: the installation.
@@ -37,15 +37,15 @@ def keep_environment(home: Home, env: Mapping[str, str]) -> None:
 
 
 def forget_environment(home: Home) -> None:
-    """Airflow is not running any more."""
+    """Remove the kept environment, since Airflow is not running any more."""
     _file(home).unlink(missing_ok=True)
 
 
 def kept_environment(home: Home) -> dict[str, str]:
-    """The environment for commands of the Airflow that runs for ``home``.
+    """The environment for commands to the Airflow that runs for ``home``.
 
     Raises:
-        InfrastructureError: it is not running.
+        InfrastructureError: Airflow is not running.
     """
     try:
         kept = dict(json.loads(_file(home).read_text()))
@@ -58,10 +58,10 @@ def kept_environment(home: Home) -> dict[str, str]:
 
 
 def running_api(home: Home) -> Api:
-    """A client, logged in, of the Airflow that runs for ``home``.
+    """A logged-in client of the Airflow that runs for ``home``.
 
     Raises:
-        InfrastructureError: it is not running.
+        InfrastructureError: Airflow is not running.
     """
     page = kept_environment(home)["AIRFLOW__API__BASE_URL"]
     return Api(page, str(json.loads(passwords_file(home).read_text())[USER]))
@@ -72,10 +72,10 @@ def _file(home: Home) -> Path:
 
 
 def command(words: list[str]) -> None:
-    """Become ``airflow WORDS…``; does not return.
+    """Become the process ``airflow WORDS…``; does not return.
 
     Raises:
-        UsageError: no words.
+        UsageError: there are no words.
         InfrastructureError: Airflow is not running.
     """
     if not words:

@@ -1,4 +1,4 @@
-"""Airflow's components as the launcher sees them: started through the nursery, watched, restarted, ended."""
+"""Airflow's components as the launcher handles them: started through the nursery, watched, restarted, ended."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from chainlake.env.processes.child import die_with_parent, wait_until
 from chainlake.local.errors import AirflowUnavailable
 from chainlake.paths import PROJECT
 
-#: Name and arguments of each, in the order in which they are stopped; they are started the other way round.
+#: Name and arguments of each component; they are started in the reverse of this order.
 COMPONENTS = {
-    # Task logs are read from the folder that all components share; serving them too would open a port to the network.
+    # Task logs are read from the folder that all components share; serving them would open a port to the network.
     "scheduler": ["scheduler", "--skip-serve-logs"],
     "dag-processor": ["dag-processor"],
     "api-server": ["api-server"],
 }
 STOP_GRACE_S = 4.0
-#: A component that ends this often within RESTART_WINDOW_S is broken, not unlucky.
+#: A component that ends more often than this within RESTART_WINDOW_S is broken, not unlucky.
 MAX_RESTARTS = 5
 RESTART_WINDOW_S = 120.0
 
 
 @dataclass
 class Component:
-    """One component: its process while it runs, whether that was told to end, and when it was started."""
+    """One component: its process while it runs, whether the process was told to end, and when it was started."""
 
     name: str
     arguments: list[str]
@@ -42,10 +42,10 @@ class Component:
 
 
 class Components:
-    """The nursery and what it started.
+    """The nursery and the components that it started.
 
     Args:
-        env: environment of all of them.
+        env: their environment.
         folder: where their logs go.
         say: receives one line per restart.
     """
@@ -59,15 +59,15 @@ class Components:
         self._nursery = self._open()
 
     def log(self, name: str) -> Path:
-        """Log file of a component."""
+        """The log file of a component."""
         return self.folder / f"{name}.log"
 
     def start(self, name: str) -> None:
-        """Start the component ``name``, to be restarted whenever it ends."""
+        """Start the component ``name``, which :meth:`tick` restarts whenever it ends."""
         self._ask(self._all.setdefault(name, Component(name, COMPONENTS[name])))
 
     def run(self, name: str, arguments: list[str]) -> int:
-        """Run an Airflow command to its end; its output goes to the log ``name``. Returns its exit code."""
+        """Run an Airflow command to its end, with its output in the log ``name``, and return its exit code."""
         command = Component(name, arguments)
         self._all[name] = command
         self._ask(command)
@@ -79,7 +79,7 @@ class Components:
         return command.code
 
     def tick(self, before_restart: Callable[[str], None]) -> None:
-        """Start again what ended; ``before_restart`` is called with each name first.
+        """Restart components that have ended; ``before_restart`` is first called with the name of each.
 
         Raises:
             InfrastructureError: a component keeps ending.
@@ -94,7 +94,7 @@ class Components:
             if component.code is None:
                 continue
             if component.pid is not None:
-                # Processes it had started may still be there.
+                # Processes that it had started may still be there.
                 _signal_group(component.pid, signal.SIGKILL)
             now = time.monotonic()
             component.starts = [start for start in component.starts if now - start < RESTART_WINDOW_S]
@@ -106,7 +106,7 @@ class Components:
             self._ask(component)
 
     def ask_to_end(self) -> None:
-        """Tell all components to end, each once, and do not wait for it."""
+        """Tell all components to end, each only once, without waiting for them."""
         for component in self._living():
             if not component.asked:
                 component.asked = True
@@ -116,7 +116,7 @@ class Components:
         return [c for c in self._all.values() if c.pid is not None and c.code is None]
 
     def stop(self) -> None:
-        """End all components and the nursery; returns when they are gone."""
+        """End all components and the nursery, and return when they are gone."""
         self._listen(0.0)
         living = self._living()
         self.ask_to_end()
@@ -181,7 +181,7 @@ class Components:
 
 
 def last_line(log: Path) -> str:
-    """``: `` and the last line of a log file, if it has one."""
+    """``: `` and the last line of a log file; empty if it has none."""
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()] if log.exists() else []
     return f": {lines[-1].strip()[:300]}" if lines else ""
 

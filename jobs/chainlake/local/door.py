@@ -1,9 +1,9 @@
-"""The door of Airflow's page: whom it answers, and the address that logs its user in with one click.
+"""The door of Airflow's page: whose requests it lets in, and the address that logs its user in with one click.
 
-The page listens on loopback, which keeps other machines out but neither web pages in the user's own browser nor other
-users of the machine. Airflow asks for a password; this layer, in front of everything that the API server serves, adds
-what its settings have no word for: a name other than our own in ``Host`` is refused (a web site can point its own name
-at 127.0.0.1), and so is whatever a page of another origin sends, except that a link to the page may be followed.
+The page listens on loopback. That keeps other machines out, but neither web pages in the user's own browser nor other
+users of the machine. Airflow asks for a password. This layer, in front of everything that the API server serves, adds
+what no setting of Airflow's offers: it refuses any name but our own in ``Host`` (a web site can point its own name at
+127.0.0.1), and any request from a page of another origin, except that a link to the page may be followed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chainlake.paths import Home
 USER = "admin"
 ROLE = "ADMIN"
 _LOGIN = "/chainlake/login"
-#: Airflow's own cookie of a session.
+#: Name of Airflow's own session cookie.
 _COOKIE = "_token"
 
 _Message = MutableMapping[str, Any]
@@ -32,33 +32,33 @@ _App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 
 def passwords_file(home: Home) -> Path:
-    """Airflow's file of users and passwords; mode 0600."""
+    """The file with Airflow's users and passwords; mode 0600."""
     return home.airflow / "passwords.json"
 
 
 def new_password() -> str:
-    """A password that nobody guesses."""
+    """A password that nobody can guess."""
     return secrets.token_urlsafe(32)
 
 
 def login_address(page: str, password: str) -> str:
-    """The address that logs its user in.
+    """The address that logs the page's user in.
 
     Args:
         page: ``http://HOST:PORT`` of the page.
-        password: of :data:`USER`. The access log of Airflow leaves out what is called ``token``.
+        password: password of :data:`USER`; it goes under the name ``token``, which Airflow's access log leaves out.
     """
     return f"{page}{_LOGIN}?{urlencode({'token': password})}"
 
 
 class Door:
-    """An ASGI layer before the whole API server.
+    """An ASGI layer in front of the whole API server.
 
     Args:
-        app: what answers those who are let in.
+        app: answers the requests that are let in.
         hosts: values of ``Host`` that are our own, in lower case, with the port.
         password: returns the password in force.
-        session: returns a new session's token for the cookie.
+        session: returns the token of a new session, for the cookie.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Door:
             return
         why = self._refusal(scope)
         if scope["type"] != "http":
-            # The page uses no websockets: a refused one is closed before it is open.
+            # The page uses no websockets; one that is refused is closed before it opens.
             await (self._app(scope, receive, send) if why is None else send({"type": "websocket.close"}))
         elif why is not None:
             await _answer(send, *why)
@@ -86,7 +86,7 @@ class Door:
             await self._app(scope, receive, _unframed(send))
 
     def _refusal(self, scope: _Message) -> tuple[int, str] | None:
-        """Status and reason; None for who may come in."""
+        """Status and reason of a refusal; None if the request may come in."""
         headers: dict[bytes, list[str]] = {}
         for name, value in scope["headers"]:
             headers.setdefault(bytes(name).lower(), []).append(bytes(value).decode("latin-1"))
@@ -112,7 +112,7 @@ class Door:
 
 async def _answer(send: _Send, status: int, text: str, headers: Iterable[tuple[str, str]] = ()) -> None:
     body = (text + "\n").encode()
-    # The address holds the password: it must neither be kept nor be told to the next page.
+    # The address contains the password: it must be neither cached nor sent to the next page.
     fixed = [
         ("content-type", "text/plain; charset=utf-8"),
         ("content-length", str(len(body))),
@@ -126,7 +126,7 @@ async def _answer(send: _Send, status: int, text: str, headers: Iterable[tuple[s
 
 
 def _unframed(send: _Send) -> _Send:
-    """Answers that no page of another origin can show in a frame, to have the user click into it."""
+    """Marks answers so that no page of another origin can show them in a frame for the user to click into."""
 
     async def sending(message: _Message) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""Why Airflow does not run on this machine."""
+"""The reasons why Airflow does not run on this machine."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from chainlake.errors import DefinitionError, InfrastructureError, UsageError
 
-#: What to do where the embedded database cannot be used.
+#: What to do if the embedded database cannot be used.
 OWN_SERVER = "To use a PostgreSQL of your own, set CHAINLAKE_DB=postgresql+psycopg2://user:password@host/database."
 
 
 class DatabaseUnavailable(InfrastructureError):
-    """Airflow's database is not there."""
+    """Airflow's database is not available."""
 
     @classmethod
     def not_installed(cls) -> DatabaseUnavailable:
@@ -21,7 +21,7 @@ class DatabaseUnavailable(InfrastructureError):
 
     @classmethod
     def cannot_start(cls, error: Exception) -> DatabaseUnavailable:
-        """The embedded server could not be called."""
+        """The embedded server's program could not be run."""
         return cls(f"the embedded database cannot be started: {error}", hint=OWN_SERVER)
 
     @classmethod
@@ -33,24 +33,24 @@ class DatabaseUnavailable(InfrastructureError):
 
     @classmethod
     def cannot_be_made(cls, output: str) -> DatabaseUnavailable:
-        """Its folder could not be made; ``output`` is what ``initdb`` said."""
+        """The database's folder could not be made; ``output`` is what ``initdb`` printed."""
         reason = (output.strip().splitlines() or ["initdb failed"])[-1]
         return cls(f"the embedded database cannot be made: {reason}", hint=OWN_SERVER)
 
     @classmethod
     def unreachable(cls, error: Exception) -> DatabaseUnavailable:
-        """A server does not answer."""
+        """The database server does not answer."""
         reason = str(error).strip().splitlines()[0]
         return cls(f"the Airflow database cannot be reached: {reason}", hint=OWN_SERVER)
 
     @classmethod
     def port_taken(cls, port: int) -> DatabaseUnavailable:
-        """Somebody else took its port while it restarted."""
+        """Another process took the server's port while it restarted."""
         return cls(f"port {port} of the database was taken while it restarted")
 
 
 class AirflowUnavailable(InfrastructureError):
-    """Airflow does not start, or does not go on."""
+    """Airflow does not start, or does not continue."""
 
     @classmethod
     def already_running(cls, root: Path, holder: str) -> AirflowUnavailable:
@@ -60,13 +60,13 @@ class AirflowUnavailable(InfrastructureError):
 
     @classmethod
     def not_running(cls, root: Path) -> AirflowUnavailable:
-        """A command needs it."""
+        """A command needs a running Airflow."""
         hint = "Start it with make airflow, in another terminal."
         return cls(f"Airflow is not running for {root}", hint=hint)
 
     @classmethod
     def open_door(cls, log: Path) -> AirflowUnavailable:
-        """Its page answers to other names than its own."""
+        """Airflow's page answers to names other than its own."""
         return cls(
             "Airflow's page answers to names that are not its own, so any web site could use it",
             hint=f"See {log}: the plugin chainlake_door was not loaded.",
@@ -74,7 +74,7 @@ class AirflowUnavailable(InfrastructureError):
 
     @classmethod
     def no_tables(cls, last: str, log: Path) -> AirflowUnavailable:
-        """Its database could not be prepared; ``last`` is the last line of the log."""
+        """Airflow's database could not be prepared; ``last`` is the last line of the log."""
         return cls(f"Airflow cannot prepare its database{last}", hint=f"See {log}.")
 
     @classmethod
@@ -84,29 +84,29 @@ class AirflowUnavailable(InfrastructureError):
 
     @classmethod
     def no_dags(cls, missing: list[str], seconds: float) -> AirflowUnavailable:
-        """An Airflow that is up does not show them after so many seconds."""
+        """An Airflow that is up does not show these DAGs after this many seconds."""
         what = f"Airflow does not show the DAGs {', '.join(missing)} after {seconds:.0f} s"
         return cls(what, hint="See the log of its DAG processor, and whether its DAG bundle is our folder dags.")
 
     @classmethod
     def not_ready(cls, missing: str, seconds: float, logs: Path) -> AirflowUnavailable:
-        """Something is missing after so many seconds."""
+        """Something is still missing after this many seconds."""
         what = f"Airflow is not ready after {seconds:.0f} s: still waiting for {missing}"
         return cls(what, hint=f"See the logs in {logs}.")
 
     @classmethod
     def cannot_import(cls, last: str) -> AirflowUnavailable:
-        """Its package cannot be imported."""
+        """Airflow's package cannot be imported."""
         return cls(f"Airflow cannot be imported{last}")
 
     @classmethod
     def ended_often(cls, name: str, times: int, last: str, log: Path) -> AirflowUnavailable:
-        """A component ends again and again."""
+        """A component keeps ending."""
         return cls(f"Airflow's {name} ended {times} times{last}", hint=f"See {log}.")
 
     @classmethod
     def runs_unended(cls, waiting: Iterable[str], seconds: float) -> AirflowUnavailable:
-        """Runs that begin by themselves have not ended after so many seconds; ``waiting`` are their DAGs."""
+        """Automatic runs have not ended after this many seconds; ``waiting``: the DAGs of these runs."""
         return cls(
             f"the automatic runs of {', '.join(waiting)} have not ended in {seconds:.0f} s",
             hint="See their logs with make airflow.",
@@ -114,25 +114,25 @@ class AirflowUnavailable(InfrastructureError):
 
 
 class NoCommand(UsageError):
-    """A command of Airflow's is to be run, and none is given."""
+    """An Airflow command should be run, but none is given."""
 
     @classmethod
     def of(cls) -> NoCommand:
-        """No words at all."""
+        """There are no words."""
         return cls(
             "the Airflow command is missing", hint="Such as: python -m chainlake.local.command backfill create --help"
         )
 
 
 class ShippedMissing(DefinitionError):
-    """Some of the data that ships with the project is not there."""
+    """Some of the data that ships with the project is missing."""
 
     @classmethod
     def days(cls, file: Path) -> ShippedMissing:
-        """The list of its days."""
+        """The list of shipped days is missing."""
         return cls("the list of shipped days is missing", file=file, hint="Restore it: git checkout data")
 
     @classmethod
     def file_of(cls, file: Path, missing: Path) -> ShippedMissing:
-        """A file that the list names."""
+        """A file that the list names is missing."""
         return cls(f"the shipped file {missing} is missing", file=file, hint="git checkout data")

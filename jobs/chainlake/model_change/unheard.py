@@ -1,6 +1,7 @@
-"""Keys that a monitor names and no event has: most often misspelt, or ``007`` without quotes, which YAML reads as 7.
+"""Keys that a monitor names but no event has: mostly misspelt, or ``007`` without quotes, which YAML reads as 7.
 
-And values that it is made of and no event gives: an attribute that is never filled, or what cannot be computed.
+Also values that the monitor needs but no event gives: an attribute that is never filled, or an expression that cannot
+be computed.
 """
 
 from __future__ import annotations
@@ -11,18 +12,18 @@ from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.statistics import state as states
 from chainlake.model_change.statistics.statistics import Array
 
-#: Keys that are named one by one.
+#: How many keys are named one by one.
 _LISTED = 5
 
 
 def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[str]:
-    """What to say of the keys of a group that no event has had up to a day: one sentence, or none.
+    """What to say of a group's keys that no event has had up to a day: one sentence, or none.
 
     Args:
         config: the monitor.
         group: its group.
-        heard: per key of ``config.keys(group)`` whether there was an event.
-        day: the last day considered; nodes that do not take part before it are not expected yet.
+        heard: for each key of ``config.keys(group)``, whether there was an event.
+        day: the last day considered; nodes that only take part after it are not expected yet.
     """
     later = {key for node in config.groups[group] if not node.begun(day) for key in node.keys}
     keys = [key for key, known in zip(config.keys(group), heard, strict=True) if not known and key not in later]
@@ -40,7 +41,7 @@ def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[s
 
 
 def unheard_of_state(config: SeriesConfig, group: str, snapshot: str, day: date) -> list[str]:
-    """`unheard` of a published state; none if it is of another version or of other keys."""
+    """`unheard` for a published state; none if the state is of another version or has other keys."""
     values = states.loads(snapshot)
     if values is None or group not in config.groups:
         return []
@@ -49,7 +50,7 @@ def unheard_of_state(config: SeriesConfig, group: str, snapshot: str, day: date)
 
 
 def of_no_round(group: str, name: str, rounds: int) -> str:
-    """What to say of a response or a feature that no node had a value of; ``rounds``: in how many."""
+    """What to say of a response or a feature for which no node had a value in any of ``rounds`` rounds."""
     where = f" of group {group}" if group else ""
     return (
         f"{name} has no value in any of {rounds} rounds{where}, so none of them is used: check that events fill what "

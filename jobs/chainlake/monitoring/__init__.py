@@ -1,1 +1,1 @@
-"""The monitor step: events of a source to the changes and metrics of its models."""
+"""The monitor step: from a source's events to the changes and metrics of its models."""

@@ -1,4 +1,4 @@
-"""The computation of the monitor step: the groups of many models, packed into tasks that read the events' files."""
+"""Computes the groups of many models for the monitor step, packed into tasks that read the files of events."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from chainlake.run.ports import Ports
 from chainlake.schemas.models import METRICS, STATE
 from chainlake.schemas.table import Table
 
-#: Events for which one more task is worth its start, some seconds of reading and of groups' kernels.
+#: Number of events that make one more task worth its start: some seconds of reading and of the groups' kernels.
 _ROWS_PER_TASK = 200_000
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a replay gave.
+    """The result of a replay.
 
     Args:
         item: the replay.
         found: rows of the definition's table.
         metrics: rows of ``models.metrics``.
         states: rows of ``models.state``.
-        links: day → the digests of the states at its ends.
-        eps: the threshold in force per group where known.
-        remarks: what the model should make its owner think about, one sentence each.
+        links: day → the digests of the states before and after it.
+        eps: the threshold in force of each group where it is known.
+        remarks: what the owner of the model should think about, one sentence each.
     """
 
     item: Replay
@@ -52,11 +52,11 @@ class Outcome:
 
     @property
     def days(self) -> Days:
-        """The days that it is about."""
+        """The days that the result covers."""
         return Days(min(self.links), max(self.links) + timedelta(days=1))
 
     def first_days(self, count: int) -> Outcome:
-        """What the first days gave; at least one."""
+        """The part of the result for the first ``count`` days, of which there must be at least one."""
         days = sorted(self.links)[:count]
         day_column = result_table(self.item.model.config).day_column
         rows = {name: until(getattr(self, name), column, Days(days[0], days[-1] + timedelta(days=1)))
@@ -64,13 +64,13 @@ class Outcome:
         return replace(self, links={day: self.links[day] for day in days}, **rows)
 
     def state_after(self, day: date) -> dict[str, str]:
-        """State per group at the end of a day."""
+        """The state of each group at the end of a day."""
         rows = self.states.filter(pc.equal(self.states["day"], pa.scalar(day)))
         return dict(zip(rows["group_id"].to_pylist(), rows["state"].to_pylist(), strict=True))
 
 
 def until(rows: pa.Table, column: str, days: Days) -> pa.Table:
-    """Rows of some days, by a column of times or dates."""
+    """The rows that lie in ``days``, by a column of times or dates."""
     times = rows[column]
     lo, hi = (pa.scalar(us).cast(times.type) for us in days.micros()) if pa.types.is_timestamp(times.type) else (
         pa.scalar(day) for day in (days.start, days.end))  # fmt: skip
@@ -79,11 +79,11 @@ def until(rows: pa.Table, column: str, days: Days) -> pa.Table:
 
 @dataclass(frozen=True)
 class Computed:
-    """What the replays of models gave.
+    """The results of several replays.
 
     Args:
-        outcomes: for each model what it gave, or what stopped it.
-        events: that its source has on the days.
+        outcomes: for each model its result, or the error that stopped it.
+        events: number of events of the source on the days.
     """
 
     outcomes: tuple[Outcome | Exception, ...]
@@ -94,10 +94,10 @@ def compute(ports: Ports, pinned: Pinned, items: Sequence[Replay], folder: Folde
     """Run every group of every model over its days.
 
     Args:
-        ports: who computes, and the lake that has the events.
+        ports: the tasks that compute, and the lake that has the events.
         pinned: the source's events.
-        items: replays of models of one source, not none.
-        folder: where the rows that they give are staged.
+        items: replays of models of one source, at least one.
+        folder: where the resulting rows are staged.
     """
     runs = [run for item in items for run in _runs(item)]
     first, end = min(run.first for run in runs), max(run.end for run in runs)
@@ -126,7 +126,7 @@ def compute(ports: Ports, pinned: Pinned, items: Sequence[Replay], folder: Folde
 
 
 def _runs(item: Replay) -> list[GroupRun]:
-    """The groups of a model, in their order; days before its start are published empty."""
+    """The runs of a model's groups, in order; days before the model's start are not run, and published empty."""
     config = item.model.config
     first = max(item.days.start, config.start)
     end = max(first, item.days.end)
@@ -134,14 +134,14 @@ def _runs(item: Replay) -> list[GroupRun]:
 
 
 class _Staged:
-    """The rows that tasks wrote, by the model they are of."""
+    """The rows that tasks wrote, by model."""
 
     def __init__(self, folder: Folder, reports: Sequence[ShareReport]):
         self._folder, self._reports = folder, reports
         self._of: dict[str, ByValue] = {}
 
     def rows(self, table: Table, model: str) -> pa.Table:
-        """Those of a model; few enough for this process, as whoever chose the models has seen to."""
+        """The rows of a model; the caller chose models so that their rows fit into this process."""
         if table.path_name not in self._of:
             names = [one.files[table.path_name] for one in self._reports if table.path_name in one.files]
             self._of[table.path_name] = ByValue([self._folder.read(nullable(table), names)], table.key[0])
@@ -175,7 +175,7 @@ def _outcome(item: Replay, groups: dict[str, GroupReport | Exception], staged: _
 
 
 def _links(item: Replay, states: pa.Table) -> dict[date, Link]:
-    """The digests of the states at the ends of each day; before its start a model has seen nothing."""
+    """The digests of the states before and after each day; before its start, a model has seen nothing."""
     of: dict[date, dict[str, str]] = {day: {} for day in item.days}
     for row in states.select(["group_id", "day", "state"]).to_pylist():
         of[row["day"]][row["group_id"]] = row["state"]

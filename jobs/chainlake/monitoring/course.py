@@ -1,4 +1,4 @@
-"""A run's way through the days of a model: which of them it computes, some at a time, and what of them is published."""
+"""A run's way through a model's days: which days it computes, some at a time, and what of them is published."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from chainlake.monitoring.replay import Replay
 from chainlake.monitoring.states import KeptStates
 from chainlake.run.way import Way
 
-#: Days that a model is replayed at a time.
+#: How many days of a model are replayed at a time.
 STRETCH = 90
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a course starts from.
+    """What a course is based on.
 
     Args:
-        days: that the run was asked for.
-        first: the first day that is to do.
-        chain: the model's days as they are published, without holes, up to the last one that the run looks at.
+        days: the days that the run was asked for.
+        first: the first day to do.
+        chain: the model's days as published, without gaps, up to the last one that the run looks at.
     """
 
     days: Days
@@ -38,15 +38,15 @@ class Asked:
 class Course:
     """A run's way through the days of one model.
 
-    What is published is not lost when a later day fails, and years of rounds do not fit into memory at once: so the
-    days come in stretches, each published before the next is asked for. Where a stretch is not published as a whole,
-    because a day's input moved meanwhile or its audit failed, the days that follow are left to the next run.
+    What is published must not be lost when a later day fails, and years of rounds do not fit into memory at once. So
+    the days come in stretches, each published before the next is asked for. If a stretch is not published as a whole,
+    because a day's input changed in the meantime or its audit failed, the days after it are left to the next run.
 
     Args:
-        kept: the states that the model, among others, has left.
+        kept: the kept states of this model, among others.
         model: the model.
         asked: the days.
-        fingerprint: of each day's input.
+        fingerprint: gives the fingerprint of a day's input.
     """
 
     def __init__(self, kept: KeptStates, model: LoadedModel, asked: Asked, fingerprint: Callable[[date], str]) -> None:
@@ -56,16 +56,16 @@ class Course:
 
     @cached_property
     def outlook(self) -> Outlook:
-        """What the run will do, as days since 1970-01-01; to be asked before it begins.
+        """What the run will do, in days since 1970-01-01; to be read before the run begins.
 
         Raises:
-            InputError: a day before the first one would have to be computed and cannot be.
+            InputError: a day before the first one would have to be computed, but cannot be.
         """
         assert self._way is not None
         return self._way.outlook()
 
     def next(self) -> Replay | None:
-        """The next stretch, None at the end.
+        """The next stretch; None at the end.
 
         Raises:
             InputError: as for :attr:`outlook`.
@@ -79,12 +79,12 @@ class Course:
         return Replay(self.model, days, day_of(stretch.target), state, snapshots, prints)
 
     def needed(self, outcome: Outcome) -> Outcome:
-        """What of a stretch is to be published; after that, all days are as they are published already."""
+        """The part of a stretch to be published; the days after it would come out as they already are."""
         assert self._way is not None
         return outcome.first_days(self._way.came([link.state_out for _, link in sorted(outcome.links.items())]))
 
     def published(self, outcome: Outcome, days: int) -> None:
-        """That so many days of what was to be published of a stretch are."""
+        """Take note that this many days of the part to publish are published."""
         if self._way is None or days < len(outcome.links):
             self._way = None
             return
@@ -92,7 +92,7 @@ class Course:
 
 
 class _ModelWay(Way[dict[str, str]]):
-    """The way through the days of a model; its states are a value per group."""
+    """The way through the days of a model, whose states hold one value per group."""
 
     def __init__(self, kept: KeptStates, model: LoadedModel, asked: Asked) -> None:
         name, source = model.definition.name, model.config.source
@@ -104,14 +104,14 @@ class _ModelWay(Way[dict[str, str]]):
         return self._kept.at_end_of(day - timedelta(days=1), self._model, digest)
 
     def begin(self, number: int, least: int) -> int:
-        """See :meth:`Way.begin`; a model says how far back a run may begin."""
+        """See :meth:`Way.begin`; ``max_replay`` limits how far back a run may begin."""
         at = super().begin(number, least)
         if day_number(self._days.start) - at > self._model.config.max_replay:
             raise ReplayTooLong.of(self._model, day_of(at), self._days)
         return at
 
     def before(self, stretch: Stretch) -> tuple[str, dict[str, str]]:
-        """Digest and state that a stretch goes on from."""
+        """The digest and the state from which a stretch continues."""
         if stretch.anew:
             return EMPTY, {}
         digest, state = self.digest(stretch.begin), self.state(stretch.begin)
@@ -120,11 +120,11 @@ class _ModelWay(Way[dict[str, str]]):
 
 
 class ReplayTooLong(InputError):
-    """A model would have to be computed from a day that lies far back."""
+    """A model would have to be computed from a day that lies too far back."""
 
     @classmethod
     def of(cls, model: LoadedModel, first: date, asked: Days) -> ReplayTooLong:
-        """Args: the model, the day, and the days that were asked for."""
+        """For the model, that day, and the days that were asked for."""
         config = model.config
         return cls(
             f"{model.definition.name} must be replayed from {first}, {(asked.start - first).days} days before "

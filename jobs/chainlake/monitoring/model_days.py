@@ -1,4 +1,4 @@
-"""A model, its rounds and its published rows, from the lake without a JVM: what ``tune`` and ``picture`` start from."""
+"""A model, its rounds and its published rows, read from the lake without a JVM for ``tune`` and ``picture``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from chainlake.paths import Home
 from chainlake.schemas.models import METRICS
 from chainlake.schemas.table import Table
 
-#: Days of events that are in memory at a time.
+#: How many days of events are in memory at a time.
 _STRETCH = 31
 
 
@@ -37,7 +37,7 @@ _Config = TypeVar("_Config", bound=SeriesConfig)
 
 @dataclass(frozen=True)
 class Model(Generic[_Config]):
-    """A model of the installation; ``config`` is ``loaded.config``, of a type that is known."""
+    """A model of the installation; ``config`` is ``loaded.config`` with its exact type."""
 
     loaded: LoadedModel
     config: _Config
@@ -45,14 +45,14 @@ class Model(Generic[_Config]):
 
 @dataclass(frozen=True)
 class Published:
-    """Rows of the table of a model's kind and of ``models.metrics`` of some days, all of them up to date."""
+    """Published rows of some days, all up to date: of the table of the model's kind, and of ``models.metrics``."""
 
     found: pa.Table
     metrics: pa.Table
 
 
 class NoEvents(InputError):
-    """No events of a model's nodes were ingested on some days."""
+    """No events of a model's nodes were ingested for the days."""
 
     @classmethod
     def of(cls, source: str, model: str, days: Days) -> NoEvents:
@@ -83,8 +83,8 @@ def linear(model: Model[SeriesConfig]) -> Model[ModelConfig] | None:
 
 
 def read_rounds(home: Home, model: Model[Any], days: Days) -> pa.Table:
-    """The rounds of some days, as `chainlake.model_change.rounds.reduce.reduce_rows` gives them; those before its start
-    too.
+    """The rounds of some days, as `chainlake.model_change.rounds.reduce.reduce_rows` gives them, including days before
+    the model's start.
 
     Raises:
         InputError: the source has no events on these days.
@@ -112,7 +112,7 @@ def read_rounds(home: Home, model: Model[Any], days: Days) -> pa.Table:
 
 
 def beginning(home: Home, model: Model[Any], first: date) -> tuple[date, dict[str, str]]:
-    """Where to go on from, so that ``first`` comes out as published: a day, and the state per group before it."""
+    """Where to start so that ``first`` comes out as published: a day, and the state of each group before it."""
     event_days = EventDays.load(home, model.loaded.source.name)
     kept = KeptStates(home, [model.loaded.config.name])
     (judged,) = judge(home, [model.loaded.definition])
@@ -128,7 +128,7 @@ def beginning(home: Home, model: Model[Any], first: date) -> tuple[date, dict[st
 
 
 def published(home: Home, model: Model[Any], days: Days) -> Published | None:
-    """What is published of the days; None if any of them is missing or stale."""
+    """What is published for the days; None if any of them is missing or stale."""
     config, definition = model.config, model.loaded.definition
     rows = [row for row in status_rows(home, [definition], days) if row.day in days]
     if not rows or any(row.state != "done" for row in rows) or not tables.exists(home, "models", "metrics"):

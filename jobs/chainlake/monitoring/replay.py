@@ -1,4 +1,4 @@
-"""One model and some days that are computed in one go."""
+"""A model and some of its days, which are computed in one go."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ STEP: ComputingStep = "monitor"
 
 @dataclass(frozen=True)
 class Replay:
-    """One model and some of its days, to be computed in one go.
+    """A model and some of its days, to be computed in one go.
 
     Args:
         model: the model.
         days: consecutive days; those before the model's start are published empty.
-        target: the first of them that is to do; those before it are there because no state is kept between.
+        target: the first of them that is to do; earlier ones are included because no state is kept after them.
         state: digest of the state at the end of the day before the first.
-        snapshots: that state per group; empty to begin anew.
-        fingerprints: of every day.
+        snapshots: that state, by group; empty to begin from the start.
+        fingerprints: the fingerprint of every day's input.
     """
 
     model: LoadedModel

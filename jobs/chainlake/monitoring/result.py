@@ -11,7 +11,7 @@ from chainlake.run.results import Monitored
 if TYPE_CHECKING:
     from chainlake.lake.commits.publish import Published
 
-#: What stopped models, by the names of their definitions.
+#: The errors that stopped models, by the names of their definitions.
 Failures = dict[str, BaseException]
 
 
@@ -20,10 +20,10 @@ class MonitorResult:
     """What a step, or a part of it, has done.
 
     Args:
-        models: models all of whose days were run.
-        days: days published, of all models together.
-        added, changed, withdrawn: rows of the tables that models publish their findings in.
-        failed: definition and what stopped it.
+        models: number of models that were run to their last day.
+        days: number of days published, over all models.
+        added, changed, withdrawn: number of rows, in the tables in which models publish their findings.
+        failed: definitions, each with the error that stopped it.
     """
 
     models: int = 0
@@ -35,7 +35,7 @@ class MonitorResult:
 
     @classmethod
     def of(cls, published: Mapping[str, Published], failed: Failures) -> MonitorResult:
-        """What was published by definition, and what stopped others."""
+        """The result of what was published, by definition, and of the errors that stopped others."""
         found = published.values()
         return cls(
             days=sum(len(one.days_done) for one in found),

@@ -1,10 +1,10 @@
-"""Days of many models computed, audited and published together.
+"""Computes, audits and publishes days of many models together.
 
-A commit, an audit and a read of the events cost much the same for one model as for hundreds: so models share them. They
-fail separately all the same: a model whose computation or audit fails is left out of what the others publish.
+A commit, an audit and a read of the events cost about the same for one model as for hundreds, so models share them.
+They still fail separately: a model whose computation or audit fails is left out of what the others publish.
 
-The days of a model are planned (`Course`), some of them are staged (`Outcome`), audited (`Audited`) and published
-(`Published`), and then come the next.
+The days of a model are planned (`Course`); some of them are staged (`Outcome`), audited (`Audited`) and published
+(`Published`); then come the next ones.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from chainlake.schemas.ops_rows import PhaseName
 
 log = logging.getLogger(__name__)
 
-#: Groups times days that are computed and published together: what they give must fit into this process.
+#: How many groups times days are computed and published together: their results must fit into this process.
 _TOGETHER = 4_000
 
 
@@ -54,7 +54,7 @@ class MonitorRun:
         home: the installation.
         source: name of the source.
         run_id: id of the run in ``ops``.
-        ports: what the step works with.
+        ports: the step's ports.
         pinned: the source's events.
         audit: the application's audit.
     """
@@ -67,12 +67,12 @@ class MonitorRun:
     audit: Audit
 
     def phases(self, name: PhaseName, items: Sequence[Replay]) -> AbstractContextManager[dict[str, Phase]]:
-        """A phase of some models, a report for each definition."""
+        """A phase of the step for some models, with one report for each definition."""
         spans = {item.model.definition.name: item.days for item in items}
         return phases(self.home, self.run_id, spans, source=self.source, step=STEP, phase=name)
 
     def record(self, item: Replay, error: BaseException) -> None:
-        """Note what stopped a model, at the first day that was to do; publishing notes failed audits."""
+        """Record the error that stopped a model, at the first day to do; failed audits are recorded by publishing."""
         if not isinstance(error, AuditFailed):
             inputs = {item.target: item.fingerprints[item.target]}
             record_failure(self.home, item.model.definition, inputs, error, self.run_id)
@@ -80,19 +80,19 @@ class MonitorRun:
 
 @dataclass(frozen=True)
 class Audited:
-    """A model's staged days, and which of them may be published."""
+    """A model's staged days, with the verdict on which of them may be published."""
 
     outcome: Outcome
     verdict: Verdict
 
     @property
     def name(self) -> str:
-        """Of the definition."""
+        """Name of the definition."""
         return self.outcome.item.model.definition.name
 
     @property
     def output(self) -> ModelOutput:
-        """As publishing takes it."""
+        """The days in the form that publishing takes."""
         definition, one = self.outcome.item.model.definition, self.outcome
         prints = {day: self.outcome.item.fingerprints[day] for day in one.links}
         return ModelOutput(definition, one.found, one.metrics, one.states, prints, self.verdict.reasons, one.links)
@@ -100,11 +100,11 @@ class Audited:
 
 @dataclass(frozen=True)
 class Finished:
-    """What came of some days of models.
+    """The result of some days of models.
 
     Args:
-        published: by definition.
-        failed: what stopped others.
+        published: what was published, by definition.
+        failed: the errors that stopped others.
     """
 
     published: dict[str, Published] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class Finished:
 
 
 def run_work(run: MonitorRun, work: Sequence[Course]) -> MonitorResult:
-    """Run the days of models, as many as fit together."""
+    """Run the days of models, as many at a time as fit together."""
     waiting = {course.model.definition.name: course for course in work}
     result = MonitorResult()
     while waiting:
@@ -126,7 +126,7 @@ def run_work(run: MonitorRun, work: Sequence[Course]) -> MonitorResult:
             found |= _run_batch(run, batch, waiting)
         result += MonitorResult.of(found.published, found.failed)
         for name, error in found.failed.items():
-            # Whatever stops one model must not stop the others; the caller raises it once they have published.
+            # An error in one model must not stop the others; the caller raises it once they have published.
             log.error("%s failed: %s", name, error_line(error))
         for name in {*ended, *found.failed}:
             del waiting[name]
@@ -135,7 +135,7 @@ def run_work(run: MonitorRun, work: Sequence[Course]) -> MonitorResult:
 
 
 def _next_parts(waiting: Mapping[str, Course]) -> tuple[dict[str, Replay], Finished]:
-    """The next days of every model that has some, and what stopped others."""
+    """The next days of every model that has any left, and the errors that stopped others."""
     parts: dict[str, Replay] = {}
     failed: Failures = {}
     for name, course in waiting.items():
@@ -150,7 +150,7 @@ def _next_parts(waiting: Mapping[str, Course]) -> tuple[dict[str, Replay], Finis
 
 
 def _batches(parts: Sequence[Replay]) -> Iterator[list[Replay]]:
-    """Replays in order, cut so that each batch but a single model's is small enough."""
+    """Replays in order, in batches that are small enough; a single model may exceed the limit."""
     batch: list[Replay] = []
     size = 0
     for part in parts:
@@ -165,7 +165,7 @@ def _batches(parts: Sequence[Replay]) -> Iterator[list[Replay]]:
 
 
 def _run_batch(run: MonitorRun, items: Sequence[Replay], courses: Mapping[str, Course]) -> Finished:
-    """Stage, audit and publish some days of models, and tell their courses."""
+    """Stage, audit and publish some days of models, and let their courses know."""
     folder = Folder(staging_folder(run.home, run.run_id, items[0].model.config.name if len(items) == 1 else "models"))
     outcomes, failed = _stage(run, items, folder)
     for item in items:
@@ -190,7 +190,7 @@ def _run_batch(run: MonitorRun, items: Sequence[Replay], courses: Mapping[str, C
 
 
 def _stage(run: MonitorRun, items: Sequence[Replay], folder: Folder) -> tuple[list[Outcome], Failures]:
-    """What the models gave, and what stopped the others."""
+    """The models' results, and the errors that stopped the others."""
     good: list[Outcome] = []
     failed: Failures = {}
     try:
@@ -208,19 +208,19 @@ def _stage(run: MonitorRun, items: Sequence[Replay], folder: Folder) -> tuple[li
                 row.rows_out = len(one.found) + len(one.metrics)
                 row.reason = "; ".join(one.remarks)[:1000] or None
     except Exception as error:
-        # What reads the events is shared, so what stops it stops all; other models of the source can still run.
+        # Reading the events is shared, so an error there stops all of these; other models of the source can still run.
         return [], {item.model.definition.name: error for item in items}
     return good, failed
 
 
 def _finish(run: MonitorRun, outcomes: Sequence[Outcome], folder: Folder) -> Finished:
-    """Audit and publish models of one table and the same days."""
+    """Audit and publish models that share one table and the same days."""
     try:
         audited = _audit(run, outcomes)
         published = _publish(run, audited)
     except Exception as error:
         if len(outcomes) > 1 and not isinstance(error, InfrastructureError):
-            # Rows of one of them can break a rule of the table: the others must come out as if run by themselves.
+            # One model's rows may break a rule of the table: the others must come out as if run by themselves.
             result = Finished()
             for outcome in outcomes:
                 result |= _finish(run, [outcome], folder)
@@ -237,7 +237,7 @@ def _finish(run: MonitorRun, outcomes: Sequence[Outcome], folder: Folder) -> Fin
 
 
 def _audit(run: MonitorRun, outcomes: Sequence[Outcome]) -> list[Audited]:
-    """Which days of which model may be published: a suite over all of them, and over each if that one fails."""
+    """Which days of which model may be published: one suite over all models, and if it fails, one over each."""
     days = list(outcomes[0].days)
     gate = GATES[result_table(outcomes[0].item.model.config).path_name]
     with run.phases("audit", [outcome.item for outcome in outcomes]) as reports:
@@ -271,7 +271,7 @@ def _publish(run: MonitorRun, audited: Sequence[Audited]) -> dict[str, Published
 
 
 def _days_now(home: Home, items: Sequence[Replay]) -> dict[str, DaysNow]:
-    """What the days are computed from now: one whose input or definition moved meanwhile is left to the next run."""
+    """What days would be computed from now; one whose input or definition has changed is left to the next run."""
     source = items[0].model.source
     names = {item.model.config.name for item in items}
     loaded, _ = load_models(home, Sources(source), only=names)

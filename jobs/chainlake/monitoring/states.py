@@ -1,4 +1,4 @@
-"""The states that models keep at the end of their days: from which of them a replay can go on."""
+"""The states that models keep at the end of their days, from which replays can continue."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from chainlake.model_change.days.definitions import Config, start
 from chainlake.model_change.unheard import unheard_of_state
 from chainlake.paths import Home
 
-#: Days whose digests are read at a time: the last good state is seldom far back.
+#: How many days' digests are read at a time: the last good state is seldom far back.
 _BLOCK = 64
 
 
 def digest_of(kept: Mapping[str, str], fresh: Mapping[str, str]) -> str:
-    """Digest of the state of all groups of a model: that of a model that has seen nothing yet is :data:`EMPTY`.
+    """Digest of the state of all groups of a model; :data:`EMPTY` for a model that has seen nothing yet.
 
     Args:
-        kept: state per group, none before the model's start.
-        fresh: those of a model that has seen nothing yet.
+        kept: the state of each group; empty before the model's start.
+        fresh: the states of a model that has seen nothing yet.
     """
     return EMPTY if kept.items() <= fresh.items() else _hash(kept)
 
 
 def fresh_states(config: Config) -> dict[str, str]:
-    """The state per group of a model that has seen nothing yet."""
+    """The state of each group of a model that has seen nothing yet."""
     return {group: start(config, group).snapshot() for group in config.groups}
 
 
@@ -38,7 +38,7 @@ def _hash(kept: Mapping[str, str]) -> str:
 
 
 class KeptStates:
-    """The states of some models, read for all of them together, a block of days at a time.
+    """The kept states of some models, read for all of them together.
 
     Args:
         home: the installation.
@@ -53,15 +53,15 @@ class KeptStates:
         self._of_day: tuple[date, dict[str, dict[str, str]]] | None = None
 
     def at_end_of(self, day: date, model: LoadedModel, digest: str) -> dict[str, str] | None:
-        """The state of a model at the end of a day, per group.
+        """The state of a model at the end of a day, by group.
 
         Args:
             day: the day.
             model: one of the models.
-            digest: of the state.
+            digest: digest of the state wanted.
 
         Returns:
-            the state; none of any group if nothing has been seen yet; None if it is not kept.
+            the state; empty if the model has seen nothing yet; None if the state is not kept.
         """
         if digest == EMPTY:
             return {}
@@ -73,11 +73,11 @@ class KeptStates:
         return kept if _hash(kept) == digest else None
 
     def unheard(self, models: Sequence[LoadedModel], last: Mapping[str, date]) -> list[str]:
-        """A line for each group of which no event had a key that its file names, by the state of its last day.
+        """A line for each group that names keys which no event has had, judged by the state of the model's last day.
 
         Args:
             models: some of the models.
-            last: by ``model/NAME`` the last day that is done; models without one are left out.
+            last: ``model/NAME`` → the last day that is done; models without one are left out.
         """
         found = []
         for model in models:
@@ -89,7 +89,7 @@ class KeptStates:
         return found
 
     def _fingerprints(self, day: date) -> dict[tuple[str, date], dict[str, str]]:
-        """(model, day) → group → fingerprint, of the block of days that ``day`` lies in."""
+        """(model, day) → group → fingerprint, for the block of days in which ``day`` lies."""
         number = day.toordinal() // _BLOCK
         if number not in self._prints:
             lo = date.fromordinal(max(1, number * _BLOCK))
@@ -107,7 +107,7 @@ class KeptStates:
         return self._prints[number]
 
     def _states(self, day: date) -> dict[str, dict[str, str]]:
-        """Model → group → state at the end of a day; kept until another day is asked for."""
+        """Model → group → state at the end of a day; remembered until another day is asked for."""
         if self._of_day is None or self._of_day[0] != day:
             wanted = [("model", "in", self._models), ("day", "=", day)]
             rows = tables.arrow(self._home, "models", "state", columns=["model", "group_id", "state"], filters=wanted)

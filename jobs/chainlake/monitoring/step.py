@@ -1,7 +1,7 @@
-"""The monitor step: events of a source to the changes and metrics of its models.
+"""The monitor step: from a source's events to the changes and metrics of its models.
 
-A model carries state from day to day, so its days form a chain. What is to do is decided without a JVM; a run begins
-with the first day that is, and looks at every later one up to the last ever published. Models fail separately.
+A model carries state from day to day, so its days form a chain. What there is to do is decided without a JVM. A run
+begins with the first day to do, and looks at every later day up to the last ever published. Models fail separately.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ONE = timedelta(days=1)
 
 
 class Options(TypedDict, total=False):
-    """What of a source is monitored, and how."""
+    """Which models of a source are run, and how."""
 
     models: Sequence[str] | None
     repair_horizon: int
@@ -53,12 +53,12 @@ class Options(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which days make a model run.
+    """Which days cause a model to run.
 
     Args:
         days: the days asked for.
-        horizon: days before them that are repaired with them.
-        states: of the days that are to do.
+        horizon: how many days before them are repaired with them.
+        states: the states of days to do.
     """
 
     days: Days
@@ -66,7 +66,7 @@ class Wanted:
     states: Sequence[str]
 
     def first(self, model: LoadedModel, judged: Judged) -> date | None:
-        """The first day of a model that is to do, None if there is none."""
+        """The first day of a model that is to do; None if there is none."""
         back = min(self.horizon, model.config.max_replay)
         mine = inside(judged.numbers, Days(self.days.start - timedelta(days=back), self.days.end))
         found = np.flatnonzero(mine & judged.ready & np.isin(judged.state, self.states))
@@ -80,7 +80,7 @@ class Plan:
     Args:
         pinned: the source's events.
         work: a course for each model with something to do.
-        failed: definition and why it cannot be computed.
+        failed: definitions that cannot be computed, each with the error.
     """
 
     pinned: Pinned = Pinned(None, EventDays.of("", []))
@@ -89,7 +89,7 @@ class Plan:
 
 
 def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options: Unpack[Options]) -> Monitored:
-    """Run, audit and publish the models of a source where ``days`` or the repair horizon before them need it.
+    """Run, audit and publish the models of a source that have something to do in ``days`` or the repair horizon.
 
     Args:
         home: the installation.
@@ -97,16 +97,16 @@ def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options:
         days: days asked for.
         run_id: id of the run in ``ops``.
         options: ``models``: names of the models to run; all of the source if None.
-            ``repair_horizon``: days before ``days`` in which something to do makes a model run, ``max_replay`` of the
-            model at most.
-            ``only_stale``: days that were never computed do not make a model run.
-            ``ports``: what the step works with; those of the installation if None.
+            ``repair_horizon``: how many days before ``days`` also cause a model to run if they have something to do, at
+            most the model's ``max_replay``.
+            ``only_stale``: days that were never computed do not cause a model to run.
+            ``ports``: the step's ports; those of the installation if None.
 
     Returns:
         ``{"models": …, "days": days published, "added": …, "changed": …, "withdrawn": …}``.
 
     Raises:
-        ChainlakeError: after all other models published, if one failed, or waits for a day before those asked for.
+        ChainlakeError: a model failed, or waits for a day before those asked for; raised after all others published.
     """
     _, sources = the_source(home, source_name)
     loaded, broken = load_models(home, sources)
@@ -115,7 +115,7 @@ def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options:
     plan = _plan(home, mine, Wanted(days, options.get("repair_horizon", REPAIR_HORIZON), states), run_id)
     result = MonitorResult()
     if plan.work:
-        # It imports Arrow's readers, which a run without work need not.
+        # This module imports Arrow's readers, which a run without work does not need.
         from chainlake.monitoring.run import MonitorRun, run_work
 
         ports = options.get("ports") or _opened(home, f"monitor {source_name} {days}", plan.work)
@@ -139,13 +139,13 @@ def _opened(home: Home, app: str, work: Sequence[Course]) -> Ports:
 
 
 def _plan(home: Home, mine: Sequence[LoadedModel], wanted: Wanted, run_id: str) -> Plan:
-    """Which days each model goes through; the events are pinned first, so that fingerprints are those of that version.
+    """Which days each model goes through; events are pinned first, so that fingerprints belong to that version.
 
     Args:
         home: the installation.
         mine: models of one source.
-        wanted: which days make a model run.
-        run_id: id of the run in ``ops``, in which is noted what cannot be computed.
+        wanted: which days cause a model to run.
+        run_id: id of the run in ``ops``, under which errors are recorded.
     """
     wanting = {name for name, _ in _firsts(home, mine, wanted)}
     concerned = [model for model in mine if model.definition.name in wanting]
@@ -161,7 +161,7 @@ def _plan(home: Home, mine: Sequence[LoadedModel], wanted: Wanted, run_id: str) 
     for name, (judged, start) in _firsts(home, concerned, wanted, pinned.event_days):
         course = course_of(kept, by_name[name], judged, (days, start), pinned.event_days)
         try:
-            # Whether the states that it needs can be had.
+            # Evaluated for its error: the states that the course needs may not be available.
             course.outlook  # noqa: B018
         except InputError as error:
             failed.append((name, error))
@@ -175,7 +175,7 @@ def _plan(home: Home, mine: Sequence[LoadedModel], wanted: Wanted, run_id: str) 
 def _firsts(
     home: Home, models: Sequence[LoadedModel], wanted: Wanted, events: EventDays | None = None
 ) -> Iterable[tuple[str, tuple[Judged, date]]]:
-    """The models with something to do, by name, how their days stand, and the first that is to do."""
+    """The models with something to do: the name, and with it how the days stand and the first day to do."""
     of = {model.definition.name: model for model in models}
     known = None if events is None else {events.source: events}
     for judged in judge(home, [model.definition for model in models], asked=wanted.days, events=known):
@@ -187,13 +187,13 @@ def _firsts(
 def course_of(
     kept: KeptStates, model: LoadedModel, judged: Judged, asked: tuple[Days, date], event_days: EventDays
 ) -> Course:
-    """The way of a run through the days of a model, up to the last day ever published.
+    """A run's way through the days of a model, up to the last day ever published.
 
     Args:
-        kept: the states that the model, among others, has left.
+        kept: the kept states of this model, among others.
         model: the model.
-        judged: all its days, those asked for among them.
-        asked: the days asked for, and the first day that is to do.
+        judged: all its days, including those asked for.
+        asked: the days asked for, and the first day to do.
         event_days: the source's days, pinned if a computation follows.
     """
     days, first = asked
@@ -211,7 +211,7 @@ def published_end(judged: Judged) -> date | None:
 
 
 def _held(home: Home, models: Sequence[LoadedModel], days: Days) -> list[tuple[str, BaseException]]:
-    """Models whose days that were asked for wait for one that this run was not to finish, and why."""
+    """Models with days asked for that wait for a day that this run was not meant to finish, each with the reason."""
     found: list[tuple[str, BaseException]] = []
     for judged in judge(home, [model.definition for model in models], days, asked=days):
         waits = held(judged, days)

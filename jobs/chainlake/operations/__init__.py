@@ -1,1 +1,1 @@
-"""Work on a whole lake: long stretches of days, repair, retirement, maintenance."""
+"""Work on a whole lake: computing long stretches of days, repair, retirement, maintenance."""

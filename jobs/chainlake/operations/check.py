@@ -1,7 +1,7 @@
-"""The check step: whether every table holds what was written to it, and how to repair those that do not; no JVM.
+"""The check step: does every table hold what was written to it, and if not, how can it be repaired; no JVM.
 
-A table is read without its lock first, since reading takes long and writers must not wait for it; only if something is
-wrong it is read once more under the lock, so that what a writer was about to do is not taken for damage.
+A table is first read without its lock, since reading takes long and writers must not wait. Only if something is wrong
+is it read once more under the lock, so that a writer's unfinished work is not taken for damage.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from chainlake.schemas.ops import ALL
 from chainlake.storage.door import storage_of
 
 STEP: Literal["check"] = "check"
-#: How long a writer is waited for before a table is read under its lock.
+#: How many seconds to wait for a writer before a table is read under its lock.
 _WAIT_S = 600.0
 _SOURCE = ("raw", "events", "quarantine")
 #: Schemas with a table per pattern.
@@ -45,11 +45,11 @@ _OF_PATTERNS = ("matches", "episodes", "ranked")
 
 @dataclass
 class Checked:
-    """What came of a check.
+    """The result of a check.
 
     Args:
         findings: all, table by table.
-        tables: tables that were checked.
+        tables: number of tables that were checked.
         failures: tables that could not be checked, and why.
     """
 
@@ -59,13 +59,13 @@ class Checked:
 
     @property
     def damage(self) -> list[Finding]:
-        """Those that are no mere notes."""
+        """The findings that are more than notes."""
         return [one for one in self.findings if one.damage]
 
 
 @dataclass(frozen=True)
 class _Unit:
-    """Tables that are compared together: their locks, and what finds out about them."""
+    """Tables that are compared together: their locks, and the function that checks them."""
 
     name: str
     locks: tuple[str, ...]
@@ -77,11 +77,11 @@ class Scope:
     """What is checked.
 
     Args:
-        within: only these days of what is published and of events.
-        tables: only these, by ``schema.name``.
+        within: only these days of events and of published rows.
+        tables: only these tables, by ``schema.name``.
         source: only tables of this source and of ``definitions``.
         definitions: with ``source``, its patterns and models, as ``pattern/NAME`` and ``model/NAME``.
-        quick: only logs and files are checked; no row is read.
+        quick: check only logs and files, and read no row.
     """
 
     within: Days | None = None
@@ -96,17 +96,17 @@ def check(home: Home, *, run_id: str, scope: Scope) -> Checked:
 
     Args:
         home: the installation.
-        run_id: under which the run is logged.
-        scope: what is checked.
+        run_id: id under which the run is logged.
+        scope: what to check.
 
     Raises:
-        UsageError: a table that neither exists nor was ever written to.
-        InfrastructureError: after all others, if tables with damage were being written to all the time.
+        UsageError: a table neither exists nor was ever written to.
+        InfrastructureError: tables with damage were in use all the time; raised after all others were checked.
     """
     runs = look_at(home, "ops", "runs", strangers=False)
     history_gone = runs.contents is None and not runs.findings and bool(list_tables(home, "ops"))
     if runs.findings or unusable(home) or only_read(home) or (runs.contents is None and forgotten(home)):
-        # A run that cannot be logged must not hide what it found, nor make a lake that is gone look like a new one.
+        # A run that cannot be logged must still show what it found, and logging it must not make a lost lake look new.
         found = look(home, scope)
     else:
         with phase(home, run_id, source=scope.source or "", step=STEP, phase=STEP, days=scope.within) as report:
@@ -122,7 +122,7 @@ def check(home: Home, *, run_id: str, scope: Scope) -> Checked:
 
 
 def look(home: Home, scope: Scope) -> Checked:
-    """:func:`check` without a log row, and without raising what stopped some tables."""
+    """Do what :func:`check` does, but without a log row and without raising the errors that stopped some tables."""
     found = Checked(findings=[Finding("locks", lock.summary) for lock in unusable(home)])
     _run(home, _ops_unit(home), found)
     if any(one.damage and one.table.startswith("ops.") for one in found.findings) and not _readable(home):
@@ -139,7 +139,7 @@ def look(home: Home, scope: Scope) -> Checked:
 
 
 def _forgotten(home: Home, scope: Scope) -> list[Finding]:
-    """Sources that the home remembers, and of which the lake knows nothing."""
+    """Findings for sources that the home remembers but the lake knows nothing of."""
     lost = [one for one in forgotten(home) if scope.source in (None, one.source)]
     return [
         Finding("ops.files", one.lost(home), mends=(UnnotedFiles(one.source, Days(one.start, one.end)),))
@@ -149,7 +149,7 @@ def _forgotten(home: Home, scope: Scope) -> list[Finding]:
 
 def _run(home: Home, unit: _Unit, into: Checked) -> None:
     findings, tables = unit.run()
-    # Of a disk that can only be read no writer has a lock.
+    # On a disk that is read-only no writer can hold a lock.
     if any(one.damage for one in findings) and not only_read(home):
         try:
             with ExitStack() as locks:
@@ -170,20 +170,20 @@ def _readable(home: Home) -> bool:
     try:
         for name in ("intervals", "event_days", "files", "rates"):
             ops.current_table(home, name)
-    except Exception:  # whatever stops one of the readers stops the comparison
+    except Exception:  # any error that stops a reader stops the comparison
         return False
     return True
 
 
 def _tables(home: Home, schema: str) -> list[str]:
-    """Names of the tables of a schema, and of files that are in the place of one."""
+    """Names of the tables of a schema, and of files that lie where a table should be."""
     root = home.table(schema, "").rstrip("/")
     there = [name for name in storage_of(root).names(root) if name.isidentifier()]
     return [*list_tables(home, schema), *_blocked(home, schema, there)]
 
 
 def _blocked(home: Home, schema: str, names: Iterable[str]) -> list[str]:
-    """Those of some tables that a file is in the way of."""
+    """The tables among ``names`` in whose place a file lies."""
     return [name for name in names if in_the_way(home, schema, name) is not None]
 
 
@@ -260,7 +260,7 @@ def _pattern_unit(home: Home, schema: str, name: str, scope: Scope) -> _Unit:
         looked = look_at(home, schema, name)
         if looked.contents is None and not looked.findings:
             if schema == "matches" and registered_table(home, pattern) != name:
-                # Its rows have moved to a table of another version.
+                # The pattern's rows have moved to the table of another version.
                 return [], 0
         found: list[Finding] = []
         if not scope.quick and not (looked.contents is None and looked.findings):

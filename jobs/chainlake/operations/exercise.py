@@ -1,7 +1,7 @@
-"""One generated day through ingest and detect: what ``chainlake.lake.spark.cds`` runs to see which classes the steps
-load.
+"""Takes one generated day through ingest and detect: ``chainlake.lake.spark.cds`` runs it to see which classes the
+steps load.
 
-``CHAINLAKE_HOME`` is a folder of its own that is thrown away afterwards.
+``CHAINLAKE_HOME`` is then a folder of its own, which is removed afterwards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DAY = date(2024, 1, 2)
 
 
 def exercise() -> int:
-    """Ingest and detect the day; the session is stopped properly, since the archive is written at the JVM's exit."""
+    """Ingest and detect the day, then stop the session properly, since the archive is written when the JVM exits."""
     home = Home.from_env()
     generate("stock", DAY, 1, home.landing("stock"), Recipe(patterns=1, changes=0))
     ingest(home, "stock", Days.one(DAY), run_id="exercise")

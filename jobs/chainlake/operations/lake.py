@@ -1,4 +1,4 @@
-"""A lake as a library reads it: its tables by SQL, the state of its days, and what changed; no JVM."""
+"""A lake for use from Python: its tables by SQL, the state of its days, and what has changed; no JVM."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Lake:
         """The lake of an installation.
 
         Args:
-            root: its folder; default: ``CHAINLAKE_HOME``, or ``.chainlake`` of the project. With a folder, the tables
+            root: its folder; by default ``CHAINLAKE_HOME``, or ``.chainlake`` in the project. With a folder, the tables
                 are those in it, whatever ``CHAINLAKE_LAKE`` says.
-            config: the folder of its definitions; default: ``CHAINLAKE_CONFIG``, or those that ship.
+            config: the folder of its definitions; by default ``CHAINLAKE_CONFIG``, or the shipped definitions.
 
         Raises:
-            InfrastructureError: the folder cannot be one.
+            InfrastructureError: the folder cannot hold an installation.
         """
         home = Home.from_env()
         if root is not None:
@@ -52,15 +52,15 @@ class Lake:
         return cls(home if config is None else replace(home, config=Path(config)))
 
     def sql(self, statement: str, *, safe: bool = False) -> pa.Table:
-        """The rows of one reading statement, in DuckDB's SQL.
+        """The rows that one query gives, in DuckDB's SQL.
 
         Args:
-            statement: ``SELECT … FROM matches.<pattern>``, and whatever ``chainlake sql`` reads.
-            safe: refuse what reads files or settings, for statements of somebody else. It does not confine this
-                process, as the command's ``--safe`` does.
+            statement: ``SELECT … FROM matches.<pattern>``, or anything else that ``chainlake sql`` accepts.
+            safe: refuse statements that read files or settings, for statements that others wrote. Unlike the
+                command's ``--safe``, it does not confine this process.
 
         Raises:
-            UsageError: no reading statement, or a name that does not exist; the message says what exists.
+            UsageError: the statement does not read, or a name does not exist; the message says what exists.
         """
         return self._queries(safe=safe).query(statement).to_arrow_table()
 
@@ -69,7 +69,7 @@ class Lake:
         return self._queries(safe=False).tables()
 
     def status(self) -> pa.Table:
-        """A row per definition and day: ``done``, ``missing``, ``stale``, … as ``chainlake status`` says it."""
+        """One row per definition and day: ``done``, ``missing``, ``stale``, … as ``chainlake status`` shows it."""
         return status_table(self.home)
 
     def changes(self, table: str, since: int | datetime) -> Feed:
@@ -77,13 +77,13 @@ class Lake:
 
         Args:
             table: ``schema.name``, such as ``matches.<pattern>``.
-            since: a version, whose own changes are not included, or a moment: changes committed after it.
+            since: a version, whose own changes are not included, or a time, for changes committed after it.
 
         Returns:
             the changes, and the version to ask from next time.
 
         Raises:
-            UsageError: no such table, or more than is kept; the message says what is kept.
+            UsageError: there is no such table, or ``since`` is older than what is kept; the message says what is kept.
         """
         return changes(self.home, table, since)
 

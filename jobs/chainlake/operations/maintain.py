@@ -22,7 +22,7 @@ from chainlake.run.results import MaintainedTables
 log = logging.getLogger(__name__)
 
 STEP: Literal["maintain"] = "maintain"
-#: How long to wait for who is writing to a table.
+#: How many seconds to wait for a process that writes to a table.
 _WAIT_S = 600.0
 SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "ranked", "models", "alerts", "ops")
 
@@ -33,17 +33,17 @@ def maintain(
     """Maintain all tables, or some.
 
     Args:
-        home: the installation; its lake must lie on a local disk for its tables to be found without naming them.
-        run_id: under which the run is logged.
+        home: the installation.
+        run_id: id under which the run is logged.
         only: ``schema.name`` of the tables; all if not given.
-        keep: how long what was replaced is kept; see ``chainlake.lake.upkeep.maintain`` for what holds if not given.
+        keep: how long replaced data are kept; ``chainlake.lake.upkeep.maintain`` has the default.
 
     Returns:
         what was done; logs and cache are swept with all tables alone.
 
     Raises:
-        UsageError: a table that does not exist.
-        InfrastructureError: after all others were maintained, if one was in use all the time.
+        UsageError: a table does not exist.
+        InfrastructureError: a table was in use all the time; raised after all others were maintained.
     """
     done: list[Maintained] = []
     failures: list[tuple[str, BaseException]] = []
@@ -88,7 +88,7 @@ def maintain(
 
 
 def all_tables(home: Home) -> Iterator[tuple[str, str]]:
-    """``(schema, name)`` of every table under a lake on local disk."""
+    """``(schema, name)`` of every table of a lake."""
     for schema in SCHEMAS:
         for name in sorted(list_tables(home, schema)):
             yield schema, name

@@ -1,4 +1,4 @@
-"""The views ``episodes.<pattern>_open``: what is not decided at the end of the last day that is done."""
+"""The views ``episodes.<pattern>_open``: episodes that are not decided at the end of the last day that is done."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ONE = timedelta(days=1)
 
 
 def open_views(home: Home) -> dict[tuple[str, str], Callable[[], pa.Table]]:
-    """``(schema, name)`` → what makes the rows of the view."""
+    """``(schema, name)`` → the function that makes the view's rows."""
     return {
         ("episodes", f"{name}_open".lower()): partial(open_episodes, home, name)
         for name in list_tables(home, "episodes")
@@ -30,13 +30,13 @@ def open_views(home: Home) -> dict[tuple[str, str], Callable[[], pa.Table]]:
 
 
 def open_episodes(home: Home, name: str) -> pa.Table:
-    """The open episodes of a pattern: as those that are decided, with ``day``, at whose end they are open.
+    """The open episodes of a pattern: the columns of decided ones, and ``day``, at whose end they are open.
 
     ``decision_ts`` is when each is decided if no further match joins it.
 
     Args:
         home: the installation.
-        name: of the pattern.
+        name: the pattern's name.
     """
     compiled, _ = load_patterns(home, load_sources(home), only=name)
     empty = episodes_table(name, "").arrow().empty_table()

@@ -1,4 +1,4 @@
-"""The views ``ranked.<pattern>_scopes``: the periods of a ranking, and whether their days are all there."""
+"""The views ``ranked.<pattern>_scopes``: the periods of a ranking, and whether they are final."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _SCHEMA = pa.schema(
 
 
 def scope_views(home: Home) -> dict[tuple[str, str], Callable[[], pa.Table]]:
-    """``(schema, name)`` → what makes the rows of the view."""
+    """``(schema, name)`` → the function that makes the view's rows."""
     return {
         ("ranked", f"{name}_scopes".lower()): partial(ranked_scopes, home, name) for name in list_tables(home, "ranked")
     }
 
 
 def ranked_scopes(home: Home, name: str) -> pa.Table:
-    """The lists of a ranking that have matches: how many, the score of the last one, and whether they can still change.
+    """The lists of a ranking that have matches: how many, the score of the last one, and whether they may still change.
 
-    Provisional are those of whose days one is not computed, was computed without all its files, or is to be computed
-    anew, and all of a pattern whose file is gone or broken.
+    A list is provisional if one of its days is not computed, was computed without all its files, or has to be computed
+    again. If the pattern's file is gone or broken, all its lists are provisional.
 
     Args:
         home: the installation.
-        name: of the pattern.
+        name: the pattern's name.
     """
     rows = tables.arrow(
         home, "ranked", name, columns=["scope_kind", "scope_start", "scope_end", "per", "score", "rank"]

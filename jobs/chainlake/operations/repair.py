@@ -1,7 +1,7 @@
-"""``chainlake check --repair``: what was found broken is marked to do, so that the ordinary steps make it again.
+"""``chainlake check --repair``: what is broken is marked as to do, so that the ordinary steps make it again.
 
-Damaged files are set aside first, since rows can only be compared in tables that can be read; then exactly the days and
-files whose rows are wrong are marked; then the commits of others are signed as checked.
+First, damaged files are set aside, since rows can be compared only in tables that can be read. Then exactly those days
+and files whose rows are wrong are marked. Last, commits of other writers are signed as checked.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileRow, IntervalRow
 from chainlake.words import counted
 
-#: A table whose log was repaired may turn out to have a damaged file, and an unreadable one to be gone.
+#: Number of checks: a table with a repaired log may turn out to have a damaged file, and an unreadable one to be gone.
 _ROUNDS = 4
-#: Files that a message names.
+#: How many files a message names.
 _NAMED = 5
 
 
@@ -59,10 +59,10 @@ class Repaired:
     """What a repair did.
 
     Args:
-        found: all findings that there were, in the order in which they came up.
+        found: all findings, in the order in which they came up.
         done: what was set aside and marked, one line each.
         left: what cannot be repaired here, one line each.
-        commands: what makes the marked days and files again, in this order.
+        commands: the commands that make the marked days and files again, in this order.
     """
 
     found: list[Finding] = field(default_factory=list)
@@ -72,16 +72,16 @@ class Repaired:
 
 
 def repair(home: Home, *, run_id: str, scope: Scope, say: Callable[[str], None] = print) -> tuple[Checked, Repaired]:
-    """Check, and mark what is broken.
+    """Check, set damaged files aside, and mark what is broken.
 
     Args:
         home: the installation.
-        run_id: under which it is logged.
-        scope: what is checked.
+        run_id: id under which the checks are logged; check n under ``<run_id>.<n>``.
+        scope: what to check.
         say: receives a line for everything that is done.
 
     Returns:
-        the last check, made before the marks, and what was done.
+        the last check, made before anything was marked, and what was done.
 
     Raises:
         UsageError, InfrastructureError: as for :func:`chainlake.operations.check.check`.
@@ -114,7 +114,7 @@ def _attempt(result: Repaired, say: Callable[[str], None], act: Callable[[], str
 
 
 def _structure(home: Home, mend: Mend) -> str:
-    """Set damaged files aside; what was done, in one line."""
+    """Set damaged files aside, or rebuild a log; returns what was done, in one line."""
     if isinstance(mend, OpsLog):
         return f"ops.{mend.name}: rebuilt from its files, {rebuild(home, mend.name)}"
     assert isinstance(mend, TableFile | WholeTable)
@@ -127,13 +127,13 @@ def _structure(home: Home, mend: Mend) -> str:
 
 
 class _Marks:
-    """Marks days and files to do; the lines of what was done go to ``result``."""
+    """Marks days and files as to do; lines that say what was done go to ``result``."""
 
     def __init__(self, home: Home, run_id: str, result: Repaired, say: Callable[[str], None]) -> None:
         self._home, self._run_id, self._result, self._say = home, run_id, result, say
 
     def apply(self, mends: Sequence[Mend]) -> None:
-        """All of them, kind by kind."""
+        """Apply all of them, kind by kind."""
         sources: dict[str, set[str]] = defaultdict(set)
         for one in mends:
             if isinstance(one, LandedFile):
@@ -142,7 +142,7 @@ class _Marks:
         marked = sources.keys() - refused
         days: dict[str, set[date]] = defaultdict(set)
         for one in mends:
-            # Days of a source whose raw rows cannot be had again would lose the events that they still have.
+            # If a source's raw rows cannot be read again, its days would lose the events that they still have.
             if isinstance(one, EventDay) and one.source not in refused:
                 days[one.source].add(one.day)
         for source, listed in sorted(days.items()):
@@ -164,8 +164,8 @@ class _Marks:
         self._say(line)
 
     def _files(self, source: str, paths: Sequence[str]) -> bool:
-        """Mark landed files to be read again; whether all of them are there."""
-        # By the names that ingest gives: they hold what no text can, and the sign before a member may be of a file.
+        """Mark landed files to be read again; returns whether all of them are there."""
+        # Compared by the names that ingest gives: they can hold any bytes, and a "!" may be part of a file's own name.
         there = walk(self._home.landed(source), follow_links=True)
         named = {entry.relative for entry in there.entries}.union(there.waiting)
         gone = [path for path in paths if not any(name in named for name in _holders(path))]
@@ -179,7 +179,7 @@ class _Marks:
             return False
         with file_lock(self._home, f"source-{source}"):
             rows = {row["path"]: row for row in ops.current(self._home, "files", source=source)}
-            # Another content than what has landed: so the file is taken as one that has changed.
+            # With a file_id that differs from what has landed, ingest takes the file for a changed one.
             again: list[FileRow] = [
                 {**ops.again(rows[path]), "file_id": f"{DAMAGED}{rows[path]['file_id']}"} for path in paths
             ]
@@ -197,7 +197,7 @@ class _Marks:
             if (span := unnoted.get(source)) is not None:
                 self._result.commands.append(f"chainlake ingest {source} {span.end - timedelta(days=1)} {span.end}")
                 continue
-            # An interval that was ingested before, so that no day counts as passed which is not.
+            # An interval that was ingested before, so that no later day counts as passed.
             runs = ops.current(self._home, "runs", source=source, step="ingest")
             ends = [row["day_to"] for row in runs if row["phase"] == "ingest" and row["day_to"] is not None]
             listed = [row["day"] for row in ops.current(self._home, "event_days", source=source)]
@@ -205,7 +205,7 @@ class _Marks:
             self._result.commands.append(f"chainlake ingest {source} {end - timedelta(days=1)} {end}")
 
     def _computed_again(self, sources: Mapping[str, Days]) -> None:
-        """Sources whose days are all to be computed as new ones."""
+        """Have all files of these sources read as new, and all their days computed again."""
         for source in sources:
             take_for_new(self._home, source)
             self._done(f"source {source}: all that lies in landing is to be read as new")
@@ -214,7 +214,7 @@ class _Marks:
             self._result.commands.append(f"chainlake backfill {start} {end}")
 
     def _unnoted(self, mends: Sequence[UnnotedDay]) -> None:
-        """Days that are computed as new ones: nothing has to be marked for that."""
+        """Days that will be computed like new ones, for which nothing has to be marked."""
         owners = _sources_of(self._home) if mends else {}
         for name in sorted({one.definition for one in mends} - owners.keys()):
             self._result.left.append(f"{name} has no file any more, and nothing is noted of its days; "
@@ -247,7 +247,7 @@ class _Marks:
 
 
 def _holders(path: str) -> Iterator[str]:
-    """The paths of the file that holds what ingest calls ``path``: itself, or an archive of which it is a member."""
+    """Paths that may hold what ingest calls ``path``: the file itself, or an archive of which it is a member."""
     yield path
     for at, sign in enumerate(path):
         if sign == "!":
@@ -266,7 +266,7 @@ def _remove(home: Home, rows: SurplusRows) -> str:
     purpose = lock if lock.startswith("table-") else f"ingest-{rows.name}"
     with file_lock(home, lock):
         delta = open_table(home, rows.schema, rows.name, to_write=True)
-        # The next turn of the table's writers, so that a late commit of a dead one is refused.
+        # Takes the writers' next turn, so that a late commit of a writer thought dead is refused.
         turn = Transaction(purpose, delta.version() + 1)
         properties = CommitProperties(app_transactions=[turn], max_commit_retries=0)
         gone = delta.delete(rows.where, commit_properties=properties)["num_deleted_rows"]

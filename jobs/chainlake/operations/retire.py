@@ -1,7 +1,7 @@
-"""Retiring a pattern or a model whose file has been removed: its days are marked, its rows kept or dropped.
+"""Retires a pattern or a model whose file has been removed: its days are marked, its rows kept or dropped.
 
-Under the table's lock, so that an attempt that is still publishing comes to its end first; one that computes for the
-removed file publishes nothing, since publishing looks whether the definition is still there.
+This happens under the table's lock, so that a run that is still publishing ends first. A run that still computes for
+the removed file will publish nothing, since publishing checks that the definition is still there.
 """
 
 from __future__ import annotations
@@ -33,21 +33,22 @@ from chainlake.storage.door import storage_of
 
 STEP: Literal["retire"] = "retire"
 _KEPT, _DROPPED = "retired, rows kept", "retired, rows dropped"
-#: Kind → folder and ending of its files.
+#: Kind → folder and suffix of its files.
 FILES = {
     "pattern": ("patterns", ".sase"),
     "episodes": ("patterns", ".sase"),
     "ranked": ("patterns", ".sase"),
     "model": ("models", ".yaml"),
 }
-#: Kinds of what is made from the published matches of a pattern, which are the schemas of its tables, too.
+#: Kinds of results made from a pattern's published matches; they are also the schemas of their tables.
 _DERIVED = ("episodes", "ranked")
-#: Tables that hold rows of several models, in the order in which publishing locks them, and the column that says whose.
+#: Tables that hold rows of several models, in the order in which publishing locks them, each with the column that
+#: names the model.
 _SHARED = {(table.schema, table.name): table.key[0] for table in SHARED}
 
 
 class StillInUse(InputError):
-    """A definition is to be retired whose file is there, so that the next run would compute it again."""
+    """A definition to be retired still has its file, so that the next run would compute it again."""
 
     @classmethod
     def of(cls, definition: str, file: Path) -> StillInUse:
@@ -64,16 +65,16 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> RetiredDefiniti
 
     Args:
         home: the installation.
-        name: ``pattern/NAME``, with its episodes or ranking, or ``model/NAME``; just ``NAME`` if only one of both was
-            ever published; ``episodes/NAME`` or ``ranked/NAME`` of a pattern that goes on without.
-        drop: remove the rows: a pattern's tables, or a model's rows of the model tables. Otherwise they stay.
-        run_id: under which it is logged.
+        name: ``pattern/NAME``, with its episodes and ranking, or ``model/NAME``; just ``NAME`` if only one of these was
+            ever published; ``episodes/NAME`` or ``ranked/NAME`` if the pattern itself stays.
+        drop: remove the rows: a pattern's tables, or a model's rows in the model tables. Otherwise they stay.
+        run_id: id under which the run is logged.
 
     Returns:
         what was done.
 
     Raises:
-        UsageError: nothing was ever published under the name, or the name is not unique.
+        UsageError: nothing was ever published under the name, or both a pattern and a model have it.
         InputError: its file is still in ``dags/config``.
         InfrastructureError: a table was in use all the time.
     """
@@ -85,19 +86,19 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> RetiredDefiniti
         raise StillInUse.of(definition, file)
     with ExitStack() as locks, phase(home, run_id, source="", step=STEP, phase=STEP, definition=definition) as report:
         owned = _tables(home, kind, short)
-        # In this order; the versions of a match table share one lock.
+        # Locks are taken in this order; all versions of a match table share one lock.
         for purpose in dict.fromkeys(lock_of(schema, table) for schema, table in owned):
             locks.enter_context(file_lock(home, purpose))
-        # Its episodes and its ranking go with a pattern.
+        # A pattern's episodes and ranking are retired with it.
         mine = [definition, *(f"{one}/{short}" for one in _DERIVED)] if kind == "pattern" else [definition]
         noted = [row for name in mine for row in ops.current(home, "intervals", definition=name)]
         rows = [row for row in noted if row["status"] != "retired"]
         ops.append(home, "intervals", [_retired(row, False) for row in rows], run_id)
         dropped: list[str | None] = []
         if drop:
-            # The first version last: while it is there, the others are known as its versions.
+            # The first version goes last: while it is there, the others are known as its versions.
             dropped = [_drop(home, schema, table, short) for schema, table in reversed(owned)]
-            # Noted when they are gone: whoever looks at what a killed attempt left finds what is noted.
+            # Noted only when the rows are gone, so that after a kill the record never claims more than was done.
             noted = [row for name in mine for row in ops.current(home, "intervals", definition=name)]
             kept = [row for row in noted if row["reason"] == _KEPT]
             ops.append(home, "intervals", [_retired(row, True) for row in kept], run_id)
@@ -106,7 +107,7 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> RetiredDefiniti
 
 
 def _says(kind: str, file: Path) -> bool:
-    """Whether a pattern says EPISODES or RANK BY; one that cannot be read may."""
+    """Whether a pattern has EPISODES or RANK BY; a file that cannot be read counts as yes."""
     source = SourceText(file.read_text(encoding="utf-8"), str(file))
     try:
         _, start = read_front_matter(source)
@@ -127,7 +128,7 @@ def _definition(home: Home, name: str) -> str:
 
 
 def _tables(home: Home, kind: str, name: str) -> list[tuple[str, str]]:
-    """The tables that hold its rows, in the order in which publishing locks them."""
+    """The tables that hold the definition's rows, in the order in which publishing locks them."""
     if kind == "model":
         return [place for place in _SHARED if tables.exists(home, *place)]
     derived = [(one, name) for one in _DERIVED if kind in ("pattern", one) and tables.exists(home, one, name)]
@@ -150,7 +151,7 @@ def _retired(row: IntervalRow, drop: bool) -> IntervalRow:
 
 
 def _drop(home: Home, schema: str, table: str, name: str) -> str | None:
-    """Remove a pattern's table, or a model's rows of a table; what was removed, ``None`` if there was nothing."""
+    """Remove a pattern's table, or a model's rows in a table; returns what was removed, ``None`` for nothing."""
     column = _SHARED.get((schema, table))
     if column is not None:
         rows = open_table(home, schema, table, to_write=True)

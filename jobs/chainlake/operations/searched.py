@@ -1,4 +1,4 @@
-"""How the best matches of a pattern were found last, as ``ops.plans`` has it."""
+"""How the best matches of a ranked pattern were last searched for, from ``ops.plans``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from chainlake.paths import Home
 
 
 def last_search(home: Home, pattern: str) -> str | None:
-    """One line about the last search of a ranked pattern; None if there was none.
+    """One line about the last search for a ranked pattern; None if there was none.
 
     Args:
         home: the installation.

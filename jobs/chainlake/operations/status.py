@@ -1,6 +1,6 @@
-"""The state of every definition and day, judged from what ``ops`` says of the last runs; no JVM.
+"""The state of every definition and day, judged from what ``ops`` records of the last runs; no JVM.
 
-Definition files that cannot be read and landed files whose rows are not in the lake are told here, too.
+Definition files that cannot be read, and landed files whose rows are not in the lake, are reported here, too.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileRow, WaitingFileRow
 from chainlake.terminal import one_line
 
-#: Files of each kind that are named; of more, their number.
+#: How many files of each kind are named; of the others, only the number is given.
 _NAMED = 20
 
 
 def status_table(home: Home) -> pa.Table:
-    """The view ``ops.status``: a row per definition and day, see :data:`chainlake.lake.records.staleness.STATUS`."""
+    """The view ``ops.status``: one row per definition and day; :data:`chainlake.lake.records.staleness.STATUS`."""
     judged, *_ = judge_all(home)
     return united(one.table(np.arange(len(one.numbers))) for one in judged)
 
@@ -50,22 +50,22 @@ def united(parts: Iterable[pa.Table]) -> pa.Table:
 def judge_all(
     home: Home, days: Days | None = None, names: Sequence[str] | None = None
 ) -> tuple[list[Judged], list[LoadedModel], list[str]]:
-    """All definitions that have a file or were ever published, the models, and a line for each file that cannot be
-    read.
+    """Every definition that has a file or was ever published, the models, and notes: a line for each file that cannot
+    be read, and the like.
 
     Args:
         home: the installation.
         days: only these days; all if None.
-        names: only these definitions, by ``pattern/NAME`` or ``model/NAME``.
+        names: only these definitions, as ``pattern/NAME`` or ``model/NAME``.
 
     Raises:
-        UsageError: a name that nothing has.
+        UsageError: no definition has one of the names.
     """
     definitions, models, broken, notes = all_definitions(home)
     asked = None if names is None else {*names, *names_of([one for one in definitions if one.name in names])}
     intervals = Intervals(home, asked)
     known = {definition.name for definition in definitions}
-    # Retired, or removed without being retired.
+    # These were retired, or their files were removed without it.
     lost = [name for name in intervals.names if name not in known]
     if names is not None:
         unknown = sorted(set(names) - known - set(lost) - set(broken))
@@ -80,8 +80,8 @@ def judge_all(
 
 
 def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], set[str], list[str]]:
-    """All definitions that can be read, the models, the names of those that cannot, and a line for each broken file,
-    and for each key that a pattern names and no event has."""
+    """All definitions that can be read; the models; the names of those that cannot be read; and a line for each broken
+    file, and for each key that a pattern names but no event has."""
     sources = load_sources(home)
     installed = Installed.load(home, sources)
     files: list[tuple[str, ChainlakeError]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
@@ -93,7 +93,7 @@ def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], se
 
 
 def left_files(home: Home) -> list[str]:
-    """A line for each landed file that was not read, waits, or is dated in the future."""
+    """A line for each landed file that was not read, is waiting, or is dated in the future."""
     now = datetime.now(UTC)
     columns = ["source", "path", "file_id", "load_id", "file_date", "revision", "outcome", "reason"]
     files = ops.current_table(home, "files", columns=columns)

@@ -1,6 +1,7 @@
-"""What grows beside the tables and is swept with them: logs, and what later runs may use again and can make anew.
+"""Sweeps what grows beside the tables: logs, and cached things that later runs may use but could make again.
 
-Only in folders that carry our mark, and there only files by the names that we give. Links are not followed.
+Files are removed only from folders that carry our mark, and only if they have names that we give. Links are not
+followed.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from chainlake.lake.spark.jars import ARTIFACTS
 from chainlake.paths import Home
 
 _DAY_S = 86_400
-#: Logs are kept as long as versions of tables can be read: a question about a row finds the log of its run.
+#: Logs are kept for as long as versions of tables can be read, so that a row can be traced to the log of its run.
 LOGS_KEPT_DAYS = 30
-#: A log that one process writes for as long as it runs is cut to its end when it is this long.
+#: A log that a long-lived process writes is cut when it reaches the first size; its end, of the second size, is kept.
 LOG_BYTES, LOG_LEFT_BYTES = 64 << 20, 8 << 20
-#: Kernels, class archives and JARs of other versions: a project that was idle for longer makes them again.
+#: Kernels, class archives and JARs are kept this long; a project that was idle for longer makes them again.
 CACHE_KEPT_DAYS = 90
-#: Of a kernel there are some 100 kB; patterns by the thousand have their kernels within this.
+#: A kernel takes about 100 kB; this is room for those of thousands of patterns.
 KERNEL_BYTES = 256 << 20
-#: A class archive has 180 MB; each version of Java or Spark has its own.
+#: A class archive takes 180 MB; each version of Java or Spark has its own.
 ARCHIVES = 3
-#: What a killed process left in the cache.
+#: After how many days what a killed process left in the cache is removed.
 _UNFINISHED_DAYS = 1
 
 _KERNEL = re.compile(r"(chainlake_kernel_[0-9a-f]{32})\b.*\.(?:py|nbc|nbi)")
@@ -45,10 +46,10 @@ class Swept:
     """What was removed.
 
     Args:
-        logs: log files removed or cut.
-        cached: files of the cache removed, of a kernel all as one.
-        bytes: of all of them.
-        foreign: folders of logs that were left alone, since they do not carry our mark.
+        logs: number of log files removed or cut.
+        cached: number of things removed from the cache; all files of a kernel count as one.
+        bytes: bytes freed by both.
+        foreign: folders of logs that were left alone because they do not carry our mark.
     """
 
     logs: int = 0
@@ -62,7 +63,7 @@ def sweep(home: Home, now: float | None = None) -> Swept:
 
     Args:
         home: the installation; its cache may be shared with others.
-        now: seconds since 1970; the present if not given.
+        now: seconds since 1970; the current time if not given.
     """
     now = time.time() if now is None else now
     logs, cached, freed = 0, 0, 0
@@ -90,7 +91,7 @@ def _age_days(path: Path, now: float) -> float:
 
 
 def _time(path: Path) -> float:
-    """When a file was written last; far in the future for one that somebody else has just removed."""
+    """When a file was last written; infinitely late if another process has just removed it."""
     try:
         return path.lstat().st_mtime
     except FileNotFoundError:
@@ -98,7 +99,7 @@ def _time(path: Path) -> float:
 
 
 def _used(path: Path) -> float:
-    """When a file of a kernel was used: its source has a time that is fixed, but was put there at another."""
+    """When a file of a kernel was last used; a source's modification time is fixed, so its change time counts."""
     try:
         return path.lstat().st_ctime if path.suffix == ".py" else path.lstat().st_mtime
     except FileNotFoundError:
@@ -106,7 +107,7 @@ def _used(path: Path) -> float:
 
 
 def _own(folder: Path, name: re.Pattern[str], wanted: Callable[[Path], bool]) -> list[Path]:
-    """Entries of ``folder`` with such a name that are wanted, the oldest first; of a folder of others none."""
+    """Wanted entries of ``folder`` with such a name, oldest first; none if the folder does not carry our mark."""
     if not is_own(folder):
         return []
     found = [path for path in folder.iterdir() if name.fullmatch(path.name) and wanted(path)]
@@ -114,7 +115,7 @@ def _own(folder: Path, name: re.Pattern[str], wanted: Callable[[Path], bool]) ->
 
 
 def _old_files(folder: Path, now: float) -> Iterator[Path]:
-    """Files and links under a marked folder that have not been written to for long."""
+    """Files and links under a marked folder that have not been written to for a long time."""
     for place, _, names in os.walk(folder):
         for name in names:
             path = Path(place, name)
@@ -123,7 +124,7 @@ def _old_files(folder: Path, now: float) -> Iterator[Path]:
 
 
 def _remove_empty(folder: Path, now: float) -> None:
-    """Folders of runs whose logs are gone; a new one stays, since somebody is about to write into it."""
+    """Remove folders of runs whose logs are gone; a new folder stays, since a run may be about to write into it."""
     for place, _, _ in os.walk(folder, topdown=False):
         path = Path(place)
         if path != folder and not any(path.iterdir()) and _age_days(path, now) > _UNFINISHED_DAYS:
@@ -131,9 +132,9 @@ def _remove_empty(folder: Path, now: float) -> None:
 
 
 def _cut(path: Path) -> int:
-    """Keep the end of a log that has grown too long; returns the bytes it lost.
+    """Keep only the end of a log that has grown too long; returns the number of bytes removed.
 
-    Its writer appends, so that the file may become shorter meanwhile; lines of the same moment can be lost.
+    Its writer appends, so the file may be shortened while it writes; lines written at that moment can be lost.
     """
     size = path.stat().st_size
     if size <= LOG_BYTES:
@@ -149,7 +150,7 @@ def _cut(path: Path) -> int:
 
 
 def _kernels(folder: Path, now: float) -> Iterator[Sequence[Path]]:
-    """The files of each kernel that was not used for long, or is beyond the size that all may have."""
+    """The files of each kernel that has not been used for long, or no longer fits into the room for all kernels."""
     found: dict[tuple[Path, str], list[Path]] = {}
     versions = [place for place in folder.glob("*") if is_own(place)]
     for path in (one for place in versions for one in (*place.glob("*"), *place.glob("__pycache__/*"))):
@@ -165,13 +166,13 @@ def _kernels(folder: Path, now: float) -> Iterator[Sequence[Path]]:
 
 
 def _others(home: Home, now: float) -> Iterator[Sequence[Path]]:
-    """Class archives and JARs of other versions, and what was never finished."""
+    """Class archives and JARs that are old or too many, and unfinished files."""
     cache = home.cache
     archives = _own(cache / "cds", _ARCHIVE, lambda path: True)
     for number, path in enumerate(reversed(archives)):
         if number >= ARCHIVES or _age_days(path, now) > CACHE_KEPT_DAYS:
             yield [path]
-    # Others call Delta's JARs the same, and CHAINLAKE_CACHE may name a folder with JARs of theirs.
+    # Other programs give Delta's JARs the same names, and CHAINLAKE_CACHE may name a folder with their JARs.
     for path in _own(cache / "jars", _JAR, lambda path: path.name not in ARTIFACTS):
         if _age_days(path, now) > CACHE_KEPT_DAYS:
             yield [path]
@@ -181,7 +182,7 @@ def _others(home: Home, now: float) -> Iterator[Sequence[Path]]:
 
 
 def _remove(path: Path) -> int:
-    """Remove a file, a link or a folder of ours; its bytes. Somebody else may have removed it already."""
+    """Remove a file, a link or a folder of ours, and return its size; another process may already have removed it."""
     try:
         size = path.lstat().st_size
         if path.is_dir() and not path.is_symlink():

@@ -1,1 +1,1 @@
-"""Pictures of models as PNG files; drawn without a display."""
+"""Pictures of models and backtests as files, drawn without a display."""

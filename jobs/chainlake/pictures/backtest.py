@@ -1,4 +1,4 @@
-"""A backtest as a picture: precision against recall per setting, and what each setting finds and how late."""
+"""A backtest as a picture: precision against recall of each setting, and how much each setting finds."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 from chainlake.cep.backtest import Score
 from chainlake.pictures.sheet import COLOURS, LOUD, QUIET, legend, save, sheet
 
-#: A setting of the parameters, and how well it did.
+#: A setting of the parameters, and its score.
 Told = tuple[Mapping[str, float], Score]
-#: Labels that are written beside points at most; of more settings the best ones have theirs.
+#: The largest number of points with a label; if there are more settings, the best ones have one.
 _NAMED = 12
-#: Where the harmonic mean of precision and recall is the same.
+#: Values of F, the harmonic mean of precision and recall, for which a curve is drawn.
 _LEVELS = (0.2, 0.4, 0.6, 0.8)
 
 
@@ -21,8 +21,8 @@ def draw_backtest(told: Sequence[Told], title: str, path: Path) -> None:
 
     Args:
         told: each setting with its score, in the order of the grid.
-        title: of the picture.
-        path: of the file: SVG if it ends so, else PNG.
+        title: title of the picture.
+        path: path of the file: SVG if it ends in ``.svg``, else PNG.
 
     Raises:
         UsageError: the file cannot be written.
@@ -36,7 +36,7 @@ def draw_backtest(told: Sequence[Told], title: str, path: Path) -> None:
         plane.annotate(f"F = {level:g}", (1.0, level / (2 - level)), fontsize=7, color=QUIET, ha="right", va="bottom")
     drawn = [(setting, one, *_place(one)) for setting, one in told if one.recall is not None]
     if len({len(setting) for setting, _ in told}) == 1 and len(told[0][0]) == 1:
-        # One parameter: its values follow one another along a line.
+        # With a single parameter, a line joins its values in their order.
         line = [(recall, precision) for _, one, recall, precision in drawn if one.precision is not None]
         plane.plot([r for r, _ in line], [p for _, p in line], color=COLOURS[0], linewidth=0.8, alpha=0.6)
     best = max(drawn, key=lambda one: f_score(one[1]), default=None)
@@ -64,7 +64,7 @@ def draw_backtest(told: Sequence[Told], title: str, path: Path) -> None:
 
 
 def f_score(one: Score) -> float:
-    """The harmonic mean of precision and recall; 0 where there is none."""
+    """The harmonic mean of precision and recall; 0 if there is none."""
     precision, recall = one.precision or 0.0, one.recall or 0.0
     return 2 * precision * recall / (precision + recall) if precision + recall else 0.0
 

@@ -1,4 +1,4 @@
-"""Pictures of the kinds beside regression, drawn from what they published: events, losses, scores."""
+"""Pictures of all kinds of models but regression, drawn from their rows: events, losses, scores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Rows = Sequence[Mapping[str, Any]]
-#: Below this a p is drawn as if it were this.
+#: A smaller p is drawn as if it were this.
 _LEAST_P = 1e-12
 
 
@@ -26,9 +26,9 @@ def draw_rows(table: str, title: str, found: Rows, metrics: Rows, path: Path) ->
 
     Args:
         table: ``schema.name`` of the table of its kind.
-        title: of the picture.
-        found, metrics: its rows there and in ``models.metrics``.
-        path: of the PNG.
+        title: title of the picture.
+        found, metrics: its rows in that table, and in ``models.metrics``.
+        path: path of the PNG.
 
     Raises:
         UsageError: the file cannot be written.
@@ -56,7 +56,7 @@ def _alerts(axis: Axes, found: Rows) -> None:
 
 
 def _zones(axis: Axes, found: Rows) -> None:
-    """Who reported when; the stretches outside; designs."""
+    """Draw which node reported when, the stretches outside the region, and the designs of zones."""
     names = sorted({name for row in found for name in row.get("violators") or ()})
     left = None
     for row in sorted(found, key=_at):
@@ -78,7 +78,7 @@ def _zones(axis: Axes, found: Rows) -> None:
 
 
 def _learners(axis: Axes, found: Rows) -> None:
-    """Losses per day of the learners and of the two they are compared with."""
+    """Draw the daily losses of the learners, and of the two kinds with which they are compared."""
     mine = [row for row in found if row["kind"] == "day"]
     of = sorted({row["event_date"] for row in mine})
     for i, (name, label) in enumerate((("loss_alone", "never sharing"), ("loss", "as they are"),
@@ -90,7 +90,7 @@ def _learners(axis: Axes, found: Rows) -> None:
 
 
 def _scores(axis: Axes, found: Rows) -> None:
-    """p of every machine and day; a line through each machine that is ever flagged."""
+    """Draw p of every machine and day; machines that are ever flagged stand out and are named."""
     of = sorted({row["day"] for row in found})
     for i, name in enumerate(sorted({row["machine"] for row in found})):
         mine = sorted((row for row in found if row["machine"] == name), key=lambda row: row["day"])

@@ -1,4 +1,4 @@
-"""A model over some days as one picture: coefficients, error against eps, messages, and a road's speed profiles."""
+"""A model over some days as one picture: coefficients, error and eps, messages, and the speed profiles of a road."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from chainlake.pictures.sheet import COLOURS, LOUD, QUIET, broken, days, legend,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Profiles drawn where no times are chosen: those of the largest changes.
+#: How many profiles are drawn if no times are chosen: those at the largest changes.
 PROFILES = 4
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A row of ``models.changes`` as the picture shows it."""
+    """A row of ``models.changes`` for the picture."""
 
     us: int
     kind: str
@@ -34,12 +34,12 @@ class Mark:
 
 @dataclass(frozen=True)
 class Shown:
-    """What the picture says that is not in the trace.
+    """What the picture shows beyond the trace.
 
     Args:
-        marks: synchronisations and changes of the days.
-        messages: (day, messages up per node and round, changes) per day.
-        origin: where the two came from, for the caption.
+        marks: synchronisations and changes on the days.
+        messages: (day, messages up per node and round, changes) for each day.
+        origin: where both came from, for the caption.
     """
 
     marks: list[Mark]
@@ -48,7 +48,7 @@ class Shown:
 
 
 def shown_by_trace(trace: GroupTrace, first_us: int) -> Shown:
-    """Marks and messages of the trace itself, from ``first_us`` on."""
+    """Marks and messages from the trace itself, from ``first_us`` on."""
     marks = [
         Mark(int(trace.ts[at]), event.kind, bool(event.exceeded))
         for at, event in trace.events
@@ -68,14 +68,14 @@ def shown_by_trace(trace: GroupTrace, first_us: int) -> Shown:
 
 
 def profile_feature(config: ModelConfig) -> int | None:
-    """Place of the polynomial among the features of a model that is a curve along one column, else None."""
+    """Place of the polynomial among the features if the model is a curve along one column, else None."""
     curves = [i for i, feature in enumerate(config.features) if feature.of is not None]
     alone = len(curves) == 1 and config.features[curves[0]].scale is not None
     return curves[0] if alone and not config.features[curves[0]].steps else None
 
 
 def largest_changes(trace: GroupTrace, first_us: int) -> list[int]:
-    """Rounds of the largest changes of the reference, in order of time."""
+    """The rounds with the largest changes of the reference, in the order of time."""
     size: dict[int, float] = {}
     for at, event in trace.of_kind("change", "sync"):
         if trace.ts[at] >= first_us:
@@ -87,11 +87,11 @@ def draw_model(trace: GroupTrace, shown: Shown, first_us: int, end_us: int, at: 
     """Draw one group.
 
     Args:
-        trace: its rounds; those before ``first_us`` only lead up to the picture.
+        trace: its rounds; those before ``first_us`` are not drawn.
         shown: marks and messages.
-        first_us, end_us: the days, half-open.
-        at: rounds of the trace whose profiles are drawn (a curve along one column only, see `profile_feature`).
-        path: of the PNG.
+        first_us, end_us: the days as microseconds, half-open.
+        at: rounds of the trace whose profiles are drawn (only for a curve along one column, see `profile_feature`).
+        path: path of the PNG.
     """
     config = trace.config
     curve = profile_feature(config)
@@ -128,10 +128,10 @@ def _since(trace: GroupTrace, values: np.ndarray, first_us: int) -> tuple[Any, n
 
 
 def alike(config: ModelConfig) -> dict[str, list[int]]:
-    """The coefficients that one axis can show, under its label: those with the response's unit, then each other one.
+    """The coefficients that one axis can show, by its label: those with the response's unit, then each other one.
 
-    The constant has that unit, and so have the powers of a column that is mapped to a range without a unit; the
-    coefficient of a column has the response's unit by the column's.
+    The constant has that unit, and so do the powers of a column that is mapped to a range without a unit. The
+    coefficient of any other column has the response's unit divided by the column's.
     """
     response = config.response.base
     found: dict[str, list[int]] = {}
@@ -192,20 +192,20 @@ def _messages(axis: Axes, shown: Shown) -> None:
 
 
 def _profile(axis: Axes, trace: GroupTrace, row: int, feature: Feature, spans: tuple[float, float]) -> None:
-    """Observations of the window and the curves along the road (the report's figure 4.7)."""
+    """Draw the observations of the window and the curves along the road (the report's figure 4.7)."""
     config = trace.config
     low, high = spans
     a, b = feature.scale or (0.0, 1.0)
     column = config.feature_names.index(feature.names[0])
     begin = 0 if config.infinite else max(0, row - config.window + 1)
-    # Newer readings cover older ones, and are darker.
+    # Newer readings are drawn over older ones, and darker.
     places: set[float] = set()
     for i in range(begin, row + 1):
         raw = low + (trace.x[i][:, column] - a) * (high - low) / (b - a)
         places.update(raw.tolist())
         share = (i - begin + 1) / (row - begin + 1)
         axis.plot(raw, trace.y[i], ".", color=COLOURS[3], markersize=3, alpha=0.15 + 0.6 * share)
-    # Only as far as there are readings: beyond them a polynomial goes anywhere.
+    # The curve is drawn only as far as there are readings, since a polynomial can go anywhere beyond.
     where = np.linspace(min(places), max(places), 200)
     scaled = a + (where - low) * (b - a) / (high - low)
     powers = {name: scaled ** (i + 1) for i, name in enumerate(feature.names)}

@@ -1,4 +1,4 @@
-"""A figure, its colours and its file: what all pictures share."""
+"""What all pictures share: a figure, colours, and saving to a file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Colours that stay apart for the colour-blind (Okabe and Ito).
+#: Colours that colour-blind people can distinguish (Okabe and Ito).
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 QUIET, LOUD = "#888888", "#D55E00"
 
 
 def sheet(width: float, height: float) -> Figure:
-    """An empty figure, in inches; no window is ever opened."""
+    """An empty figure with a size in inches; no window is ever opened."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -40,7 +40,7 @@ class NotDrawn(UsageError):
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a PNG, or an SVG if the file's name ends so; the same picture gives the same bytes.
+    """Write a PNG, or an SVG if the file's name ends in ``.svg``; the same picture gives the same bytes.
 
     Raises:
         UsageError: the file cannot be written.
@@ -49,7 +49,7 @@ def save(figure: Figure, path: Path) -> None:
 
     try:
         if path.suffix.lower() == ".svg":
-            # Without a salt of its own a file has other names in it each time.
+            # Without a fixed salt, the file would contain different ids each time.
             with rc_context({"svg.hashsalt": "chainlake", "svg.fonttype": "none"}):
                 figure.savefig(path, format="svg", metadata={"Date": None})
             return
@@ -59,24 +59,24 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def days(us: np.ndarray | float) -> np.ndarray:
-    """Microseconds as places on a time axis, which counts days since 1970."""
+    """Microseconds as positions on a time axis, which counts days since 1970."""
     return np.asarray(us) / US_PER_DAY
 
 
 def stamp(us: int) -> str:
-    """A time for a title."""
+    """A time as text for a title."""
     return f"{instant(int(us)):%Y-%m-%d %H:%M} UTC"
 
 
 def broken(us: np.ndarray, values: np.ndarray, longest_us: int) -> tuple[np.ndarray, np.ndarray]:
-    """A line's points, with a gap where two of them are more than ``longest_us`` apart."""
+    """The points of a line, with a gap where two of them are more than ``longest_us`` apart."""
     holes = np.flatnonzero(np.diff(us) > longest_us) + 1
     moved = np.insert(us, holes, us[holes] - 1)
     return days(moved), np.insert(values.astype(float), holes, np.nan, axis=0)
 
 
 def time_axis(axis: Axes) -> None:
-    """Short UTC labels."""
+    """Give an axis short UTC labels."""
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
     locator = AutoDateLocator(tz=UTC)
@@ -86,6 +86,6 @@ def time_axis(axis: Axes) -> None:
 
 
 def legend(axis: Axes, **options: Any) -> None:
-    """A small legend, if there is anything to explain."""
+    """Add a small legend, if there is anything to explain."""
     if axis.get_legend_handles_labels()[1]:
         axis.legend(fontsize=7, **options)

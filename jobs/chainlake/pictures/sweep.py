@@ -1,5 +1,5 @@
-"""A sweep as a picture: messages and largest errors against eps, W and phi, of the local detector and of the periodic
-baseline side by side (SPEEDD D6.6, figures 4.5, 4.6d, 4.8 and 4.9; its 4.7 is `chainlake.pictures.model`)."""
+"""A sweep as a picture: messages and largest errors against eps, W and phi, for the local detector and the periodic
+baseline side by side (SPEEDD D6.6, figures 4.5, 4.6d, 4.8 and 4.9; `chainlake.pictures.model` draws figure 4.7)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def draw_sweep(outcomes: Sequence[Outcome], title: str, own_eps: float, path: Pa
     """Draw the outcomes of `chainlake.model_change.days.tuning.sweep`.
 
     Args:
-        outcomes: all of them.
-        title: of the picture.
-        own_eps: the model's eps: marked, and held where W or phi vary.
-        path: of the PNG.
+        outcomes: all outcomes.
+        title: title of the picture.
+        own_eps: the model's eps, which is marked, and held fixed where W or phi vary.
+        path: path of the PNG.
     """
     windows = sorted({o.window for o in outcomes})
     phis = sorted({o.phi for o in outcomes}, key=_phi_order)
@@ -72,7 +72,7 @@ def _phi(outcome: Outcome) -> str:
 
 
 def _curves(outcomes: Sequence[Outcome]) -> list[tuple[str, str, list[Outcome]]]:
-    """Per (W, phi): colour, label, outcomes by eps."""
+    """For each (W, phi): colour, label, and outcomes in the order of eps."""
     keys = list(dict.fromkeys((o.window, o.phi) for o in outcomes))
     found = []
     for i, (window, phi) in enumerate(keys):
@@ -82,12 +82,12 @@ def _curves(outcomes: Sequence[Outcome]) -> list[tuple[str, str, list[Outcome]]]
 
 
 def _positive(value: float | None) -> float:
-    """For logarithmic axes: what they cannot show is left out."""
+    """The value for a logarithmic axis; NaN for what it cannot show."""
     return value if value else float("nan")
 
 
 def _once(text: str, first: bool) -> str:
-    """Label of a kind of line: one entry of the legend explains it for all colours."""
+    """The label of a kind of line, only for the first: one entry in the legend explains it for all colours."""
     return text if first else "_"
 
 
@@ -132,7 +132,7 @@ def _both(
     label: Callable[[Outcome], str],
     eps: float,
 ) -> list[Callable[[Axes], None]]:
-    """Messages and errors at one eps against another setting."""
+    """Panels with messages and errors at one eps against another setting."""
 
     def panel(
         axis: Axes, told: str, local: Callable[[Outcome], float], periodic: Callable[[Outcome], float | None]

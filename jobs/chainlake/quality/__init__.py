@@ -1,6 +1,7 @@
 """Quality gates: Great Expectations suites on what is about to be published, and their Data Docs.
 
-Importing this package imports neither Great Expectations nor Spark; ``warm_up()`` begins to, in the background.
+Importing this package imports neither Great Expectations nor Spark; ``warm_up()`` starts to import the former in the
+background.
 """
 
 from chainlake.quality.audit import Audit, AuditResult, Failure, warm_up

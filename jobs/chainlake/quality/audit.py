@@ -1,7 +1,7 @@
-"""One audit per application: runs Great Expectations suites on few rows and keeps the results for Data Docs.
+"""The audit of an application: runs Great Expectations suites on a few rows, and keeps the results for Data Docs.
 
-The import of Great Expectations takes about six seconds and the first suite some more, so an application calls
-``warm_up()`` before anything else that takes long and makes one ``Audit`` for everything it publishes.
+Importing Great Expectations takes about six seconds, and the first suite takes some more. So an application calls
+``warm_up()`` before anything else that takes long, and makes one ``Audit`` for everything that it publishes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _importer_lock = threading.Lock()
 
 
 def _quiet() -> None:
-    """No telemetry and no chatter; must run before the import."""
+    """Turn off telemetry and chatter; must run before the import."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     logging.getLogger("great_expectations").setLevel(logging.ERROR)
 
@@ -43,7 +43,7 @@ def _import() -> None:
 
 
 def warm_up() -> threading.Thread:
-    """Begin to import Great Expectations in the background; returns the thread, which nobody has to wait for."""
+    """Start to import Great Expectations in the background; returns the thread, for which nobody has to wait."""
     global _importer
     with _importer_lock:
         if _importer is None:
@@ -58,9 +58,9 @@ class Failure:
 
     Args:
         expectation: its type, such as ``expect_column_values_to_be_between``.
-        column: the column or columns it looks at, empty for a table-wide one.
+        column: the column or columns that it looks at; empty if it is about the whole table.
         message: what should hold, in words.
-        count: how many rows break it, ``None`` if not known.
+        count: how many rows break it; ``None`` if not known.
         examples: up to five offending rows, as dicts.
     """
 
@@ -87,7 +87,7 @@ class AuditResult:
 
     Args:
         label: what was looked at, as the caller named it.
-        success: every expectation holds.
+        success: whether every expectation holds.
         failures: the broken ones, in the order of the template.
     """
 
@@ -97,7 +97,7 @@ class AuditResult:
 
     @property
     def reason(self) -> str | None:
-        """One line naming the first broken expectation, ``None`` after a success."""
+        """One line that names the first broken expectation; ``None`` if all hold."""
         if self.success:
             return None
         more = f" (and {len(self.failures) - 1} more)" if len(self.failures) > 1 else ""
@@ -105,7 +105,7 @@ class AuditResult:
 
 
 class Audit:
-    """Runs suites and builds their Data Docs; one per application.
+    """Runs suites and builds their Data Docs; an application has one.
 
     Args:
         home: the installation; Data Docs and their store lie under ``home.docs``.
@@ -128,19 +128,19 @@ class Audit:
     ) -> AuditResult:
         """Run the suite of ``template``, filled with ``params``, on the rows ``df``.
 
-        At first only yes or no is computed; the broken expectations alone are run again for counts and example rows.
+        At first only yes or no is computed; broken expectations alone are then run again for counts and example rows.
 
         Args:
             template: name of the suite's template.
-            df: the rows, or fewer ones that break an expectation if and only if the rows do.
-            params: what the template is filled with.
+            df: the rows, or fewer rows that break an expectation if and only if the rows do.
+            params: values of the template's parameters.
             label: what is looked at, for messages and Data Docs.
             key: columns that identify a row, shown with every example.
-            details: whether to find counts and example rows for what is broken; what gives the rows themselves where
-                ``df`` has fewer.
+            details: whether to find counts and example rows for broken expectations; if ``df`` has fewer rows, a
+                function that gives the rows themselves.
 
         Raises:
-            UsageError: an unknown template or a parameter missing.
+            UsageError: the template is unknown, or a parameter is missing.
         """
         context = self._open()
         import great_expectations as gx
@@ -153,7 +153,7 @@ class Audit:
         batch = self._batch(context, df)
         with configurations.kept():
             found = batch.validate(suite, result_format=ResultFormat.BOOLEAN_ONLY)
-        found.results.sort(key=_position)  # they come grouped by how they are computed
+        found.results.sort(key=_position)  # results come grouped by how they are computed
         failures: list[Failure] = []
         if callable(details) and not found.success:
             batch = self._batch(context, details())
@@ -170,7 +170,7 @@ class Audit:
         return AuditResult(label, bool(found.success), tuple(failures))
 
     def check(self, result: AuditResult) -> None:
-        """Raise what a failed audit means for a step.
+        """Raise an error if an audit failed, so that its step fails.
 
         Raises:
             AuditFailed: the result is not a success.
@@ -179,7 +179,7 @@ class Audit:
             raise SuiteFailed.of(result, self.build_docs())
 
     def build_docs(self) -> Path:
-        """Write all results so far into the shared Data Docs and return the path of their first page."""
+        """Write all results so far to the shared Data Docs, and return the path of their first page."""
         if self._results:
             docs.publish(self.home, self._results)
             self._results.clear()
@@ -188,7 +188,7 @@ class Audit:
     def _open(self) -> Any:
         if self._context is None:
             warm_up().join()
-            _import()  # raises here what went wrong there
+            _import()  # raises here the error that stopped the thread
             self._context = docs.memory_context()
         return self._context
 
@@ -210,7 +210,7 @@ def _failure(result: Any, key: Sequence[str]) -> Failure:
     columns = kwargs.get("column") or ", ".join(kwargs.get("column_list", ()))
     outcome = result.result or {}
     count = outcome.get("unexpected_count")
-    # Without key columns the index list of pandas holds mere row numbers.
+    # Without key columns, pandas' index list holds only row numbers.
     rows: list[Any] = [row for row in outcome.get("partial_unexpected_index_list") or () if isinstance(row, dict)]
     if not rows:
         rows = [r if isinstance(r, dict) else {columns: r} for r in outcome.get("partial_unexpected_list") or ()]
@@ -225,19 +225,19 @@ def _failure(result: Any, key: Sequence[str]) -> Failure:
 
 
 def _example(row: Mapping[Any, Any], key: Sequence[str]) -> dict[str, Any]:
-    """A row with its key in front."""
+    """A row with its key columns first."""
     return {str(name): _plain(row[name]) for name in sorted(row, key=lambda name: name not in key)}
 
 
 def _plain(value: Any) -> Any:
-    """A value as it reads well in one line: times in ISO form, NumPy scalars as Python ones."""
+    """A value that reads well in one line: times in ISO form, NumPy scalars as Python values."""
     if hasattr(value, "isoformat"):
         return value.isoformat()
     return value.item() if hasattr(value, "item") else value
 
 
 def _trouble(result: Any) -> str:
-    """The first line of the exception that kept an expectation from being evaluated, empty if there was none."""
+    """The first line of the exception that kept an expectation from being evaluated; empty if there was none."""
     info = result.exception_info or {}
     entries = [info] if "raised_exception" in info else list(info.values())
     for entry in entries:
@@ -251,5 +251,5 @@ class SuiteFailed(AuditFailed):
 
     @classmethod
     def of(cls, result: AuditResult, docs: Path) -> SuiteFailed:
-        """For a result that is no success; ``docs`` is the page that shows it."""
+        """For a result of a failed audit; ``docs`` is the page that shows it."""
         return cls(f"audit of {result.reason}", hint=f"Data Docs: {docs}")

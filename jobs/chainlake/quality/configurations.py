@@ -1,5 +1,7 @@
-"""Great Expectations asks each expectation for its configuration some eighty times while it validates a suite, and
-makes it anew from the fields each time: a third of an audit. Within :func:`kept` it is made once per expectation.
+"""Makes the configuration of each expectation only once, within :func:`kept`.
+
+While Great Expectations validates a suite, it asks each expectation for its configuration some eighty times, and makes
+it from the fields each time, which takes a third of an audit.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-#: The configurations made so far: id of an expectation → (the expectation, which keeps the id its own, configuration).
+#: The configurations made so far: id of an expectation → (the expectation, kept so that no other object gets its id;
+#: its configuration).
 Kept = dict[int, tuple[Any, Any]]
 
 _kept: ContextVar[Kept | None] = ContextVar("configurations", default=None)
@@ -17,10 +20,10 @@ _kept: ContextVar[Kept | None] = ContextVar("configurations", default=None)
 
 @contextmanager
 def kept() -> Iterator[Kept]:
-    """Keep the configurations of expectations, which nobody must change meanwhile, until the end.
+    """Keep the configurations of expectations until the end of the block; they must not be changed in it.
 
     Yields:
-        what is kept.
+        the configurations kept so far.
     """
     _install()
     token = _kept.set({})
@@ -33,7 +36,7 @@ def kept() -> Iterator[Kept]:
 
 
 def _install() -> None:
-    """Let expectations look for theirs; does nothing a second time."""
+    """Let expectations look for kept configurations; does nothing a second time."""
     from great_expectations.expectations.expectation import Expectation
 
     made = vars(Expectation)["configuration"]
@@ -42,7 +45,7 @@ def _install() -> None:
 
 
 class _Configuration(property):
-    """The property of an expectation; what it is outside of :func:`kept`."""
+    """The property ``configuration`` of an expectation; outside of :func:`kept` it is what it was."""
 
     def __get__(self, one: Any, owner: Any = None) -> Any:
         found = _kept.get()

@@ -1,4 +1,4 @@
-"""One bad day must not hold back the good ones: a suite runs on all days at once and, only if it fails, on each."""
+"""Runs a suite on all days at once and, only if it fails, on each day, so that a bad day does not hold back others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainlake.quality.audit import AuditResult
 
 
 def span(days: Sequence[date]) -> str:
-    """Sorted days in a few words."""
+    """A short text for sorted days."""
     return str(days[0]) if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
@@ -22,11 +22,11 @@ def per_day(
         days: the owned days, sorted.
         run: runs the suite on the rows of one day, or on all rows for ``None``; the second argument says whether
             counts and example rows are wanted.
-        undated: columns whose failure says that rows belong to no owned day. Such rows cast doubt on the whole
+        undated: columns whose failure means that rows belong to no owned day. Such rows cast doubt on the whole
             computation, so every day fails.
 
     Returns:
-        day → ``None`` if it passed, else one line saying what is broken.
+        day → ``None`` if it passed, else one line that says what is broken.
     """
     whole = run(None, len(days) == 1)
     if whole.success or len(days) == 1:

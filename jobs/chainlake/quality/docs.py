@@ -1,7 +1,7 @@
-"""Data Docs: one site under ``home.docs`` for all applications.
+"""Data Docs: a single site under ``home.docs`` for all applications.
 
 Applications run at the same time, so each keeps its results in memory and adds them to the shared store and site in
-one go, under a file lock. Only new pages are rendered; old results beyond a limit are dropped from store and site.
+one go, under a lock. Only new pages are rendered; old results beyond a limit are dropped from the store and the site.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import Any
 from chainlake.lake.locks import local_lock
 from chainlake.paths import Home
 
-#: Results that store and site keep; the newest ones.
+#: How many results the store and the site keep, the newest ones.
 KEEP = 200
-#: Names the way in which pages are written; all are written anew when it changes.
+#: Names the form of the pages; when it changes, all pages are written again.
 _PAGES = "pages-2"
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A suite, what it found, and the key under which the store keeps it."""
+    """A suite, its result, and the key under which the store keeps the result."""
 
     suite: Any
     result: Any
@@ -32,7 +32,7 @@ class Kept:
 
     @classmethod
     def of(cls, suite: Any, result: Any, batch_id: str, label: str) -> Kept:
-        """Give a result its run id (name = ``label``; unique whatever the clock says) and its place in the store."""
+        """Give a result its run id (made from ``label``; unique whatever the clock says) and its key in the store."""
         from great_expectations.core.run_identifier import RunIdentifier
         from great_expectations.data_context.types.resource_identifiers import (
             ExpectationSuiteIdentifier,
@@ -56,7 +56,7 @@ def index_page(home: Home) -> Path:
 
 
 def memory_context() -> Any:
-    """A context that keeps everything in memory; what is worth keeping goes to the site by :func:`publish`."""
+    """A context that keeps everything in memory; :func:`publish` brings to the site what is worth keeping."""
     from great_expectations.data_context.types.base import DataContextConfig, InMemoryStoreBackendDefaults
 
     defaults = InMemoryStoreBackendDefaults(init_temp_docs_sites=False)
@@ -64,7 +64,7 @@ def memory_context() -> Any:
 
 
 def _quiet(config: Any) -> Any:
-    """A context of that configuration without progress bars and telemetry."""
+    """A context with this configuration, but without progress bars and telemetry."""
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
@@ -136,7 +136,7 @@ def publish(home: Home, results: Sequence[Kept]) -> None:
         new = [kept.identifier for kept in results] + [
             kept.identifier.expectation_suite_identifier for kept in suites.values()
         ]
-        # Pages that an earlier version wrote are written anew, once: text from data can run in them.
+        # Pages that an earlier version wrote are rewritten once, since text from data could run as code in them.
         stamp = home.docs / ".store" / _PAGES
         context.build_data_docs(resource_identifiers=new if stamp.exists() else None)
         stamp.touch()

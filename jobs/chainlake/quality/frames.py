@@ -1,4 +1,4 @@
-"""Arrow tables as the pandas frames that suites run on."""
+"""Converts Arrow tables to the pandas frames on which suites run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def nullable(table: pa.Table) -> pd.DataFrame:
-    """The table with types in which nothing is lost: integers and booleans with nulls, NaN apart from null.
+    """The table as a frame with types that lose nothing: integers and booleans can be null, and NaN differs from null.
 
-    Times become UTC without a zone, so that messages show them alike.
+    Times become UTC without a zone, so that messages show all times in the same form.
     """
     import pandas as pd
 

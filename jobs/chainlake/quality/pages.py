@@ -1,7 +1,8 @@
-"""How Data Docs become HTML: pages of our own in the site that Great Expectations keeps.
+"""Renders Data Docs as HTML: pages of our own in the site that Great Expectations keeps.
 
-Its own pages load styles, fonts and scripts from the Internet and speak of columns. Ours hold all that they need, say
-first what an expectation means, and escape every text from data once, where it enters (``chainlake.markup``).
+Great Expectations' own pages load styles, fonts and scripts from the Internet, and speak only of columns. Ours contain
+everything that they need, say first what an expectation means, and escape every text from data once, where it enters
+(``chainlake.markup``).
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: .86em; overflow-wrap: anywhere; }
 summary { cursor: pointer; color: var(--link); width: fit-content; }
 """
-#: Values that break an expectation which are shown, and how long each may be.
+#: How many values that break an expectation are shown, and how long each may be.
 _SHOWN, _LONG = 20, 200
 
 
 @dataclass(frozen=True)
 class Page:
-    """A page before it has its frame.
+    """A page without its frame.
 
     Args:
         title: its heading.
-        body: what stands below it.
+        body: what follows it.
     """
 
     title: str
@@ -50,10 +51,10 @@ class Page:
 
 
 class Words:
-    """A view of Great Expectations: the frame of a page. It is given a :class:`Page` by one of the renderers below."""
+    """A view for Great Expectations that puts a :class:`Page`, which a renderer below gives, into its frame."""
 
     def __init__(self, **_: Any) -> None:
-        """Folders of styles and templates, of which there are none, are not needed."""
+        """Take no folders of styles and templates, since there are none."""
 
     def render(self, page: Page, **_: Any) -> str:
         """The HTML of a page."""
@@ -68,17 +69,17 @@ class Words:
 
 
 class _Renderer:
-    """What all renderers share: they are made by Great Expectations, which gives them its context."""
+    """The base of all renderers, which Great Expectations makes and gives its context."""
 
     def __init__(self, **_: Any) -> None:
-        """The context is not needed."""
+        """Take no context, since none is needed."""
 
 
 class SuitePage(_Renderer):
-    """The page of a suite: what must hold."""
+    """The page of a suite: what must be true."""
 
     def render(self, suite: Any) -> Page:
-        """Args: a suite of Great Expectations."""
+        """The page for a suite of Great Expectations."""
         rows = [(_meaning(one.configuration), _small(one.configuration)) for one in suite.expectations]
         body = joined([
             tag("p", "What is looked at before rows are published. A day that breaks one of these is not published."),
@@ -88,10 +89,10 @@ class SuitePage(_Renderer):
 
 
 class ResultPage(_Renderer):
-    """The page of a result: what held, what was broken, and by which rows."""
+    """The page of a result: what holds, what is broken, and by which rows."""
 
     def render(self, result: Any) -> Page:
-        """Args: what a suite found."""
+        """The page for the result of a suite."""
         run = _run(result.meta["run_id"])
         broken = [one for one in result.results if not one.success]
         verdict = (
@@ -113,10 +114,10 @@ class ResultPage(_Renderer):
 
 
 class IndexPage(_Renderer):
-    """The first page: all results, the latest first, and all suites."""
+    """The first page: all results, latest first, and all suites."""
 
     def render(self, links: Mapping[str, Any]) -> Page:
-        """Args: what Great Expectations knows of the pages of its site."""
+        """The page for the links to pages of the site that Great Expectations gives."""
         results = sorted(links.get("validations_links", ()), key=lambda one: str(one["run_time"]), reverse=True)
         rows = [
             (_verdict(one["validation_success"]), link(one["filepath"], _label(one["run_name"])),
@@ -139,7 +140,7 @@ def _verdict(success: Any) -> Html:
 
 
 def _run(found: Any) -> tuple[str, Any]:
-    """Name and time of a run; a result that was read from the store has them as a dictionary."""
+    """Name and time of a run; a result read from the store has them as a dictionary."""
     if isinstance(found, Mapping):
         return str(found["run_name"]), found["run_time"]
     return str(found.run_name), found.run_time
@@ -150,7 +151,7 @@ def _time(value: Any) -> str:
 
 
 def _label(name: str) -> str:
-    """What was looked at: the name of a run without the digits that make it unique."""
+    """What was looked at: the name of a run without the suffix that makes it unique."""
     return name.rpartition("-")[0].replace("_", " ") or name
 
 
@@ -165,7 +166,7 @@ def _meaning(config: Any) -> Html:
 
 
 def _small(config: Any) -> Html:
-    """For whoever knows the tables: the rule as Great Expectations has it."""
+    """The rule as Great Expectations has it, in small print for readers who know the tables."""
     kwargs = {name: value for name, value in config.kwargs.items() if name != "batch_id" and value is not None}
     rule = ", ".join(f"{name} = {_cut(value)}" for name, value in kwargs.items())
     also = [config.description, Html("<br>")] if (config.meta or {}).get("meaning") and config.description else []
@@ -194,7 +195,7 @@ def _broken(one: Any) -> Iterable[Html]:
 
 
 def _messages(info: Mapping[str, Any]) -> Sequence[str]:
-    """Messages of what went wrong while an expectation was looked at; they lie one below the other, or by metric."""
+    """Messages of errors while an expectation was evaluated, which are given directly or by metric."""
     parts = [info, *(part for part in info.values() if isinstance(part, Mapping))]
     return [
         _cut(part["exception_message"])

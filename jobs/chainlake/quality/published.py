@@ -1,4 +1,4 @@
-"""The same suites on what is already published: does the lake still say the truth (``chainlake validate``)."""
+"""Runs the same suites on what is already published, to see whether it still holds (``chainlake validate``)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was looked at, the days of it, and per day that is not right one line saying what is broken."""
+    """What was looked at, its days, and for each broken day one line that says what is wrong."""
 
     what: str
     days: tuple[date, ...]
@@ -48,13 +48,13 @@ class Outcome:
 
 
 def published_days(home: Home, definition: str, days: Days) -> list[date]:
-    """The days whose current ``ops.intervals`` row says that the definition is done."""
+    """The days that are done for the definition, by the current rows of ``ops.intervals``, sorted."""
     rows = ops.current(home, "intervals", definition=definition)
     return sorted(row["day"] for row in rows if row["status"] == "done" and row["day"] in days)
 
 
 def accounting(audit: Audit, source: str, days: Days) -> Outcome:
-    """Files and days of a source: every delivered row is an event, or counted as what it is instead."""
+    """The outcome for files and days of a source: every delivered row is an event, or counted as something else."""
     home = audit.home
     files = ops.current(home, "files", source=source)
     listed = [row for row in ops.current(home, "event_days", source=source) if row["day"] in days]
@@ -66,9 +66,9 @@ def accounting(audit: Audit, source: str, days: Days) -> Outcome:
 
 
 def _raw_rows(home: Home, source: str, files: Sequence[FileRow], days: Days) -> dict[date, int]:
-    """Raw rows of effective files per day: of each file_id one load counts, whatever paths hold it.
+    """The number of raw rows of effective files on each day; for each file_id one load counts, whatever its paths.
 
-    Of a content that was read under one name and not under another, the one with rows.
+    If a content was read under one name and not under another, the load with rows counts.
     """
     if not files or not tables.exists(home, "raw", source):
         return {}
@@ -85,7 +85,7 @@ def _raw_rows(home: Home, source: str, files: Sequence[FileRow], days: Days) -> 
 
 
 def matches(audit: Audit, patterns: Sequence[CompiledPattern], days: Days) -> Iterator[Outcome]:
-    """The match tables of a source, pattern by pattern; no JVM."""
+    """The outcomes for the match tables of patterns, one by one; no JVM."""
     for compiled in patterns:
         own = published_days(audit.home, compiled.definition.name, days)
         if compiled.definition.chained:
@@ -98,7 +98,7 @@ def matches(audit: Audit, patterns: Sequence[CompiledPattern], days: Days) -> It
 
 
 def _linked(home: Home, definition: str, days: Sequence[date]) -> list[date]:
-    """Those of the days that go on from what the day before has left; the others are to be computed again."""
+    """The days that continue from what the day before has left; the others have to be computed again."""
     left = {row["day"]: row for row in ops.current(home, "intervals", definition=definition)}
     found = []
     for day in days:
@@ -110,7 +110,7 @@ def _linked(home: Home, definition: str, days: Sequence[date]) -> list[date]:
 
 
 def _published(con: duckdb.DuckDBPyConnection, home: Home, compiled: CompiledPattern, days: Sequence[date]) -> Matches:
-    """The published matches of some days, and the events that they may bind, as they lie in the lake."""
+    """The published matches of some days, and the events that they may bind, read from the lake."""
 
     def read(schema: str, name: str) -> str:
         found = scan(con, home, schema, name)
@@ -127,7 +127,7 @@ def _published(con: duckdb.DuckDBPyConnection, home: Home, compiled: CompiledPat
     events = f"{events} WHERE event_date BETWEEN DATE '{first}' AND DATE '{last}'"
     rules, before = rules_of(compiled.pattern), None
     if compiled.definition.chained:
-        # What the days before have used up; among the days themselves all are looked at together.
+        # Events used up by earlier days; the days themselves are looked at together.
         since = max(first, compiled.definition.start or first)
         earlier = f"decision_ts >= '{since} 00:00Z' AND decision_ts < '{days[0]} 00:00Z'"
         table = f"(SELECT * FROM ({read('matches', compiled.table.name)}) WHERE {earlier})"
@@ -136,7 +136,7 @@ def _published(con: duckdb.DuckDBPyConnection, home: Home, compiled: CompiledPat
 
 
 def models(audit: Audit, loaded: Sequence[LoadedModel], days: Days) -> Iterator[Outcome]:
-    """What a source's models found, and their metrics, model by model; no JVM."""
+    """The outcomes for the findings and metrics of models, one by one; no JVM."""
     for model in loaded:
         own = published_days(audit.home, model.definition.name, days)
         if not own:
@@ -151,14 +151,14 @@ def models(audit: Audit, loaded: Sequence[LoadedModel], days: Days) -> Iterator[
 
 
 def _rows_of(home: Home, table: Table, filters: list[tuple[str, str, Any]]) -> pa.Table:
-    """Published rows of a table, none if there is no table: a model can be done without a row."""
+    """Published rows of a table; none if there is no table, since a model can be done without a row."""
     if not tables.exists(home, table.schema, table.name):
         return table.arrow().empty_table()
     return tables.arrow(home, table.schema, table.name, filters=filters)
 
 
 def _bound(home: Home, model: LoadedModel) -> float | dict[str, float]:
-    """What findings are held against, per group; a share of the first model is kept in the state, frozen."""
+    """The bound that findings are compared with, by group; if it is a share of the first model, the state has it."""
     config = model.config
     if config.bound is not None:
         return config.bound

@@ -1,9 +1,9 @@
-"""Suite templates: one JSON file per table family in ``expectations/``, filled in per pattern, model or source.
+"""Suite templates: one JSON file per family of tables in ``expectations/``, filled in per pattern, model or source.
 
-A template is a Great Expectations suite in its own JSON form. A string that is just ``"$name"`` is replaced by the
-parameter's value with its type (a number, a list); ``$name`` inside a longer string by its text. Every expectation
-carries a ``description`` that says in words what is broken when it fails; where that names columns, ``meta.meaning``
-says the same to a reader who does not know them.
+A template is a Great Expectations suite in Great Expectations' own JSON form. A string that is just ``"$name"`` is
+replaced by the parameter's value with its type (a number, a list), and ``$name`` inside a longer string by its text.
+Every expectation has a ``description`` that says in words what is broken when it fails; if that names columns,
+``meta.meaning`` says the same for a reader who does not know them.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ FOLDER = PACKAGE / "expectations"
 
 
 class UnknownTemplate(UsageError):
-    """A suite is asked for that the templates do not give."""
+    """A suite was asked for that the templates cannot give."""
 
     @classmethod
     def of(cls, name: str, known: Iterable[str]) -> UnknownTemplate:
-        """There is none of that name."""
+        """There is no template with this name."""
         return cls(f"there is no suite template '{name}'", hint=f"Templates: {', '.join(known)}.")
 
     @classmethod
     def parameter(cls, name: str, missing: KeyError) -> UnknownTemplate:
-        """It needs a parameter that was not given."""
+        """The template needs a parameter that was not given."""
         return cls(f"suite template '{name}' needs the parameter {missing}")
 
 
 class UnfitTemplate(DefinitionError):
-    """A file of a suite is wrong."""
+    """The file of a template is wrong."""
 
     @classmethod
     def no_json(cls, path: Path, error: json.JSONDecodeError) -> UnfitTemplate:
-        """It is no JSON."""
+        """The file is not JSON."""
         return cls(f"the suite template is not JSON: {error.msg}", file=path, line=error.lineno, column=error.colno)
 
     @classmethod
     def undecided(cls, path: Path, kind: str, column: str) -> UnfitTemplate:
-        """Of matches, an expectation that cannot be judged by the least and the largest value of a measure."""
+        """An expectation about matches cannot be judged by the smallest and the largest value of a measure."""
         return cls(
             f"three rows per day do not decide {kind} of {column}",
             file=path,
@@ -68,10 +68,10 @@ def template_path(name: str) -> Path:
 
 
 def instantiate(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """The suite of template ``name`` as a dict, with all parameters filled in.
+    """The suite made from template ``name``, as a dict with all parameters filled in.
 
     Raises:
-        UsageError: no such template, or a parameter that it mentions is not given.
+        UsageError: there is no such template, or a parameter that it mentions is not given.
         DefinitionError: the file is not JSON.
     """
     path = template_path(name)

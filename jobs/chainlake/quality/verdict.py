@@ -1,4 +1,4 @@
-"""What an audit says of the days that a step is about to publish."""
+"""What an audit says about the days that a step is about to publish."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainlake.errors import AuditFailed
 
 
 class DaysBroken(AuditFailed):
-    """Some of the days that were computed are not as they should be."""
+    """Some of the computed days are not as they should be."""
 
     @classmethod
     def of(cls, name: str, verdict: Verdict, *, onwards: bool, folder: str | None) -> DaysBroken:
@@ -35,19 +35,19 @@ class Verdict:
     """Which days may be published.
 
     Args:
-        reasons: every day that was looked at → ``None`` if it passed, else one line naming the broken expectation with
-            an example row.
+        reasons: every day that was looked at → ``None`` if it passed, else one line that names the broken expectation,
+            with an example row.
     """
 
     reasons: Mapping[date, str | None]
 
     @classmethod
     def passed(cls, days: Iterable[date]) -> Verdict:
-        """All of them passed."""
+        """A verdict by which all days passed."""
         return cls(dict.fromkeys(days))
 
     def __and__(self, other: Verdict) -> Verdict:
-        """Days that passed both; of those that did not, the first reason. Both are about the same days."""
+        """The verdict by which days pass that pass both; else the first reason counts. Both have the same days."""
         return Verdict({day: reason or other.reasons[day] for day, reason in self.reasons.items()})
 
     @property
@@ -57,5 +57,5 @@ class Verdict:
 
     @property
     def summary(self) -> str | None:
-        """The broken days in one line, ``None`` if there are none."""
+        """The broken days in one line; ``None`` if there are none."""
         return "; ".join(f"{day}: {reason}" for day, reason in sorted(self.broken.items()))[:1000] or None

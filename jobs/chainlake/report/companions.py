@@ -1,6 +1,6 @@
-"""What a model of a kind beside regression has found: alerts, zones, learners, machines, each with what a person wants.
+"""What a model of any kind but regression has found, shown as a person wants it: alerts, zones, learners, machines.
 
-Charts are of the last days that have rows, tables of the latest rows; both come from what was published.
+Charts show the last days that have rows, and tables the latest rows; both come from what was published.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from chainlake.report.showing import Clock, counted, number, plain, unit_of
 from chainlake.schemas.models import ALERTS, FAULT_SCORES, LEARNERS, METRICS, ZONE_EVENTS
 
 Row = dict[str, Any]
-#: Days that are drawn, and rows that are listed.
+#: How many days are drawn, and how many rows are listed.
 DAYS, LISTED = 30, 80
-#: Machines whose scores are drawn: those that were ever flagged, or the nearest to it.
+#: How many machines' scores are drawn: those that were flagged, or came nearest to it.
 _LINES = 6
 
 
@@ -49,7 +49,7 @@ def _rows(home: Home, schema: str, name: str, owner: tuple[str, str]) -> list[Ro
 def _listed(
     title: str, header: Sequence[str], rows: Sequence[Sequence[object]], where: str, right: Sequence[int] = ()
 ) -> Html:
-    """The first rows as a table, and how many there are beyond."""
+    """The first rows as a table, and how many more there are."""
     if not rows:
         return tag("p", "None yet.", class_="none")
     more = len(rows) - LISTED
@@ -63,7 +63,7 @@ def _span(first_us: int, last_us: int, clock: Clock) -> charts.Span:
 
 
 def measured(feature: Feature, source: Source) -> str:
-    """A column of a model with its unit, where it has that of an attribute."""
+    """A column of a model, with its unit if it has the unit of an attribute."""
     unit = unit_of(source, feature.of) if feature.of is not None and not feature.steps else None
     return f"{feature.base}{f' ({unit})' if unit else ''}"
 
@@ -143,7 +143,7 @@ def _zones(rows: list[Row], loaded: LoadedModel) -> list[Html]:
 
 
 def _outside(rows: Sequence[Row]) -> list[tuple[Row, Row | None]]:
-    """Stretches outside the region: the row that begins each, and the one that ends it."""
+    """Stretches outside the region: the row that begins each, and the row that ends it if it has ended."""
     open_: dict[str, Row] = {}
     stays: list[tuple[Row, Row | None]] = []
     for row in rows:
@@ -205,7 +205,7 @@ def _learners(rows: list[Row], loaded: LoadedModel) -> list[Html]:
 
 
 def _gain(sums: dict[str, float]) -> str:
-    """How much of what sharing at every check gains is gained."""
+    """What share of the gain from sharing at every check the learners have achieved."""
     most = sums["loss_alone"] - sums["loss_static"]
     return "none to gain" if most <= 0 else f"{(sums['loss_alone'] - sums['loss']) / most:.0%}"
 
@@ -254,7 +254,7 @@ def _least(rows: Sequence[Row], machine: str) -> float:
 
 
 def _sent(metrics: list[Row]) -> list[Html]:
-    """What was sent per day, of all groups together."""
+    """Messages sent per day, over all groups."""
     by_day: dict[date, int] = {}
     for row in metrics:
         if row["reports_up"] is not None:

@@ -1,8 +1,8 @@
-"""What a report remembers between runs: from what each page was made, what could not be made, and what is due.
+"""What the report remembers between runs: what each page was made from, what could not be made, and what is due.
 
-``.made.json`` in the report's folder holds the first two. ``.due`` says that something was published since: a line per
-step with its seconds. A step adds its line before it asks for the lock, and whoever has the lock looks for lines again
-after giving it back, so that the last publisher's days are never left out.
+``.made.json`` in the report's folder holds the first two. ``.due`` says that something has been published since, in one
+line per step with its seconds. A step adds its line before it asks for the lock, and the holder of the lock looks for
+lines again after releasing it, so that the last publisher's days are never left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from chainlake.lake.records.staleness import Judged
 from chainlake.paths import Home
 
-#: Raised by hand whenever a page would look different: all pages are made anew then.
+#: Raised by hand whenever a page would look different; then all pages are made again.
 VERSION = 1
 _MADE, _DUE = ".made.json", ".due"
 
@@ -29,9 +29,9 @@ class Made:
     """A page, or a definition's pages.
 
     Args:
-        digest: of what they were made from.
+        digest: digest of what they were made from.
         files: their paths in the report.
-        at: when, as seconds since 1970.
+        at: when they were made, in seconds since 1970.
     """
 
     digest: str
@@ -45,9 +45,9 @@ class Kept:
 
     Args:
         pages: definition → its pages.
-        failed: definition → why its pages could not be made, one line.
-        left: definitions whose pages are older than their days, since the time was used up.
-        base_s: seconds that the last run took beside the pages of definitions.
+        failed: definition → why its pages could not be made, in one line.
+        left: definitions whose pages are older than their days because time ran out.
+        base_s: seconds that the last run took besides making the pages of definitions.
     """
 
     pages: dict[str, Made] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Kept:
 
     @classmethod
     def read(cls, folder: Path) -> Kept:
-        """The state in a folder; an empty one if there is none, it is damaged, or of another version."""
+        """The state in a folder; an empty one if there is none, or it is damaged or of another version."""
         try:
             found = json.loads((folder / _MADE).read_text(encoding="utf-8"))
             if found["version"] != VERSION:
@@ -65,18 +65,18 @@ class Kept:
             pages = {name: Made(**one) for name, one in found["pages"].items()}
             return cls(pages, dict(found["failed"]), list(found["left"]), float(found["base_s"]))
         except (OSError, ValueError, KeyError, TypeError):
-            # Whatever it was: without it all pages are made, which is right.
+            # Whatever is wrong, an empty state only means that all pages are made again.
             return cls()
 
     def write(self, folder: Path) -> None:
-        """Keep the state."""
+        """Write the state to a folder."""
         pages = {name: vars(one) for name, one in sorted(self.pages.items())}
         text = {"version": VERSION, "pages": pages, "failed": self.failed, "left": self.left, "base_s": self.base_s}
         replace_file(folder / _MADE, json.dumps(text, indent=1))
 
 
 def replace_file(path: Path, text: str | bytes) -> None:
-    """Write a file so that a reader sees the old one or the new one, whole."""
+    """Write a file atomically: a reader sees either the old content or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
@@ -87,9 +87,9 @@ def replace_file(path: Path, text: str | bytes) -> None:
 
 
 def note_due(folder: Path, seconds: float) -> None:
-    """A step has ended that took so long."""
+    """Note that a step has ended, and how many seconds it took."""
     folder.mkdir(parents=True, exist_ok=True)
-    # One short line is appended in one piece.
+    # A short line is appended in one piece.
     with (folder / _DUE).open("a", encoding="utf-8") as file:
         file.write(f"{seconds:.3f}\n")
 
@@ -100,7 +100,7 @@ def is_due(folder: Path) -> bool:
 
 
 def take_due(folder: Path) -> float:
-    """The seconds of the steps that have ended since the last report, which are noted no longer."""
+    """The seconds of the steps that have ended since the last report; they are removed from the notes."""
     taken = folder / f"{_DUE}.{uuid.uuid4().hex[:8]}"
     try:
         os.replace(folder / _DUE, taken)
@@ -112,7 +112,7 @@ def take_due(folder: Path) -> float:
 
 
 def digest_of(judged: Judged, *more: object) -> str:
-    """Digest of all that a page shows of a definition's days."""
+    """Digest of everything that a page shows about a definition's days."""
     every = np.arange(len(judged.numbers))
     found = hashlib.blake2b(digest_size=16)
     found.update(judged.numbers.tobytes())
@@ -125,7 +125,7 @@ def digest_of(judged: Judged, *more: object) -> str:
 
 
 def folder_of(home: Home) -> Path:
-    """Where the report lies."""
+    """The folder of the report."""
     return home.root / "report"
 
 
@@ -135,5 +135,5 @@ def notes_of(home: Home) -> list[str]:
 
 
 def failures(kept: Kept) -> list[str]:
-    """The same for a state that was read."""
+    """The same lines from a state that is already read."""
     return [f"report: the page of {name} could not be made: {why}" for name, why in sorted(kept.failed.items())]

@@ -1,7 +1,7 @@
-"""Which pages are made when: those of definitions whose days have changed, and the first page, which shows all.
+"""Decides which pages are made when: those of definitions whose days have changed, and always the first page.
 
-A report never makes a step fail. What could not be made keeps its old page, is logged by name, and stands on the first
-page and in ``chainlake status`` until it succeeds.
+The report never makes a step fail. If a page cannot be made, the old page stays; the failure is logged, and shown on
+the first page and in ``chainlake status`` until the page can be made.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from chainlake.report.reading import SourceReader
 
 log = logging.getLogger("chainlake")
 
-#: Share of the time of steps that reports after them may take.
+#: The share of the steps' time that reports after them may take.
 SHARE = 0.05
 _LOCK = "report"
-#: What a definition is called in the index: episodes and rankings are on the page of their pattern.
+#: Kinds without a page of their own: episodes and rankings are on the page of their pattern.
 _DERIVED = ("episodes", "ranked")
 
 
@@ -46,8 +46,8 @@ class Outcome:
     Args:
         index: the first page.
         made: definitions whose pages were made.
-        left: those that are left for the next run.
-        failed: those that could not be made.
+        left: definitions left for a later run.
+        failed: definitions whose pages could not be made.
     """
 
     index: Path
@@ -62,8 +62,8 @@ class _Due:
 
     Args:
         name: the definition.
-        digest: of what they are made from.
-        make: makes them.
+        digest: digest of what they are made from.
+        make: makes them, as path → content.
     """
 
     name: str
@@ -81,7 +81,7 @@ def make_report(home: Home, *, everything: bool = False) -> Outcome:
 
     Args:
         home: the installation.
-        everything: all pages, whatever they were made from.
+        everything: make all pages again, even those that are up to date.
 
     Raises:
         ChainlakeError: the lake's records cannot be read.
@@ -93,12 +93,12 @@ def make_report(home: Home, *, everything: bool = False) -> Outcome:
 
 
 def after_step(home: Home, seconds: float) -> None:
-    """Bring the report up to date after a step; whatever goes wrong is logged, and nothing is raised.
+    """Bring the report up to date after a step; whatever goes wrong is logged and not raised.
 
     Args:
         home: the installation.
-        seconds: that the step took. Reports take a twentieth of the time of all steps at most: what does not fit into
-            it waits for the next step.
+        seconds: how long the step took. Reports take at most a twentieth of the time of all steps; what does not fit
+            waits for the next step.
     """
     folder = folder_of(home)
     try:
@@ -108,7 +108,7 @@ def after_step(home: Home, seconds: float) -> None:
                 with local_lock(home, _LOCK, wait_s=0.0):
                     outcome = _within(home, folder)
             except LockBusy:
-                # Whoever makes it looks for new days when it is done.
+                # The step that is making it looks for new days when it is done.
                 log.info("report: another step is making it: %s", index_of(home))
                 return
             if outcome is None:
@@ -123,8 +123,8 @@ def after_step(home: Home, seconds: float) -> None:
 
 
 def _within(home: Home, folder: Path) -> Outcome | None:
-    """Make what fits into the share of the steps that have ended; None, with their time kept, if not even the first
-    page does."""
+    """Make what fits into the report's share of the time of the steps that have ended; None if not even the first page
+    fits, and then their time is kept for later."""
     seconds = take_due(folder)
     budget = SHARE * seconds
     if Kept.read(folder).base_s > budget:
@@ -143,7 +143,7 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
     _forget(kept, folder, [one.judged.name for one in entries if one.page is not None])
     _copy_assets(folder)
     base = time.monotonic() - began
-    # The oldest first, so that every page has its turn where time is short.
+    # The oldest pages come first, so that every page gets its turn when time is short.
     due.sort(key=lambda one: kept.pages[one.name].at if one.name in kept.pages else 0.0)
     made, left = [], []
     for one in due:
@@ -156,7 +156,7 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
     last = time.monotonic()
     docs = index_page(home)
     where = f"../{docs.relative_to(home.root)}" if docs.exists() else None
-    # A file that cannot be read is among the notes.
+    # Files that cannot be read are already among the notes.
     lost = [one for one in judged if isinstance(one, Recorded) and one.reason != UNREADABLE]
     told = [
         *notes,
@@ -172,7 +172,7 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
 
 
 def _page(kept: Kept, one: _Due, folder: Path) -> bool:
-    """Make the pages of one definition; its failure concerns no other one."""
+    """Make the pages of one definition, and return whether that worked; a failure does not affect the others."""
     try:
         files = one.make()
     except Exception as error:
@@ -233,7 +233,7 @@ def _entries(judged: Sequence[Judged], loaded: Sequence[LoadedModel], home: Home
 
 
 def _described(path: Path) -> str:
-    """The description in a pattern's front matter; its text is compiled only where its page is made."""
+    """The description in a pattern's front matter; the pattern is compiled only when its page is made."""
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines()[:60]:
         if line.startswith("description:"):
             return line.removeprefix("description:").strip().strip("'\"")
@@ -256,10 +256,10 @@ def _due(home: Home, judged: Sequence[Judged], loaded: Sequence[LoadedModel], so
             continue
         source = sources[one.definition.source]
         also = [by_name[f"{other}/{bare}"] for other in _DERIVED if f"{other}/{bare}" in by_name and kind == "pattern"]
-        # The map of a road shows the changes of its models.
+        # The map of a road shows changes of its models.
         shown = [name for name, model in of_model.items() if kind == "pattern" and model.source.name == source.name]
         parts = [digest_of(each) for each in (*also, *(by_name[name] for name in shown if is_road(source)))]
-        # What no result depends on, such as a description, a comment or a unit, is shown, too.
+        # Pages also show what no result depends on, such as a description, a comment or a unit.
         texts = [_text(home, folder, each) for folder, each in ((f"{kind}s", bare), ("sources", source.name))]
         digest = digest_of(one, one.definition.definition_hash, source.definition_hash, parts, texts)
         if kind == "pattern":

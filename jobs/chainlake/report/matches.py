@@ -1,4 +1,4 @@
-"""A match: its events on the curves of their series, where each came from, and why it is a match."""
+"""The page of a match: its events on the curves of their series, where each came from, and why it is a match."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from chainlake.report.reading import Event, Match, SourceReader
 from chainlake.report.reasons import Reason, reasons_of
 from chainlake.report.showing import MISSING, Clock, counted, number, plain, unit_of, with_unit
 
-#: Panels of a match, and series of one panel, at most.
+#: The largest numbers of panels of a match, and of series in a panel.
 PANELS, SERIES = 3, 6
-#: Events of a set that are listed one by one.
+#: How many events are listed one by one.
 _LISTED = 60
-#: Events that a check of the conditions reads at most.
+#: The largest number of events that a check of the conditions reads.
 CHECKED = 100_000
 _LEAST_US = 60_000_000
 
 
 @dataclass(frozen=True)
 class Around:
-    """A match with the events of its series before, in and after it.
+    """A match with the events of its series before, during and after it.
 
     Args:
         match: the match.
-        span: what is shown.
-        events: the series' events in it.
-        panels: attributes that are drawn.
+        span: the stretch of time shown.
+        events: the series' events in that time.
+        panels: the attributes that are drawn.
     """
 
     match: Match
@@ -50,7 +50,7 @@ class Around:
 
 
 def around(lake: SourceReader, compiled: CompiledPattern, match: Match) -> Around:
-    """A match with what surrounds it."""
+    """A match with the events around it."""
     source = lake.source
     span = charts.Span(*_shown(compiled, match), Clock.of(source))
     numeric = [one.name for one in source.attributes if one.type in ("double", "long")]
@@ -66,12 +66,13 @@ def _shown(compiled: CompiledPattern, match: Match) -> tuple[int, int]:
 
 
 def _panels(compiled: CompiledPattern, numeric: Sequence[str], events: pa.Table, key: str) -> tuple[str, ...]:
-    """Attributes that the conditions are about, then those the pattern keeps; what never moves comes last."""
+    """The attributes to draw: those in conditions first, then others that the pattern keeps; constant ones only if
+    there are no others."""
     pattern = compiled.pattern
     kept = [name for name in dict.fromkeys(a for one in pattern.names for a in one.attributes) if name in numeric]
     weight: Counter[str] = Counter()
     for literal in (x for branch in pattern.branches for clause in branch.every_clause for x in clause.literals):
-        # What a comparison is about stands on its left.
+        # The attribute on the left of a comparison is usually the one that it is about, so it counts twice.
         left = attributes_of(literal.left) if isinstance(literal, ast.Compare) else ()
         weight.update(attr for _, attr in (*attributes_of(literal), *left))
     asked = sorted((name for name in numeric if weight[name]), key=lambda name: -weight[name])
@@ -81,7 +82,7 @@ def _panels(compiled: CompiledPattern, numeric: Sequence[str], events: pa.Table,
 
 
 def _still(events: pa.Table, name: str, key: str) -> bool:
-    """Whether an attribute has one value per series, as the place of a detector has."""
+    """Whether an attribute has only one value in each series, like the place of a detector."""
     if not len(events):
         return name == PLACE
     ends = events.group_by(key).aggregate([(name, "min"), (name, "max")])
@@ -89,7 +90,7 @@ def _still(events: pa.Table, name: str, key: str) -> bool:
 
 
 def panel(lake: SourceReader, compiled: CompiledPattern, found: Around, attribute: str, height: int) -> charts.Spec:
-    """One attribute of a match's series, with its events on it and the window shaded."""
+    """The chart of one attribute of a match's series, with the match's events on it and the window shaded."""
     match, source = found.match, lake.source
     lines: dict[str, list[tuple[int, float | None]]] = {one: [] for one in match.keys[:SERIES]}
     columns = [found.events[source.key], found.events["ts"].cast(pa.int64()), found.events[attribute]]
@@ -109,7 +110,7 @@ def panel(lake: SourceReader, compiled: CompiledPattern, found: Around, attribut
 
 
 def figure(lake: SourceReader, compiled: CompiledPattern, found: Around, attribute: str, height: int) -> Html:
-    """A panel with what a reader who cannot see it is told."""
+    """A panel, with a text for readers who cannot see it."""
     match, clock = found.match, found.span.clock
     bound = ", ".join(
         f"{one.name} {number(one.row.get(attribute))} at {clock.local(one.us):%H:%M:%S}" for one in match.events[:8]
@@ -126,7 +127,7 @@ def page(lake: SourceReader, compiled: CompiledPattern, found: Around, origin: H
         lake: the tables.
         compiled: its pattern.
         found: the match.
-        origin: what the rows of its day were computed from, in HTML.
+        origin: what the rows of its day were computed from, as HTML.
     """
     name, match, source, clock = compiled.pattern.name, found.match, lake.source, found.span.clock
     drawn = [figure(lake, compiled, found, one, 190) for one in found.panels]

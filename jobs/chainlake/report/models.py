@@ -1,4 +1,4 @@
-"""The page of a model: its changes in words, its coefficients, its data, and its error against eps."""
+"""The page of a model: its changes in words, its coefficients, its data, and its error compared with eps."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from chainlake.report.page import chart, document
 from chainlake.report.reading import SourceReader
 from chainlake.report.showing import Clock, counted, number, unit_of, with_unit
 
-#: Days, and events on them, that are drawn at most.
+#: The largest numbers of days drawn, and of events on them.
 DAYS, EVENTS = 4, 150_000
-#: Groups of a model that are drawn, and changes that are listed.
+#: How many groups of a model are drawn, and how many changes are listed.
 GROUPS, LISTED = 4, 80
-#: Changes that are shown at first; the others are folded.
+#: How many changes are shown at first; the others are folded.
 FIRST = 12
 _ONE = timedelta(days=1)
 _KINDS = {
@@ -45,7 +45,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Subject:
-    """A model with what the lake knows of it.
+    """A model with what the lake knows about it.
 
     Args:
         lake: the tables.
@@ -64,12 +64,12 @@ class Subject:
 
     @property
     def source(self) -> Source:
-        """Of its events."""
+        """The source of the model's events."""
         return self.lake.source
 
 
 def pages(of: Subject) -> dict[str, str]:
-    """The page of a model by its path in the report."""
+    """The page of a model, by its path in the report."""
     config = of.loaded.config
     body = [tag("p", config.description or "No description.", class_="lead"), _facts(of), _failures(of)]
     if isinstance(config, ModelConfig):
@@ -81,7 +81,7 @@ def pages(of: Subject) -> dict[str, str]:
 
 
 def changes_of(home: Home, models: Sequence[LoadedModel], source: str) -> list[Change]:
-    """The changes of all models on a source, as a map shows them."""
+    """The changes of all models on a source, for a map."""
     names = {
         one.config.name: one for one in models if one.source.name == source and isinstance(one.config, ModelConfig)
     }
@@ -140,7 +140,7 @@ def _failures(of: Subject) -> Html:
 
 
 def _unit(source: Source, feature: Feature) -> str | None:
-    """The unit of a column as it is; None where a transform or an expression makes another one of it."""
+    """The unit of an untransformed column; None where a transform or an expression changes it."""
     return None if feature.of is None or feature.steps else unit_of(source, feature.of)
 
 
@@ -178,7 +178,7 @@ def _changes(of: Subject, config: ModelConfig) -> Html:
 
 
 def in_words(source: Source, config: ModelConfig, row: Mapping[str, Any]) -> str:
-    """What a row of ``models.changes`` says, in a sentence."""
+    """What a row of ``models.changes`` says, in words."""
     before, after = _beta(row["beta_before"]), _beta(row["beta_after"])
     if row["violators"] and row["kind"] in ("sync", "change") and not after:
         return f"local test failed at {', '.join(row['violators'][:5])}"
@@ -209,7 +209,7 @@ def _relative(before: float | None, after: float) -> float:
 def _curve_words(
     source: Source, config: ModelConfig, feature: Feature, betas: tuple[dict[str, float], dict[str, float]]
 ) -> str:
-    """Where along the curve the two differ most."""
+    """Where along the curve the two models differ most, in words."""
     assert feature.low is not None and feature.high is not None and feature.of is not None
     where = np.linspace(feature.low, feature.high, 141)
     a, b = feature.scale or (0.0, 1.0)
@@ -253,7 +253,7 @@ def _drawn(of: Subject, config: ModelConfig) -> list[Html]:
 
 
 def _days(of: Subject) -> Days | None:
-    """The last days that are done, as many as can be drawn."""
+    """The last days up to the last one done, as many as can be drawn."""
     lake, done = of.lake, np.flatnonzero(of.judged.state == "done")
     if not len(done):
         return None
@@ -316,7 +316,7 @@ def _group(of: Subject, config: ModelConfig, trace: GroupTrace, days: Days) -> l
 
 
 def _coefficient(of: Subject, config: ModelConfig, at: int) -> str:
-    """What a coefficient's axis is called: with its unit, where the source states all that it is made of."""
+    """The title of a coefficient's axis, with a unit if the source states all units that it is made from."""
     name, unit = config.feature_names[at], _unit(of.source, config.response)
     feature = next(one for one in config.features if name in one.names)
     if unit is None:
@@ -331,7 +331,7 @@ def _coefficient(of: Subject, config: ModelConfig, at: int) -> str:
 def _data(
     of: Subject, config: ModelConfig, trace: GroupTrace, drawn: tuple[np.ndarray, charts.Span, list[int]]
 ) -> Html:
-    """What the model was fitted to: a map of a road, else the response of each round's nodes."""
+    """What the model was fitted to: a map if the source is a road, else the response of each node in each round."""
     rows, span, changed = drawn
     source, response = of.source, config.response
     if (

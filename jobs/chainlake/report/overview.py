@@ -1,4 +1,4 @@
-"""The first page: every definition and day at a glance, what failed, what costs and finds most, and an index."""
+"""The first page: every definition and day at a glance, what failed, what costs and finds the most, and an index."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from chainlake.report.drawing.states import LEGEND, SHOWN, for_grid, shown, whic
 from chainlake.report.page import data_block, document
 from chainlake.report.showing import counted, dot
 
-#: Reasons that the grid itself tells, and rows of the lists.
+#: How many reasons the grid itself shows, and how many rows the lists have.
 _WHYS, _LISTED = 400, 30
-#: Days without any definition that are left out of the grid, if there are more in a row.
+#: Gaps in the days that are longer than this are left out of the grid.
 _GAP = 31
-#: Days that the lists of costs and counts look back.
+#: How many days the lists of costs and counts look back.
 RECENT = 30
 
 
@@ -34,7 +34,7 @@ class Entry:
 
     Args:
         judged: its days.
-        page: its page, None if it has none.
+        page: path of its page; None if it has none.
         about: its description.
     """
 
@@ -49,8 +49,8 @@ def page(home: Home, entries: Sequence[Entry], notes: Sequence[str], docs: str |
     Args:
         home: the installation.
         entries: all definitions.
-        notes: lines about files and definitions that need attention, and pages that could not be made.
-        docs: address of the Data Docs, None if there are none.
+        notes: lines about files and definitions that need attention, and about pages that could not be made.
+        docs: address of the Data Docs; None if there are none.
     """
     made = datetime.now(UTC)
     body = [
@@ -149,7 +149,7 @@ def _grid(entries: Sequence[Entry]) -> Html:
 
 
 def _spans(numbers: np.ndarray) -> list[tuple[int, int]]:
-    """Stretches of days, as first day and length: a gap of a month or more is left out, a shorter one is not."""
+    """Stretches of days, each as first day and length; only gaps longer than a month separate them."""
     cuts = np.flatnonzero(np.diff(numbers) > _GAP) + 1
     parts = np.split(numbers, cuts)
     return [(int(part[0]), int(part[-1] - part[0]) + 1) for part in parts]
@@ -177,7 +177,7 @@ def _row(entry: Entry, spans: Sequence[tuple[int, int]], told: Iterator[int]) ->
 
 
 def packed(values: np.ndarray) -> str:
-    """Whole numbers in the form that ``report.js`` unpacks: runs as ``value x times``, ``-`` for no day."""
+    """Whole numbers in the form that ``report.js`` unpacks: runs as ``VALUExTIMES``, with ``-`` for no day."""
     if not len(values):
         return ""
     starts = np.flatnonzero(np.diff(values, prepend=values[0] - 1))
@@ -189,7 +189,7 @@ def packed(values: np.ndarray) -> str:
 
 
 def _years(spans: Sequence[tuple[int, int]]) -> list[Html]:
-    """A choice of days, where there are many."""
+    """A menu to choose days, if there are many."""
     begin, end = day_of(spans[0][0]), day_of(spans[-1][0] + spans[-1][1] - 1)
     if (end - begin).days <= 120:
         return []
@@ -231,7 +231,7 @@ def _named(entry: Entry) -> Html:
 
 
 def _recent(home: Home, entries: Sequence[Entry]) -> Html:
-    """The costliest and the loudest definitions of the last days."""
+    """The definitions that cost most, and those that published most rows, on their last days."""
     ends = [int(one.judged.numbers[-1]) for one in entries if len(one.judged.numbers)]
     if not ends:
         return Html("")

@@ -1,7 +1,7 @@
-"""The frame of a page of the report, its charts, and its data.
+"""The frame of a page of the report, and the markup of charts and data in it.
 
-Data are JSON in a block that no browser runs, and the policy of each page forbids inline scripts and every load from a
-network.
+Data are JSON in a block that no browser runs. The policy of each page forbids inline scripts and loading anything from
+a network.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _POLICY = (
 
 
 def data_block(name: str, value: Any) -> Html:
-    """Data for a script of the page: JSON that cannot end its block, whatever it holds."""
+    """Data for a script of the page: JSON that cannot end its block, whatever it contains."""
     return Html(f'<script type="application/json" id="{html.escape(name, quote=True)}">{_json(value)}</script>')
 
 
@@ -35,11 +35,11 @@ def chart(spec: dict[str, Any], caption: object, said: str, behind: Html | None 
     """A chart with its caption.
 
     Args:
-        spec: in Vega-Lite.
-        caption: shown under it.
-        said: what a reader who cannot see it is told.
-        behind: the same as a table, folded.
-        tall: pixels kept free for it, so that the page does not jump.
+        spec: the chart in Vega-Lite.
+        caption: text shown below it.
+        said: text for a reader who cannot see it.
+        behind: the same data as a folded table.
+        tall: height reserved for it, in pixels, so that the page does not jump.
     """
     holder = tag("div", class_="chart", role="img", aria_label=said, style=f"min-height:{tall}px")
     block = Html(f'<script type="application/json" class="spec">{_json(spec)}</script>')
@@ -50,10 +50,10 @@ def document(title: str, body: Iterable[object], *, depth: int, crumbs: Sequence
     """A whole page.
 
     Args:
-        title: of the page.
-        body: what it shows below its title.
-        depth: folders between it and the report's first page.
-        crumbs: the way to it: names, with the pages they stand for.
+        title: title of the page.
+        body: what it shows below the title.
+        depth: number of folders between it and the report's first page.
+        crumbs: the path to it, as names with the pages that they link to.
     """
     up = "../" * depth
     way = [

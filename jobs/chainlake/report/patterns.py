@@ -1,4 +1,4 @@
-"""The page of a pattern: its meaning, its counts, its best or latest matches, and what nearly was one."""
+"""The page of a pattern: its meaning, its counts, its best or latest matches, and near misses."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from chainlake.report.page import chart, document
 from chainlake.report.reading import Match, SourceReader, chosen, whole
 from chainlake.report.showing import Clock, counted, number, with_unit
 
-#: Events and evaluations of a search for near misses at most: it shall cost seconds.
+#: The largest numbers of events and evaluations of a search for near misses, which should take only seconds.
 SEARCHED, EVALUATED = 50_000, 3_000_000
-#: Days that the table behind a chart lists.
+#: How many days the table behind a chart lists.
 LISTED = 60
 _ONE = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A pattern with what the lake knows of it.
+    """A pattern with what the lake knows about it.
 
     Args:
         lake: the tables.
@@ -57,12 +57,12 @@ class Subject:
 
     @property
     def source(self) -> Source:
-        """Of its events."""
+        """The source of the pattern's events."""
         return self.lake.source
 
 
 def pages(of: Subject) -> dict[str, str]:
-    """The page of a pattern, and one of each match that it draws, by their paths in the report."""
+    """The page of a pattern and those of the matches that it draws, by their paths in the report."""
     lake, name = of.lake, of.compiled.pattern.name
     drawn = [matches.around(lake, of.compiled, one) for one in chosen(lake, of.compiled, of.judged)]
     found = {
@@ -110,7 +110,7 @@ def _facts(of: Subject) -> Html:
 
 
 def _failures(of: Subject) -> Html:
-    """Days that are not as they should be, with the reason."""
+    """Days that are not as they should be, with the reasons."""
     rows = []
     for judged in (of.judged, *of.derived):
         for at in np.flatnonzero(which_are(judged.state, "open", "bad")).tolist():
@@ -162,7 +162,7 @@ def _comment(text: str) -> Iterator[str]:
 
 
 def _terms(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Lines of an explanation as terms with what is said of them; a line without a term goes on with the last."""
+    """Lines of an explanation as terms with their texts; a line without a term continues the one before."""
     term = ""
     for line in lines:
         head, rest = line[:10].strip(), line[10:].strip()
@@ -222,7 +222,7 @@ def _severe(of: Subject) -> bool:
 
 
 def _road(of: Subject, drawn: Sequence[matches.Around]) -> list[Html]:
-    """Of a road: the map of the local day of the latest match that is drawn."""
+    """If the source is a road, the map of the local day of the latest match drawn."""
     if not is_road(of.source) or not drawn:
         return []
     clock = Clock.of(of.source)
@@ -245,7 +245,7 @@ def _road(of: Subject, drawn: Sequence[matches.Around]) -> list[Html]:
 
 
 def _of_day(of: Subject, span: tuple[int, int]) -> list[Match]:
-    """The matches whose last event lies in a stretch of time, as far as a map draws them."""
+    """The matches whose last event lies in a stretch of time; only those that a map draws have their events."""
     table_name = registered_table(of.lake.home, of.compiled.pattern.name)
     late = of.compiled.pattern.late_us
     columns = ["match_id", "decision_ts", "start_ts", "end_ts"]
@@ -262,7 +262,7 @@ def _of_day(of: Subject, span: tuple[int, int]) -> list[Match]:
 
 
 def _near_misses(of: Subject) -> Html:
-    """What nearly was a match on the last day that is done."""
+    """What was nearly a match on the last day that is done and has events."""
     title, done = "Near misses", np.flatnonzero(of.judged.state == "done")
     days = [of.judged.day(int(at)) for at in done[::-1][:7]]
     day = next((one for one in days if of.lake.events_on(Days.one(one))), None)
@@ -343,7 +343,7 @@ def _step(stage: Stage) -> str:
 
 
 def _example(of: Subject, example: Mapping[str, Any], events: pa.Table) -> Html:
-    """The events of a near miss, with what the conditions look at."""
+    """The events of a near miss, with the attributes that conditions mention."""
     clock, source = Clock.of(of.source), of.source
     wanted = [
         one for one in sorted(of.compiled.pattern.mentioned - PSEUDO) if any(one == a.name for a in source.attributes)

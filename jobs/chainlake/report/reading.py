@@ -1,4 +1,4 @@
-"""What pages show, read from the lake: matches that are worth drawing, their events, and the events around them."""
+"""Reads what pages show from the lake: matches worth drawing, their events, and the events around them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from chainlake.lake.records.staleness import Judged
 from chainlake.paths import Home
 from chainlake.report.showing import number
 
-#: Matches of a pattern that are drawn.
+#: How many matches of a pattern are drawn.
 DRAWN = 6
-#: Rows of a day that are looked through to choose them.
+#: How many of the latest rows are considered for that.
 _LOOKED_AT = 200_000
-#: Events that are kept in memory from one match to the next.
+#: About how many events are kept in memory from one match to the next.
 _KEPT = 400_000
 _TIME = pa.timestamp("us", tz="UTC")
 _ONE = timedelta(days=1)
@@ -36,14 +36,14 @@ _SHARED = frozenset(("match_id", "decision_ts", "start_ts", "end_ts"))
 
 @dataclass(frozen=True)
 class Event:
-    """An event that a match binds, as the events table has it.
+    """An event that a match binds, with its row in the events table.
 
     Args:
-        name: that it is bound to.
-        us: its time.
-        key: of its series.
-        row: all its columns; those that the match table keeps if it has left the events table.
-        file: where it came from, None if that is not known any more.
+        name: the name that it is bound to.
+        us: its time, microseconds.
+        key: key of its series.
+        row: all its columns; only those in the match table if it is no longer in the events table.
+        file: the file it came from; None if that is no longer known.
         line: its line in that file.
     """
 
@@ -66,9 +66,9 @@ class Match:
 
     Args:
         id: its id.
-        start_us, end_us, decided_us: its times.
-        why: why it is among those that are drawn.
-        events: what it binds, in the order of time.
+        start_us, end_us, decided_us: its times, microseconds.
+        why: why it was chosen to be drawn.
+        events: the events that it binds, in the order of time.
         numbers: its other columns: measures, and numbers of events.
     """
 
@@ -82,12 +82,12 @@ class Match:
 
     @property
     def day(self) -> date:
-        """The UTC day that owns it."""
+        """The UTC day to which it belongs."""
         return day_of_us(self.decided_us)
 
     @property
     def keys(self) -> list[str]:
-        """The keys of its events, in the order of time."""
+        """The different keys of its events, in the order of time."""
         return list(dict.fromkeys(one.key for one in self.events))
 
     def bound(self) -> dict[str, list[Event]]:
@@ -99,7 +99,7 @@ class Match:
 
 
 class SourceReader:
-    """The tables of one source. Days of events that were read are kept for the next match, as long as they are small.
+    """The tables of one source. Days of events that were read are kept for the next match as long as they are small.
 
     Args:
         home: the installation.
@@ -128,12 +128,12 @@ class SourceReader:
         return sum(many for day, many in self._sizes.items() if day in days)
 
     def events(self, span: tuple[int, int], columns: Collection[str], keys: Collection[str] | None = None) -> pa.Table:
-        """Events of a stretch of time, ordered by it.
+        """The events of a stretch of time, in the order of time.
 
         Args:
             span: microseconds, half-open.
-            columns: of the events table.
-            keys: only of these series.
+            columns: columns of the events table.
+            keys: only events of these series; None: of all.
         """
         lo, hi = span
         days = Days(day_of_us(lo), day_of_us(hi - 1) + _ONE)
@@ -163,7 +163,7 @@ class SourceReader:
         return pa.concat_tables([self._days[day] for day in known]).filter(asked)
 
     def needed(self, compiled: CompiledPattern, span: tuple[int, int]) -> pa.Table:
-        """What a search for the matches decided in ``span`` reads, histories included."""
+        """The events, with their histories, that a search for the matches decided in ``span`` reads."""
         pattern, histories = compiled.pattern, compiled.pattern.histories
         columns = {"event_id", "type", "seq", *(one.of for one in histories)}
         columns |= pattern.columns_needed - {one.name for one in histories} - {"id"}
@@ -171,10 +171,10 @@ class SourceReader:
         return add_histories(found, [self.source.key], histories) if histories else found
 
     def by_id(self, wanted: Mapping[str, int]) -> dict[str, dict[str, Any]]:
-        """Whole rows of events.
+        """Whole rows of events, by id.
 
         Args:
-            wanted: id → microsecond of its time.
+            wanted: id → time of the event, microseconds.
         """
         if not wanted:
             return {}
@@ -188,7 +188,7 @@ class SourceReader:
 
 
 def chosen(lake: SourceReader, compiled: CompiledPattern, judged: Judged) -> list[Match]:
-    """The matches of a pattern that its page draws: the best ones if it ranks or measures, else the latest ones.
+    """The matches of a pattern that its page draws: the best if it has a ranking or episodes, else the latest.
 
     Args:
         lake: the tables.
@@ -209,7 +209,7 @@ def chosen(lake: SourceReader, compiled: CompiledPattern, judged: Judged) -> lis
 
 
 def _ranked(lake: SourceReader, name: str) -> list[Match]:
-    """The best of the last period, list by list."""
+    """The best matches of the last period, rank by rank."""
     columns = ["scope_kind", "scope_start", "per", "rank", "score", "match_id", "decision_ts", "start_ts", "end_ts"]
     rows = tables.arrow(lake.home, "ranked", name, columns=columns)
     if not len(rows):
@@ -228,7 +228,7 @@ def _ranked(lake: SourceReader, name: str) -> list[Match]:
 
 
 def _of_episodes(lake: SourceReader, compiled: CompiledPattern, judged: Judged) -> list[Match]:
-    """The top matches of the most severe episodes of the last days that have any, or of the latest ones."""
+    """The top matches of the most severe episodes of the last days with matches, or of the latest if none is severe."""
     days = _last_days(judged)
     if days is None or compiled.episodes is None:
         return []
@@ -249,7 +249,7 @@ def _of_episodes(lake: SourceReader, compiled: CompiledPattern, judged: Judged) 
 
 
 def _latest(lake: SourceReader, table: str, judged: Judged) -> list[Match]:
-    """The latest ones that do not overlap, then others."""
+    """The latest matches that do not overlap, then others."""
     days = _last_days(judged)
     if days is None:
         return []
@@ -270,7 +270,7 @@ def _latest(lake: SourceReader, table: str, judged: Judged) -> list[Match]:
 
 
 def _last_days(judged: Judged) -> Days | None:
-    """The last days that together have as many rows as are drawn."""
+    """The last days that together have at least as many rows as are drawn."""
     rows = judged.rows(np.arange(len(judged.numbers)))
     have = np.flatnonzero(rows > 0)
     if not len(have):
@@ -292,7 +292,7 @@ def whole(lake: SourceReader, table: str, picked: Sequence[Match]) -> list[Match
     """Matches with all their events and numbers, in the order given."""
     if not picked:
         return []
-    # The time of the decision is an episode's where one was chosen, so it bounds nothing exactly.
+    # If episodes were chosen, the decision time is the episode's, so these bounds are only rough.
     span = (min(one.start_us for one in picked), max(max(one.end_us, one.decided_us) for one in picked) + 1)
     wanted = [("match_id", "in", [one.id for one in picked]), *tables.decided_in(*span)]
     rows = {row["match_id"]: row for row in tables.arrow(lake.home, "matches", table, filters=wanted).to_pylist()}

@@ -1,4 +1,4 @@
-"""Why a match is one: each condition with the values of its events put in, and the engine's own verdict."""
+"""Why a match is a match: each condition with the values of its events put in, and the engine's own verdict."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Reason:
     """A condition of a match.
 
     Args:
-        condition: as the pattern's normal form has it.
-        values: the same with values in the place of names, and what the two sides of a comparison come to; empty where
-            it is about events that must not be there.
-        holds: whether the engine finds it true; None where that is not a matter of the bound events.
+        condition: the condition, as in the pattern's normal form.
+        values: the same with values in place of names, and what the two sides of a comparison come to; for events that
+            must not exist, the values of the bound events that it mentions.
+        holds: whether the engine finds it true; None if it is about events that must not exist.
     """
 
     condition: str
@@ -39,15 +39,15 @@ class Reason:
 
 
 def reasons_of(pattern: Pattern, events: pa.Table, bound: Mapping[str, Sequence[str]]) -> list[Reason]:
-    """Why a match is one.
+    """Why a match is a match.
 
     Args:
         pattern: the pattern.
-        events: what a search for the match reads.
+        events: the events that a search for the match reads.
         bound: name → ids of its events.
 
     Returns:
-        A reason per condition, those on forbidden events last; none if an event is not among ``events``.
+        A reason per condition, those about forbidden events last; none if a bound event is not among ``events``.
     """
     data = dataset(pattern, events, by_id=True)
     ids = events["event_id"].to_pylist()
@@ -95,17 +95,17 @@ def _of_branch(branch: Branch, data: Dataset, places: Mapping[str, np.ndarray]) 
 
 
 def _known(node: ast.Node, known: set[str]) -> list[ast.Node]:
-    """The references to bound events inside a condition on one that is not."""
+    """The references to bound events in a condition about an event that is not bound."""
     return [one for one in node.walk() if isinstance(one, ast.Ref) and one.name in known]
 
 
 def _with_values(clause: Clause, view: View, data: Dataset) -> str:
-    """A condition with values put in; of several that are joined by OR those that are true."""
+    """A condition with values put in; of comparisons joined by OR, only those that are true."""
     shown = []
     for literal in clause.literals:
         plain_sets = literal.plain & set(view.groups)
         if plain_sets:
-            # Every member of the set has to fulfil it; the one sentence says it of all.
+            # Every member of the set has to fulfil it, so the text shows some of them and counts all.
             many = len(view.groups[sorted(plain_sets)[0]][2])
             shown.append(_members(literal, sorted(plain_sets)[0], many, view, data))
             continue

@@ -1,4 +1,4 @@
-"""Values, units and times as people read them: local time of the source beside UTC, units as the source states them."""
+"""Values, units and times for people: the source's local time beside UTC, and units as the source states them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainlake.days import instant, us_of
 from chainlake.definitions.source import Source
 from chainlake.markup import Html, joined, tag
 
-#: What stands where a value is missing.
+#: What is shown where a value is missing.
 MISSING = "–"
 
 
@@ -34,14 +34,14 @@ def number(value: Any) -> str:
 
 
 def plain(value: Any) -> float | None:
-    """A value for a chart: None where there is none."""
+    """A value for a chart; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
 
 
 def counted(many: int, what: str, several: str | None = None) -> str:
-    """A number of things."""
+    """A number with its noun, such as "2 days"."""
     return f"{many:,} {what if many == 1 else several or what + 's'}"
 
 
@@ -57,31 +57,31 @@ class Clock:
 
     @classmethod
     def of(cls, source: Source | None) -> Clock:
-        """That of a source, UTC where there is none."""
+        """The clock of a source; UTC if there is no source."""
         return cls("UTC" if source is None else source.zone)
 
     def local(self, us: int) -> datetime:
-        """The moment in the source's zone."""
+        """A time in the source's zone."""
         return instant(us).astimezone(ZoneInfo(self.zone))
 
     def offset_ms(self, us: int) -> int:
-        """How far the zone is ahead of UTC at a moment, in milliseconds."""
+        """How far the zone is ahead of UTC at a time, in milliseconds."""
         shift = self.local(us).utcoffset()
         return 0 if shift is None else round(shift.total_seconds() * 1000)
 
     def day(self, us: int) -> date:
-        """The local day of a moment."""
+        """The local day of a time."""
         return self.local(us).date()
 
     def span_of(self, day: date) -> tuple[int, int]:
-        """The microseconds of a local day, half-open."""
+        """The ends of a local day in microseconds, half-open."""
         zone = ZoneInfo(self.zone)
         ends = (datetime(day.year, day.month, day.day, tzinfo=zone), _next(day, zone))
         lo, hi = (us_of(one.astimezone(UTC)) for one in ends)
         return lo, hi
 
     def text(self, us: int) -> str:
-        """A time in words, to the second, and to the microsecond where it has a fraction."""
+        """A time as text, to the second, or to the microsecond if it has a fraction."""
         local = self.local(us)
         form = "%Y-%m-%d %H:%M:%S.%f" if us % 1_000_000 else "%Y-%m-%d %H:%M:%S"
         if self.zone == "UTC":
@@ -98,7 +98,7 @@ class Clock:
         return tag("time", first, *small, datetime=local.astimezone(UTC).isoformat())
 
     def title(self, us: int) -> str:
-        """What an axis of times is called."""
+        """The title of a time axis."""
         if self.zone == "UTC":
             return "time (UTC)"
         hours = self.offset_ms(us) / 3_600_000
@@ -111,17 +111,17 @@ def _next(day: date, zone: ZoneInfo) -> datetime:
 
 
 def unit_of(source: Source | None, name: str) -> str | None:
-    """The unit that a source states for an attribute: None if it states none, or a number without one."""
+    """The unit that a source states for an attribute; None if it states none, or "1"."""
     found = None if source is None else next((a.unit for a in source.attributes if a.name == name), None)
     return None if found in (None, "1") else found
 
 
 def with_unit(source: Source | None, name: str) -> str:
-    """An attribute as an axis or a column is headed."""
+    """An attribute with its unit, for the heading of an axis or a column."""
     unit = unit_of(source, name)
     return name if unit is None else f"{name} ({unit})"
 
 
 def dot(colour: str, said: object) -> Html:
-    """A coloured square with what it stands for; the text says the same."""
+    """A coloured square with its text, which says the same as the colour."""
     return joined([tag("span", class_="dot", style=f"background:var(--{colour})", aria_hidden="true"), said])

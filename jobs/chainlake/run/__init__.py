@@ -1,1 +1,1 @@
-"""What every step is made of."""
+"""What all steps are built from."""

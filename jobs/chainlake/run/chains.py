@@ -1,4 +1,4 @@
-"""Days that form a chain: what keeps a run from going on to one."""
+"""Days that form a chain: the errors that keep a run from continuing."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from chainlake.lake.records.staleness import Judged
 
 
 class CannotGoOn(InputError):
-    """A day that others go on from cannot be computed."""
+    """A day from which later ones continue cannot be computed."""
 
     @classmethod
     def of(cls, definition: str, source: str, day: date) -> CannotGoOn:
-        """Args: the definition, its source, and the day, whose events are not there."""
+        """For the definition, its source, and the day, whose events are not there."""
         return cls(
             f"{definition} cannot go on from {day}: the events of that day are not final",
             hint=f"Run 'chainlake ingest {source} {day} {day + timedelta(days=1)}' first.",
@@ -25,11 +25,11 @@ class CannotGoOn(InputError):
 
 
 class Held(InputError):
-    """Days that were asked for go on from one that cannot be finished for the time being."""
+    """Days that were asked for continue from one that cannot be finished at the moment."""
 
     @classmethod
     def of(cls, definition: str, days: Sequence[date], why: str) -> Held:
-        """Args: the definition, the days that wait, and for what."""
+        """For the definition, the days that wait, and what they wait for."""
         more = f" and {len(days) - 1} more days" if len(days) > 1 else ""
         return cls(
             f"{definition} cannot go on to {days[0]}{more}: {why}",
@@ -38,10 +38,10 @@ class Held(InputError):
 
 
 def held(judged: Judged, days: Days) -> Held | None:
-    """What keeps days that were asked for from being computed, where a run of them was not to finish it.
+    """The error for days asked for that wait for a day which their run was not meant to finish; None if none do.
 
     Args:
-        judged: a pattern, on these days.
+        judged: a definition on these days.
         days: the days.
     """
     place = judged.place

@@ -1,4 +1,4 @@
-"""What the steps share: their sources, their folders for staged output, and how several failures become one."""
+"""What the steps share: their sources, their folders for staged output, and one error for several failures."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ class Defined(Protocol):
 
 T = TypeVar("T", bound=Defined)
 
-#: Days that a scheduled run looks back for stale work (docs/semantics.md#staleness); older days are repaired by hand.
+#: How many days a scheduled run looks back for stale work (docs/semantics.md#staleness); older days are repaired by
+#: hand.
 REPAIR_HORIZON = 7
-#: States of days that were computed once and are not up to date.
+#: States of days that were computed before and are not up to date.
 STALE = ("stale", "failed")
 
-#: No attempt works for so long.
+#: No attempt works for as long as this, seconds.
 _STALE_S = 7 * 86_400
 
 
@@ -45,7 +46,7 @@ def the_source(home: Home, name: str) -> tuple[Source, Sources]:
     """The source ``name``, and all sources.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: there is no source with that name.
         DefinitionError: its file is wrong.
     """
     asked = asked_source(home, name)
@@ -53,7 +54,7 @@ def the_source(home: Home, name: str) -> tuple[Source, Sources]:
 
 
 def staging_folder(home: Home, run_id: str, what: str) -> str:
-    """A folder that no other attempt uses: two attempts of one run can overlap."""
+    """A folder that no other attempt uses, since two attempts of one run can overlap."""
     storage_of(home.staging).own_folder(home.staging)
     run = re.sub(r"[^\w.-]", "-", run_id).lstrip(".") or "run"
     place = storage_of(home.staging).absolute(home.staging)
@@ -61,9 +62,9 @@ def staging_folder(home: Home, run_id: str, what: str) -> str:
 
 
 def sweep_leftovers(home: Home) -> None:
-    """Remove what killed attempts left over a week ago: staged output, folders of Spark and tasks.
+    """Remove what killed attempts left more than a week ago: staged output, folders of Spark and tasks.
 
-    Only in folders that are marked as ours; of others with such leftovers it is said that they stay.
+    Only folders that are marked as ours are swept; for others with such leftovers a warning says that they stay.
     """
     for folder in (home.staging, str(home.temporary)):
         if not storage_of(folder).sweep(folder, _STALE_S):
@@ -83,12 +84,12 @@ def chosen(
     Args:
         kind: ``pattern`` or ``model``.
         wanted: names without the kind; all if None.
-        good: what compiled, of all sources.
-        bad: what did not; a file whose source cannot be read concerns every source.
+        good: the definitions of all sources that compiled.
+        bad: those that did not; a file whose source cannot be read concerns every source.
         source: name of the source.
 
     Raises:
-        UsageError: a name that no file of the source has.
+        UsageError: no file of the source has one of the names.
     """
     mine = {one.definition.name.removeprefix(f"{kind}/"): one for one in good if one.definition.source == source}
     broken = {one.name: one for one in bad if one.source in (source, None)}
@@ -104,9 +105,9 @@ def chosen(
 def record_failure(
     home: Home, definition: Definition, fingerprints: Mapping[date, str], error: BaseException, run_id: str
 ) -> None:
-    """Keep the reason in ``ops.intervals``, so that status shows it and the next run tries again.
+    """Record the reason in ``ops.intervals``, so that status shows it and the next run tries again.
 
-    A failed audit is not noted here: publishing notes it, day by day.
+    A failed audit is not recorded here: publishing does that, day by day.
     """
     ops.append(
         home,
@@ -132,12 +133,12 @@ def raise_together(failures: Sequence[tuple[str, BaseException]], done: str) -> 
     """Raise one error for all that failed, after everything else was published.
 
     Args:
-        failures: definition and error; nothing is raised if empty.
-        done: what was done all the same, for the message.
+        failures: pairs of definition and error; nothing is raised if empty.
+        done: what was done nevertheless, for the message.
 
     Raises:
-        ChainlakeError: of the class of the most lasting failure: a definition's error, then a failed audit, then
-            input, then infrastructure (which a retry can mend).
+        ChainlakeError: of the class of the most lasting failure: first a definition's error, then a failed audit, then
+            input, then infrastructure (which a retry may fix).
     """
     if not failures:
         return

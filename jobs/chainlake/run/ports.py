@@ -1,4 +1,4 @@
-"""The ports of a step, chosen once at its door."""
+"""The ports of a step, chosen once when the step begins."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Ports:
     """What a step works with.
 
     Args:
-        tasks: who computes.
-        lake: who reads and changes data tables.
+        tasks: what computes.
+        lake: what reads and changes data tables.
     """
 
     tasks: Tasks
@@ -41,11 +41,11 @@ def open_ports(home: Home, app: str, *, long_running: bool = False) -> Ports:
 
 
 def open_lake(home: Home, tasks: SparkTasks) -> Lake:
-    """The lake as ``CHAINLAKE_ENGINE`` says: by its ``files``, by ``spark``, or ``auto``, by its files if it can be.
+    """The lake through the back end that ``CHAINLAKE_ENGINE`` asks for: ``files``, ``spark`` or ``auto``.
 
     Args:
         home: the installation.
-        tasks: whose session Spark's back end uses; made only when it is needed.
+        tasks: Spark tasks, whose session the Spark back end uses; it is made only when it is needed.
 
     Raises:
         UsageError: as for :func:`open_ports`.

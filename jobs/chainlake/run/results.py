@@ -1,4 +1,4 @@
-"""What a step says it has done: printed by its verb, written as JSON for whoever started it, summed up by backfills."""
+"""What a step says it has done: its verb prints it and writes it as JSON for the caller; backfills add it up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 
 class ChangedRows(TypedDict):
-    """Rows that came into the step's tables, were changed in them, and left them."""
+    """Numbers of rows that were added to the step's tables, changed in them, and withdrawn from them."""
 
     added: int
     changed: int
@@ -14,7 +14,7 @@ class ChangedRows(TypedDict):
 
 
 class Computed(ChangedRows):
-    """What came of days; ``days``: how many were published."""
+    """The result of computing days; ``days``: how many were published."""
 
     days: int
 
@@ -24,26 +24,26 @@ COUNTS: tuple[Literal["days", "added", "changed", "withdrawn"], ...] = ("days", 
 
 
 class Detected(Computed):
-    """What came of ``detect``; ``patterns``: how many came to their end."""
+    """The result of ``detect``; ``patterns``: how many were finished."""
 
     patterns: int
 
 
 class Monitored(Computed):
-    """What came of ``monitor``; ``models``: how many came to their end."""
+    """The result of ``monitor``; ``models``: how many were finished."""
 
     models: int
 
 
 class Taken(ChangedRows):
-    """What came of landed files.
+    """The result of taking landed files.
 
     Args:
-        files: taken.
-        rows: read.
-        quarantined: rows of them.
-        days: touched, as ISO dates.
-        published: version of the events table; None if it did not move.
+        files: number of files taken.
+        rows: number of rows read.
+        quarantined: number of these rows in quarantine.
+        days: days touched, as ISO dates.
+        published: version of the events table; None if it did not change.
     """
 
     files: int
@@ -54,12 +54,12 @@ class Taken(ChangedRows):
 
 
 class LeftFiles(TypedDict):
-    """What a run of ``ingest`` leaves.
+    """What a run of ``ingest`` leaves undone.
 
     Args:
-        unread: files that cannot be read as they are.
-        waiting: files that cannot be read for now.
-        left: the first of them, with what is wrong.
+        unread: number of files that cannot be read as they are.
+        waiting: number of files that cannot be read at the moment.
+        left: the first of these files, with what is wrong.
     """
 
     unread: int
@@ -68,11 +68,11 @@ class LeftFiles(TypedDict):
 
 
 class Ingested(Taken, LeftFiles):
-    """What came of ``ingest``."""
+    """The result of ``ingest``."""
 
 
 class Written(Computed, total=False):
-    """The file of a step that computes, as whoever started it reads it; ``error``: why it failed."""
+    """The result file of a step that computes, as its caller reads it; ``error``: why it failed."""
 
     error: str
     exit_code: int
@@ -115,6 +115,6 @@ class RetiredDefinition(TypedDict):
 
 
 class Backfilled(Computed):
-    """What came of many applications, one of which is a step and its days."""
+    """The result of many applications, each of which is a step and its days."""
 
     applications: int

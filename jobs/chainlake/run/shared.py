@@ -1,8 +1,8 @@
-"""Whether all executors see the folders of the process that asked for the work, and it theirs.
+"""Checks that all executors see the folders of the driver, and the driver theirs.
 
-On a cluster a worker may have a folder of the same name that is another one. Its files would be committed by a process
-that has never seen them, and what it should read would not be there. So before anything is done the driver writes a
-random word into each folder, and each executor reads it and answers by a file that the driver reads.
+On a cluster, a worker may have a different folder with the same name. Its files would be committed by a process that
+has never seen them, and what it should read would not be there. So before anything is done, the driver writes a random
+word into each folder; each executor reads it, and answers with a file that the driver reads.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 
-#: How the names of our files begin: hidden, so that no reader of a folder takes them for its own.
+#: Prefix of our files' names, which makes them hidden, so that no reader of a folder takes them for its own.
 _NAME = ".chainlake-seen-"
-#: Items for each core: an executor that is slow to start is to get one, too.
+#: Number of items for each core, so that an executor that is slow to start gets one, too.
 _ITEMS_PER_CORE = 2
-#: A task that ends at once would leave its core to the next one, and another executor without any.
+#: Pause of a task, seconds: if it ended at once, its core could take the next task, and another executor get none.
 _PAUSE_S = 0.2
 
 
@@ -43,12 +43,12 @@ class NotShared(InfrastructureError):
 
 @dataclass(frozen=True)
 class _Answer:
-    """What a worker saw.
+    """The answer of a worker.
 
     Args:
-        host: its machine.
+        host: name of its machine.
         unseen: folders in which it did not find the word.
-        wrote: the files with which it answered.
+        wrote: files that it wrote as its answer.
     """
 
     host: str
@@ -58,12 +58,12 @@ class _Answer:
 
 @dataclass(frozen=True)
 class _Look:
-    """A task: look for the word, and answer.
+    """A task that looks for the word, and answers.
 
     Args:
-        word: what the driver wrote.
-        read: the folders in which it did.
-        answered: those in which workers write.
+        word: the word that the driver wrote.
+        read: the folders in which the driver wrote it.
+        answered: the folders in which workers write.
     """
 
     word: str
@@ -90,7 +90,7 @@ def _text(word: str) -> bytes:
 
 
 class _Workers(Protocol):
-    """What is asked here of ``chainlake.run.tasks.Tasks``."""
+    """The part of ``chainlake.run.tasks.Tasks`` that is used here."""
 
     @property
     def parallelism(self) -> int: ...
@@ -99,16 +99,16 @@ class _Workers(Protocol):
 
 
 def require_shared(tasks: _Workers, home: Home) -> None:
-    """See to it that whoever works for ``tasks`` sees the lake, the staging and the landing of this process.
+    """Make sure that all workers of ``tasks`` see the lake, the staging and the landing folder of this process.
 
     Raises:
-        NotShared: one does not.
+        NotShared: a worker does not.
     """
     word = uuid.uuid4().hex
     written = [storage_of(folder).absolute(folder) for folder in (home.lake, home.staging)]
     read = list(written)
     landing = home.landed_all
-    # What is landed need not be writable here; a file that a worker does not find there waits, and the run says so.
+    # The landing folder need not be writable; if a worker does not find a file there, it waits, and the run says so.
     if storage_of(landing).on_disk and os.access(landing, os.W_OK):
         read.append(os.path.abspath(landing))
     made: list[str] = []

@@ -1,7 +1,7 @@
-"""The port through which steps compute: work for many items, by Spark's executors or by a loop in this process.
+"""The port through which steps compute: work on many items, by Spark's executors or by a loop in this process.
 
-A step asks nothing else of Spark. What an item gives comes back to this process, so it is small: whatever is large goes
-to a file, and its path comes back.
+A step uses Spark for nothing else. The result of an item comes back to this process, so it must be small: anything
+large goes to a file, whose path comes back.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ R = TypeVar("R")
 
 
 class Tasks(Protocol):
-    """Who does the work."""
+    """What does the work."""
 
     @property
     def name(self) -> str:
-        """``spark`` or ``process``, as ``ops.runs`` says it."""
+        """``spark`` or ``process``, as recorded in ``ops.runs``."""
 
     @property
     def parallelism(self) -> int:
         """How many items are worked on at a time."""
 
     def map(self, work: Callable[[T], R], items: Sequence[T]) -> list[R]:
-        """What ``work`` gives for each item, in their order.
+        """The results of ``work`` for each item, in the order of the items.
 
-        An item can be worked on twice, even at the same time, after a worker was lost: what counts is what comes back,
-        so a file that ``work`` writes gets a name of its own in every attempt.
+        After a worker was lost, an item can be worked on twice, even at the same time. Only the result that comes back
+        counts, so a file that ``work`` writes must get a new name in every attempt.
 
         Args:
             work: a function that can be pickled by value, and reads nothing that only this process has.
-            items: what to do it for; they can be pickled, and are small.
+            items: the items, which must be small and can be pickled.
 
         Raises:
-            ChainlakeError: the first that ``work`` raised, in the order of the items; the others were worked on.
-            ProcessLost: who works was killed, and nobody took its place.
+            ChainlakeError: the first that ``work`` raised, in the order of the items; the others were still worked on.
+            ProcessLost: a worker was killed, and no other took its place.
         """
 
 
@@ -85,7 +85,7 @@ class SparkTasks:
 
     @property
     def session(self) -> SparkSession:
-        """Spark's session of this process.
+        """The Spark session of this process.
 
         Raises:
             NotShared: a worker of a cluster does not see the folders of this process.
@@ -93,7 +93,7 @@ class SparkTasks:
         session = spark_session(self.home, self.app, long_running=self.long_running)
         asked = (str(session.sparkContext.applicationId), self.home.lake)
         if not (session.sparkContext.master or "local").startswith("local") and asked not in _seen:
-            # Before it is asked, since asking is work of this session.
+            # Noted before the check, since the check itself is work in this session.
             _seen.add(asked)
             try:
                 require_shared(self, self.home)
@@ -117,7 +117,7 @@ class SparkTasks:
         def worked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import cloudpickle
 
-            # The workers of a cluster know nothing of the store.
+            # Workers of a cluster do not have the settings of the store.
             os.environ.update(settings)
             forget_archives()
             for batch in batches:
@@ -140,14 +140,14 @@ class SparkTasks:
         return _results([cloudpickle.loads(found[number]) for number in range(len(items))])
 
 
-#: Applications, by their lakes, whose workers were asked.
+#: Pairs of application and lake whose workers have been checked.
 _seen: set[tuple[str, str]] = set()
 _GAVE = pa.schema([("number", pa.int64()), ("gave", pa.binary())])
 
 
 @dataclass(frozen=True)
 class _Failed:
-    """An error that is a result of the work, and not a lost worker, which Spark tries again."""
+    """An error as a result of the work, as opposed to a lost worker, after which Spark tries again."""
 
     error: ChainlakeError
 

@@ -1,1 +1,1 @@
-"""A project of one's own: source, pattern, model, sample, tests and CI recipe, made by ``chainlake init``."""
+"""Projects for users: source, pattern, model, sample, tests and CI workflow, made by ``chainlake init``."""

@@ -1,4 +1,4 @@
-"""What the columns of a CSV file probably are: its time, its key and its attributes, from its first rows."""
+"""Guesses what the columns of a CSV file are (time, key and attributes) from its first rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from chainlake.starter.cells import (
     type_of,
 )
 
-#: Rows that are looked at.
+#: How many rows are looked at.
 HEAD = 2_000
 _DELIMITERS = ",;\t|"
 _KEY_LIKE = re.compile(
@@ -44,7 +44,8 @@ _WINDOWS = {
     "1 d": 86_400,
     "10 d": 864_000,
 }
-#: Rises that a first pattern may look for, the largest that occurs in a few places is taken; rows that are looked back.
+#: Rises that a first pattern may look for; the largest one that occurs in at least `_FEW` places is taken. `_BACK`: how
+#: many rows are looked back.
 _SHARES = (10.0, 5.0, 2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.005, 1.002, 1.001)
 _FEW, _BACK = 3, 50
 #: A unit at the end of a column's name: Speed (mph), Price [USD].
@@ -54,44 +55,44 @@ _ROUNDS = {"1 s": 1, "10 s": 10, "1 min": 60, "5 min": 300, "10 min": 600, "15 m
 
 
 class NotGuessed(InputError):
-    """A file says too little of what its columns are."""
+    """A file does not show what its columns are."""
 
     @classmethod
     def no_rows(cls, file: Path) -> NotGuessed:
-        """It has no header line, or no row below it."""
+        """The file has no header line, or no rows below it."""
         return cls("there is no header line with rows below it", file=file, hint="Give a CSV file with both.")
 
     @classmethod
     def refused(cls, file: Path, error: OSError) -> NotGuessed:
-        """The operating system does not give it."""
+        """The operating system does not let the file be read."""
         return cls(f"the file cannot be read: {error.strerror or error}", file=file)
 
     @classmethod
     def no_names(cls, file: Path) -> NotGuessed:
-        """Its header has a blank name, or one twice."""
+        """The header has a blank name, or a name twice."""
         what = "the header has a blank or duplicate name"
         return cls(what, file=file, line=1, hint="Name each column once.")
 
     @classmethod
     def no_text(cls, file: Path) -> NotGuessed:
-        """It is no CSV file in UTF-8."""
+        """The file is not CSV in UTF-8."""
         return cls("this is no CSV file in UTF-8", file=file, hint="Save it as CSV in UTF-8.")
 
     @classmethod
     def no_time(cls, file: Path, names: Sequence[str]) -> NotGuessed:
-        """None of its columns is a time."""
+        """None of the columns is a time."""
         hint = "Write the source by hand: docs/sources.md has the formats of times."
         return cls(f"none of the columns {', '.join(names)} is a time in all rows", file=file, line=1, hint=hint)
 
     @classmethod
     def no_attribute(cls, file: Path) -> NotGuessed:
-        """Nothing is left beside time and key."""
+        """There is no column besides time and key."""
         return cls("there is no column besides the time and the key", file=file, line=1)
 
 
 @dataclass(frozen=True)
 class Column:
-    """An attribute: the file's name of it, ours, its type, and its unit, if the file's name ends with one."""
+    """An attribute: its name in the file, our name, its type, and its unit if the name in the file ends with one."""
 
     written: str
     name: str
@@ -101,12 +102,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Rise:
-    """What a first pattern looks for: the number that changes most, and how far it rises in a few places.
+    """What a first pattern looks for: the number that changes most often, and how far it rises in a few places.
 
     Args:
-        name: of the attribute.
-        share: the later value, as a multiple of the earlier one.
-        deviation: standard deviation of its values.
+        name: name of the attribute.
+        share: the later value as a multiple of the earlier one.
+        deviation: standard deviation of the attribute's values.
     """
 
     name: str
@@ -116,23 +117,23 @@ class Rise:
 
 @dataclass(frozen=True)
 class Guess:
-    """What a file probably holds.
+    """What a file probably contains.
 
     Args:
         file: the file.
-        delimiter, decimal: of its cells.
-        header: its columns.
-        time, form: columns of the time, joined by a blank, and its format.
-        ambiguous: whether day and month could be meant the other way round.
+        delimiter, decimal: the signs between cells, and in numbers.
+        header: names of its columns.
+        time, form: columns of the time, to be joined by a blank, and the format.
+        ambiguous: whether day and month could be the other way round.
         zoned: whether times carry an offset.
-        key: the column of the key, or ``None`` if all rows are of one series.
+        key: the key column; ``None`` if all rows belong to one series.
         unique: whether no two rows have the same key and time.
         attributes: the other columns.
         rows: how many rows were looked at.
-        window: about ten steps of time.
-        rise: for a first pattern; ``None`` if no number ever rises.
-        days: the first and the last day of the times as they are written.
-        round: the usual distance of two times, rounded up; ``None`` if it is more than an hour.
+        window: a duration of about ten steps from one time to the next.
+        rise: what a first pattern looks for; ``None`` if no number rises.
+        days: the first and the last day of the times, as they are written.
+        round: the usual distance between times, rounded up; ``None`` if it is more than an hour.
         series: the keys that occur.
     """
 
@@ -159,7 +160,7 @@ def guess(file: Path) -> Guess:
     """Look at the first rows of a CSV file, plain or gzipped.
 
     Raises:
-        InputError: it is no CSV file, has no rows, no time, or nothing else.
+        InputError: the file is not CSV, or has no rows, no time, or nothing besides.
     """
     delimiter, columns = _columns(file)
     header = list(columns)
@@ -200,7 +201,7 @@ def guess(file: Path) -> Guess:
 
 
 def _columns(file: Path) -> tuple[str, dict[str, list[str]]]:
-    """The delimiter of a CSV file, and its columns by their names."""
+    """The delimiter of a CSV file, and its columns by name."""
     lines = _lines(file)
     delimiter = _delimiter(lines)
     rows = list(csv.reader(lines, delimiter=delimiter))
@@ -214,7 +215,7 @@ def _columns(file: Path) -> tuple[str, dict[str, list[str]]]:
 
 
 def _seconds(moments: Sequence[str], form: str) -> list[float]:
-    """Times as seconds; those without an offset as if they were UTC."""
+    """Times as seconds since 1970; times without an offset are taken as UTC."""
     if form in EPOCHS:
         return [int(text) / EPOCHS[form] for text in moments]
     read = datetime.fromisoformat if form == "iso" else lambda text: datetime.strptime(text, form)
@@ -223,7 +224,7 @@ def _seconds(moments: Sequence[str], form: str) -> list[float]:
 
 
 def _round(seconds: Sequence[float]) -> str | None:
-    """A length of rounds in which each series has a row."""
+    """A length of rounds, such that a round usually has a row of each series; None if there is none."""
     times = sorted(set(seconds))
     steps = sorted(after - before for before, after in zip(times, times[1:], strict=False))
     step = steps[len(steps) // 2] if steps else 0.0
@@ -241,7 +242,7 @@ def _rise(
     keys: Sequence[str],
     window: float | None,
 ) -> Rise | None:
-    """The number that changes most often from one row of a series to the next, and how far it rises in some places."""
+    """The number that changes most often from row to row of a series, and how far it rises in a few places."""
     order = sorted(range(len(seconds)), key=lambda row: (keys[row], seconds[row]))
     best: tuple[int, Rise] | None = None
     for one in attributes:
@@ -258,7 +259,7 @@ def _rise(
 
 
 def _rises(values: Sequence[float | None], places: Sequence[tuple[str, float]], window: float) -> list[float]:
-    """Per row, its value as a multiple of the least positive one of its series in the window before it."""
+    """For each row, its value as a multiple of the smallest positive value of its series in the window before it."""
     found = []
     for at, (key, moment) in enumerate(places):
         value = values[at]
@@ -281,7 +282,7 @@ def _number(cell: str) -> float | None:
 
 
 def _window(seconds: Sequence[float]) -> str:
-    """A duration of some ten steps from one time to the next."""
+    """A duration of about ten steps from one time to the next."""
     times = sorted(set(seconds))
     step = (times[-1] - times[0]) / max(1, len(times) - 1)
     return next((text for text, seconds in _WINDOWS.items() if seconds >= 10 * step), "30 d")
@@ -299,7 +300,7 @@ def _lines(file: Path) -> list[str]:
 
 
 def _delimiter(lines: Sequence[str]) -> str:
-    """The sign that divides all lines into equally many cells, most of all."""
+    """The sign that divides all lines into the same number of cells, and into the most of them."""
 
     def cells(sign: str) -> int:
         numbers = {len(row) for row in csv.reader(lines[:100], delimiter=sign)}
@@ -309,7 +310,7 @@ def _delimiter(lines: Sequence[str]) -> str:
 
 
 def _time(file: Path, columns: dict[str, list[str]]) -> tuple[tuple[str, ...], str]:
-    """The column of the time, or those of date and clock, and the format."""
+    """The column of the time, or the two of date and clock, and the format."""
     complete = {name: cells for name, cells in columns.items() if len(filled(cells)) == len(cells)}
     dates: list[tuple[str, str]] = []
     for name, cells in complete.items():
@@ -336,7 +337,10 @@ def _ambiguous(columns: dict[str, list[str]], time: tuple[str, ...], form: str) 
 
 
 def _key(columns: dict[str, list[str]], rest: Sequence[str], time: tuple[str, ...], decimal: str) -> str | None:
-    """The column that tells series apart: no time comes twice in one; of several the one that is called so, or text."""
+    """The column that distinguishes series, in each of which no time occurs twice; None if there is none.
+
+    Of several candidates, one with a typical name comes first, then one with text.
+    """
     moments = list(zip(*(columns[name] for name in time), strict=True))
     rows = len(moments)
 
@@ -367,7 +371,7 @@ def _unit(written: str) -> str:
 
 
 def _names(written: Sequence[str]) -> dict[str, str]:
-    """Names that a column of a table can have, each once."""
+    """Unique names that columns of a table can have, for the names in the file."""
     found: dict[str, str] = {}
     for text in written:
         plain = re.sub(r"\W+", "_", _UNIT.sub("", text) or text, flags=re.ASCII).strip("_").lower() or "column"

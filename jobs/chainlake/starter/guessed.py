@@ -1,4 +1,4 @@
-"""The definitions that a guess gives: a source with its guesses in comments, and a pattern to begin with."""
+"""The definitions made from a guess: a source with the guesses marked in comments, a first pattern, a first model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from chainlake.starter.guess import Column, Guess
 
-#: A run of digits in a file's name that may be its date.
+#: Forms of a date in a file's name: how to find it, how to write it in a path, and its format.
 _DATES = ((r"\d{4}-\d\d-\d\d", r"\d{4}-\d\d-\d\d", "%Y-%m-%d"), (r"\d{8}", r"\d{8}", "%Y%m%d"))
 _HEAD = """\
 # Guessed from the first {rows:,} rows of {file}. Check what is marked with (?), and say what the attributes mean.
@@ -17,12 +17,12 @@ _HEAD = """\
 """
 
 
-#: Nodes of a first model.
+#: The largest number of nodes of a first model.
 _NODES = 50
 
 
 def source_name(file: Path) -> str:
-    """A name for the source of a file: its own without dates, numbers and endings."""
+    """A name for the source of a file: the file's name without dates, numbers and suffixes."""
     stem = file.name.split(".")[0]
     plain = re.sub(r"[\W\d_]+", "_", stem, flags=re.ASCII).strip("_").lower()
     return plain[:90] if plain and plain[0].isalpha() else "events"
@@ -75,12 +75,12 @@ def pattern_of(found: Guess, source: str) -> str:
 
 
 def model_of(found: Guess, source: str, start: date) -> str | None:
-    """The text of a first model: the number that changes most, explained by another one; None if there are no two."""
+    """The text of a first model, which explains the number that changes most by another; None if none can be made."""
     numbers = [one.name for one in found.attributes if one.type == "double"]
     others = [] if found.rise is None else [name for name in numbers if name != found.rise.name]
     if found.rise is None or not others or found.round is None or not 0 < len(found.series) <= _NODES:
         return None
-    # The nearest column behind or before it: what belongs together is written side by side.
+    # The column next to it is taken, since columns that belong together usually stand side by side.
     at = numbers.index(found.rise.name)
     other = numbers[at + 1] if at + 1 < len(numbers) else numbers[at - 1]
     eps = _aside(f"{found.rise.deviation:.2g}", f"(?) how far predictions of {found.rise.name} may move")
@@ -126,13 +126,13 @@ def _map(found: Guess, key: str) -> list[str]:
 
 
 def _one(sign: str, stem: str) -> re.Match[str] | None:
-    """The only place where a name has a date of this form."""
+    """The place of a date of this form in a name, if there is exactly one."""
     places = list(re.finditer(rf"(?<!\d){sign}(?!\d)", stem))
     return places[0] if len(places) == 1 else None
 
 
 def _glob(name: str) -> str:
-    """Files of the same name but for its numbers."""
+    """A glob for files whose names differ only in their numbers."""
     return re.sub(r"\d+", "*", re.sub(r"([\[\]?*])", r"[\1]", name.split(".")[0])) + ".*"
 
 
@@ -141,10 +141,10 @@ def _plain(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text of YAML."""
+    """A text as a quoted YAML string."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def _shown(text: str) -> str:
-    """A name in a comment, which is one line."""
+    """A name for a comment, which must be one line."""
     return "".join(letter if letter.isprintable() else " " for letter in text)

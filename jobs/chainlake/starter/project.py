@@ -1,4 +1,4 @@
-"""Write a new project into a folder: definitions, a sample, a recipe for CI, and a page that says how to work."""
+"""Writes a new project into a folder: definitions, a sample, a CI workflow, and a page that says how to work."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class NoPlace(UsageError):
 
     @classmethod
     def taken(cls, folder: Path, first: str) -> NoPlace:
-        """Something is there already."""
+        """The folder is not empty."""
         return cls(f"this folder is not empty: it contains {first}", file=folder, hint="Name a new folder.")
 
     @classmethod
     def no_folder(cls, folder: Path) -> NoPlace:
-        """It is a file."""
+        """The path is a file."""
         return cls("this is no folder", file=folder, hint="Name a new folder.")
 
     @classmethod
     def refused(cls, folder: Path, error: OSError) -> NoPlace:
-        """The operating system does not take it."""
+        """The operating system refuses the write."""
         return cls(f"the project cannot be written: {error.strerror or error}", file=error.filename or folder)
 
 
@@ -43,9 +43,9 @@ class Made:
     Args:
         source, pattern: names of its definitions.
         model: name of its model, if it has one.
-        data: its sample, below its folder.
-        days: UTC days that hold the sample's first rows, and the day after them.
-        guess: what was guessed, if the source was made from a file.
+        data: path of its sample in its folder.
+        days: first UTC day of the sample's first rows, and the day after their last one.
+        guess: the guess, if the source was made from a file.
     """
 
     source: str
@@ -60,12 +60,12 @@ def new_project(folder: Path, given: Path | None = None) -> Made:
     """Make a project.
 
     Args:
-        folder: where; it is made if it is not there, and must be empty.
-        given: a CSV file whose source is guessed; a sample is made up without it.
+        folder: the folder, which is made if it does not exist, and must be empty.
+        given: a CSV file from which the source is guessed; without it, a sample is made up.
 
     Raises:
         UsageError: the folder is not empty, or cannot be written to.
-        InputError: nothing can be guessed of the file.
+        InputError: nothing can be guessed from the file.
     """
     if folder.exists() and not folder.is_dir():
         raise NoPlace.no_folder(folder)
@@ -88,7 +88,7 @@ def new_project(folder: Path, given: Path | None = None) -> Made:
 
 def _sample() -> tuple[Made, dict[str, str]]:
     data = f"data/rooms_{FIRST:%Y%m%d}.csv"
-    # Midnight in Berlin is in the evening of the UTC day before.
+    # In summer, midnight in Berlin is 22:00 of the UTC day before.
     day = (FIRST - timedelta(days=1)).date()
     made = Made("rooms", "door_left_open", "cooling_cost", data, (day, day + timedelta(days=2)), None)
     return made, {
@@ -105,7 +105,7 @@ def _guessed(given: Path) -> tuple[Made, dict[str, str]]:
     pattern = "first_pattern"
     first, last = found.days
     one = timedelta(days=1)
-    # Of times without an offset a local day may begin on the UTC day before, or end on the one after.
+    # Without offsets, a local day may begin on the UTC day before, or end on the one after.
     days = (first, last + one) if found.zoned or found.form.startswith("epoch") else (first - one, last + 2 * one)
     text = model_of(found, source, days[0])
     model = None if text is None else "first_model"

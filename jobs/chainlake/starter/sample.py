@@ -1,21 +1,21 @@
-"""The sample of a new project: a day of three rooms of a cold store, with an open door and a change of the relation."""
+"""The sample of a new project: a day in three rooms of a cold store, with an open door and a change of relation."""
 
 from __future__ import annotations
 
 import math
 from datetime import datetime, timedelta
 
-#: Readings are this far apart.
+#: Time between readings.
 STEP = timedelta(minutes=5)
 FIRST = datetime(2025, 6, 2)
 ROOMS = ("A", "B", "C")
 _DAY = timedelta(days=1) // STEP
-#: Steps of the day at which the door of room B is open, and from which compressors need more power.
+#: Steps of the day during which the door of room B is open, and from which on compressors need more power.
 _DOOR, _CHANGE = range(126, 131), 204
 
 
 def sample() -> str:
-    """The rows of one local day, as they land; the same ones every time."""
+    """The rows of one local day, as they land; always the same."""
     lines = ["time,room,temperature,power"]
     for step in range(_DAY):
         when = FIRST + step * STEP

@@ -1,1 +1,1 @@
-"""Where files lie: a folder of this machine or an object store, chosen once by the form of a path, and read alike."""
+"""Where files lie: a folder on this machine or an object store, chosen once by the form of a path and used alike."""

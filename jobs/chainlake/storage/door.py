@@ -1,4 +1,4 @@
-"""The storage of a path: the one place that looks at its form."""
+"""The storage of a path; the one place that looks at the form of paths."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from chainlake.storage.port import Storage
 from chainlake.storage.settings import apply_settings
 
 _LOCAL = LocalStorage()
-#: What delta-rs and Arrow read alike; ``file`` is a folder that is treated as a store.
+#: The schemes that delta-rs and Arrow both read; ``file`` is a folder that is treated as a store.
 _SCHEMES = ("s3", "gs", "az", "abfss", "file")
 
 
 def storage_of(path: str) -> Storage:
-    """The storage that a path lies in.
+    """The storage in which a path lies.
 
     Raises:
-        StoreFailed: it is of a kind that is not known.
+        StoreFailed: the path's scheme is not known.
     """
     scheme, mark, rest = path.partition("://")
     if not mark:
         return _LOCAL
-    # Also for who goes to delta-rs with the same path next.
+    # The settings are also for callers that pass the same path to delta-rs next.
     apply_settings()
     return _objects(scheme, "" if scheme == "file" else rest.partition("/")[0])
 

@@ -1,4 +1,4 @@
-"""What an object store can fail with, in one sentence each."""
+"""The ways in which an object store can fail, in one sentence each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from chainlake.errors import InfrastructureError
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
-#: How errors of the store begin in what delta-rs says of them.
+#: Words that mark an error of the store in delta-rs' messages.
 _STORE = re.compile(
     r"Generic (?:S3|GCS|MicrosoftAzure) error|lacked the necessary privileges|ObjectStore error|loading credentials"
 )
@@ -25,11 +25,11 @@ _SETTINGS = "CHAINLAKE_STORE_ACCESS_KEY and CHAINLAKE_STORE_SECRET_KEY (or AWS_A
 
 
 class StoreFailed(InfrastructureError):
-    """The object store does not do what it is asked for."""
+    """The object store does not do what it is asked to."""
 
     @classmethod
     def refused(cls, place: str, code: str) -> StoreFailed:
-        """It knows the key not, or does not let it."""
+        """It does not know the key, or denies it access."""
         return cls(f"the object store refuses access to {place} ({code})", hint=f"Check {_SETTINGS}.")
 
     @classmethod
@@ -47,12 +47,12 @@ class StoreFailed(InfrastructureError):
 
     @classmethod
     def other(cls, place: str, text: str) -> StoreFailed:
-        """Anything else."""
+        """It failed in another way."""
         return cls(f"the object store failed for {place}: {text}", hint="Run this again.")
 
     @classmethod
     def unconditional(cls, place: str) -> StoreFailed:
-        """It overwrites where it must not."""
+        """It overwrites files when it must not."""
         return cls(
             f"the object store for {place} does not honour conditional writes (If-None-Match): it told two writers of "
             "one file that their write succeeded, so commits would be lost; nothing was written",
@@ -61,7 +61,7 @@ class StoreFailed(InfrastructureError):
 
     @classmethod
     def undecided(cls, place: str) -> StoreFailed:
-        """Whether it overwrites where it must not cannot be found out."""
+        """It could not be found out whether it overwrites files when it must not."""
         return cls(
             f"whether the object store for {place} keeps to conditional writes (If-None-Match) could not be found out",
             hint="Run this again.",
@@ -69,12 +69,12 @@ class StoreFailed(InfrastructureError):
 
     @classmethod
     def no_scheme(cls, lake: str) -> StoreFailed:
-        """A kind of store that is not known."""
+        """The path has an unknown scheme."""
         return cls(f"no object store is known for {lake}", hint=f"Begin {_PLACES} with s3://, or name a folder.")
 
 
 def store_error(error: BaseException, place: str) -> StoreFailed | None:
-    """The error of a library as ours, if it is one of an object store.
+    """Turn a library's error into ours if it comes from an object store; else ``None``.
 
     Args:
         error: what was raised.
@@ -85,7 +85,7 @@ def store_error(error: BaseException, place: str) -> StoreFailed | None:
         return None
     if "NoSuchBucket" in text:
         return StoreFailed.no_bucket(place)
-    # The store's own word says more than the number of HTTP, which comes first.
+    # The store's own error code says more than the HTTP status, which comes first.
     found = _CODE.search(text) or _STATUS.search(text)
     word = "no key" if "loading credentials" in text else "no word why"
     code = word if found is None else found[1]

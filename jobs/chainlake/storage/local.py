@@ -1,4 +1,4 @@
-"""Files in folders of this machine."""
+"""Files in folders on this machine."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class LocalStorage:
 
     def names(self, path: str) -> list[str]:
         """See ``Storage.names``."""
-        # Names alone: of thousands of entries, nobody asks for their sizes.
+        # Only names are read: with thousands of entries, asking for their sizes would take time.
         return sorted(os.listdir(path)) if os.path.isdir(path) else []
 
     def files(self, path: str) -> list[File]:
@@ -85,7 +85,7 @@ class LocalStorage:
 
     def opened(self, path: str) -> io.RawIOBase:
         """See ``Storage.opened``."""
-        # What was listed as a file can be a pipe by now, at which an ordinary open would wait for a writer.
+        # What was listed as a file can be a pipe by now, and opening that normally would wait for a writer.
         file = io.FileIO(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             file.close()
@@ -123,7 +123,7 @@ class LocalStorage:
         try:
             os.link(path, place)
         except OSError:
-            # On another file system, or on one without such links.
+            # The place is on another file system, or the file system has no hard links.
             shutil.copyfile(path, place)
 
     def bring(self, path: str, folder: str) -> str:
@@ -155,5 +155,5 @@ class LocalStorage:
 
 
 def stamp_of(known: os.stat_result) -> Stamp:
-    """The state of a file by what the file system says of it."""
+    """The state of a file, from what the file system says about it."""
     return Stamp(known.st_size, known.st_mtime_ns, known.st_ino, known.st_ctime_ns)

@@ -1,4 +1,4 @@
-"""Files in an object store, by the client that delta-rs has: the tables' files and what lies beside them go one way."""
+"""Files in an object store, through delta-rs' own client, so that tables and all other files take the same path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileInfo, FileSystem
 
 
-#: Bytes of a file that are in memory at a time.
+#: How many bytes of a file are in memory at a time.
 _CHUNK = 8 << 20
 
 
@@ -71,7 +71,7 @@ class ObjectStorage:
         """See ``Storage.size``."""
         with _told(path):
             try:
-                # One request, where asking for the file's kind takes two.
+                # This takes one request; asking for the file's kind takes two.
                 return int(self._handler._handler.open_input_file(self._key(path)).size())
             except FileNotFoundError:
                 return None
@@ -131,7 +131,7 @@ class ObjectStorage:
                 return None
 
     def _stream(self, path: str) -> NativeFile:
-        # As it lies there: Arrow would unpack what is named like a packed file.
+        # The bytes are read as they are; otherwise Arrow would decompress a file whose name looks compressed.
         return self._files.open_input_stream(self._key(path), compression=None)
 
     def write(self, path: str, data: bytes) -> None:
@@ -168,7 +168,7 @@ class ObjectStorage:
         """See ``Storage.take``."""
         with _told(place):
             if path.startswith(f"{self.root}/"):
-                # Within the store: no byte passes through this process.
+                # A copy within the store passes no byte through this process.
                 self._handler._handler.copy_file(self._key(path), self._key(place))
                 return
             written = self._handler._handler.open_output_stream(self._key(place), None)
@@ -212,7 +212,7 @@ class ObjectStorage:
 
 
 class _Object(io.RawIOBase):
-    """A file of a store: what is asked for next is mostly what follows, so a large piece comes with each request."""
+    """A file in a store; since mostly the next bytes are wanted next, each request fetches a large piece."""
 
     def __init__(self, path: str, file: Any) -> None:
         self._path, self._file = path, file
@@ -252,12 +252,12 @@ class _Object(io.RawIOBase):
 
 @contextmanager
 def _told(path: str) -> Iterator[None]:
-    """Errors of the store as ours."""
+    """Turn errors of the store into ours."""
     try:
         yield
     except FileNotFoundError:
         raise
-    except Exception as error:  # delta-rs has errors of several kinds for what a store answers
+    except Exception as error:  # delta-rs raises several kinds of errors for a store's answers
         known = store_error(error, path)
         if known is None:
             raise

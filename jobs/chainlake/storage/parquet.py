@@ -1,4 +1,4 @@
-"""Parquet files by their path, in whatever storage they lie."""
+"""Parquet files by their path, in any storage."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import pyarrow as pa
 
 from chainlake.storage.door import storage_of
 
-# Both import pandas where it is installed, which takes a second, and not everybody who could read files does.
+# Both import pandas if it is installed, which takes a second, and not every process that imports this reads files.
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
     import pyarrow.parquet as pq
 
 
 def parquet_file(path: str, **options: Any) -> pq.ParquetFile:
-    """A file to read; ``options`` are those of ``pyarrow.parquet.ParquetFile``."""
+    """Open a file to read; ``options`` are those of ``pyarrow.parquet.ParquetFile``."""
     import pyarrow.parquet as pq
 
     files, place = storage_of(path).arrow(path)
-    # Of a store the pieces of a row group are fetched together, and not one by one.
+    # From a store, the pieces of a row group are fetched together, not one by one.
     return pq.ParquetFile(place, filesystem=files, pre_buffer=files is not None, **options)
 
 
 def parquet_writer(path: str, schema: pa.Schema, **options: Any) -> pq.ParquetWriter:
-    """A file to write; ``options`` are those of ``pyarrow.parquet.ParquetWriter``."""
+    """Open a file to write; ``options`` are those of ``pyarrow.parquet.ParquetWriter``."""
     import pyarrow.parquet as pq
 
     files, place = storage_of(path).arrow(path)
@@ -33,7 +33,7 @@ def parquet_writer(path: str, schema: pa.Schema, **options: Any) -> pq.ParquetWr
 
 
 def parquet_footer(path: str) -> pq.FileMetaData:
-    """What the end of a file says of it."""
+    """A file's footer."""
     import pyarrow.parquet as pq
 
     files, place = storage_of(path).arrow(path)
@@ -54,8 +54,8 @@ def parquet_dataset(
     """Files of one storage as an Arrow dataset.
 
     Args:
-        paths: at least one.
-        schema: of the rows; the first file's if not given.
+        paths: paths of the files, at least one.
+        schema: schema of the rows; the first file's if not given.
         file_format: how they are read.
     """
     import pyarrow.dataset as ds

@@ -1,7 +1,7 @@
-"""The port through which files of the lake are read and written, wherever they lie.
+"""The port through which files are read and written, wherever they lie.
 
-A path is a text: absolute or relative on a local disk, ``scheme://bucket/key`` in a store. Whoever has a path asks
-``chainlake.storage.door`` for its storage, and hands it the whole path.
+A path is a string: absolute or relative on a local disk, ``scheme://bucket/key`` in a store. To use a path, ask
+``chainlake.storage.door`` for its storage, and pass that the whole path.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class File:
-    """A file that was listed.
+    """A file in a listing.
 
     Args:
-        path: relative to the folder that was listed, with ``/``.
-        size: bytes.
-        modified: seconds since 1970.
+        path: relative to the listed folder, with ``/``.
+        size: size in bytes.
+        modified: modification time, seconds since 1970.
     """
 
     path: str
@@ -32,14 +32,14 @@ class File:
 
 @dataclass(frozen=True)
 class Stamp:
-    """What tells one state of a file from another one without reading it.
+    """What distinguishes one state of a file from another without reading it.
 
     Args:
-        size: bytes.
-        modified_ns: nanoseconds since 1970.
-        number: that the file system gives to each file, 0 in a store.
-        changed_ns: when anything of it was changed last, by the file system's own clock, which no program sets back as
-            it can ``modified_ns``; 0 in a store.
+        size: size in bytes.
+        modified_ns: modification time, nanoseconds since 1970.
+        number: the file's inode number; 0 in a store.
+        changed_ns: when anything about it was last changed, ns since 1970, by the file system's own clock; unlike
+            ``modified_ns``, no program can set it. 0 in a store.
     """
 
     size: int
@@ -53,85 +53,85 @@ class Storage(Protocol):
 
     @property
     def on_disk(self) -> bool:
-        """Whether paths mean something to other programs of this machine, and to no other machine."""
+        """Whether paths are valid for other programs on this machine, but not on other machines."""
 
     @property
     def whole_files(self) -> bool:
-        """Whether a file that is there is complete, whoever was killed while writing it."""
+        """Whether a file that exists is complete, even if its writer was killed."""
 
     def reach(self, path: str) -> None:
-        """See to it that what lies at ``path`` could be read.
+        """Make sure that what lies at ``path`` can be read.
 
         Raises:
-            StoreFailed: the store is away, refuses the key, or has no such bucket.
+            StoreFailed: the store does not answer, refuses the key, or has no such bucket.
         """
 
     def arrow(self, path: str) -> tuple[FileSystem | None, str]:
         """How Arrow reads ``path``: its file system, ``None`` for its own choice, and the path there."""
 
     def absolute(self, path: str) -> str:
-        """The path for a process that works in another folder."""
+        """The path for a process with another working directory."""
 
     def size(self, path: str) -> int | None:
-        """Bytes of a file; ``None`` if there is none."""
+        """Size of a file in bytes; ``None`` if there is none."""
 
     def folders(self, path: str) -> list[str]:
         """Names of the folders in a folder, sorted; none if there is no such folder."""
 
     def names(self, path: str) -> list[str]:
-        """Names of all that lies in a folder, sorted; none if there is no such folder."""
+        """Names of everything in a folder, sorted; none if there is no such folder."""
 
     def files(self, path: str) -> list[File]:
         """All files under a folder, sorted by path; none if there is no such folder."""
 
     def listed(self, path: str) -> tuple[list[str], list[File]]:
-        """The folders and the files that lie in a folder itself, at one moment; none if there is no such folder."""
+        """The folders and the files directly in a folder, from one listing; none if there is no such folder."""
 
     def stamp(self, path: str) -> Stamp:
         """The state of a file.
 
         Raises:
-            OSError: there is none, or it cannot be asked for.
+            OSError: there is none, or its state cannot be read.
             StoreFailed: the store does not say.
         """
 
     def opened(self, path: str) -> io.RawIOBase:
-        """The bytes of a file, from any place of it, unbuffered; what fails there fails as here.
+        """Open a file for unbuffered reading with seeking; reading raises the same errors.
 
         Raises:
             OSError: there is none, or it cannot be read.
-            StoreFailed: the store does not give it.
+            StoreFailed: the store does not return it.
         """
 
     def read(self, path: str) -> bytes | None:
-        """A small file; ``None`` if there is none."""
+        """Read a small file; ``None`` if there is none."""
 
     def write(self, path: str, data: bytes) -> None:
-        """A small file, as a whole; what was there is replaced."""
+        """Write a small file as a whole, replacing any that was there."""
 
     def make_folder(self, path: str) -> None:
-        """A folder for files, with all above it; nothing where folders are only the names of files."""
+        """Make a folder with its parents; in a store, where folders are only parts of names, do nothing."""
 
     def own_folder(self, path: str) -> None:
-        """A folder of ours, marked as such (``chainlake.env.own_folders``) where others could have made it, too."""
+        """Make a folder of ours, marked as such (``chainlake.env.own_folders``) if others could have made it."""
 
     def sweep(self, path: str, age_s: float) -> bool:
-        """Remove what lies in a folder of ours and is older; ``False`` if it is not marked as ours and stays."""
+        """Remove what is older than ``age_s`` from a folder of ours; ``False`` if it is not marked as ours."""
 
     def take(self, path: str, place: str) -> None:
-        """Have the file ``path``, of this storage or on a disk, at ``place``, too; nobody changes it afterwards."""
+        """Copy or link the file ``path``, of this storage or on a disk, to ``place``; nobody changes it afterwards."""
 
     def bring(self, path: str, folder: str) -> str:
-        """Have the file ``path`` on a disk, in ``folder`` if it lies elsewhere; where it lies there."""
+        """Make sure that the file ``path`` is on a disk, in ``folder`` if it lies elsewhere; return its path there."""
 
     def move(self, path: str, place: str) -> None:
-        """Move a file, or a folder with all in it, within this storage; nothing if there is none."""
+        """Move a file, or a folder with everything in it, within this storage, if there is one."""
 
     def remove(self, path: str) -> None:
         """Remove a file, if there is one."""
 
     def remove_all(self, path: str, but: Sequence[str] = ()) -> None:
-        """Remove a folder and all in it, if there is one; the last names of each folder first.
+        """Remove a folder and everything in it, if there is one; in a store, later names first.
 
         Args:
             path: the folder.

@@ -1,4 +1,4 @@
-"""Which store and with which key: our variables, and those that other programs know, under the latter's names."""
+"""Which store to use and with which key: our environment variables, and those that libraries read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from chainlake.errors import InfrastructureError
 
-#: Our variable → the one that libraries read. Of each there is a form ``…_FILE`` that names a file with the value.
+#: Our variable → the one that libraries read. Each also has a form ``…_FILE`` that names a file with the value.
 VARIABLES = {
     "CHAINLAKE_STORE_ENDPOINT": "AWS_ENDPOINT_URL",
     "CHAINLAKE_STORE_REGION": "AWS_REGION",
@@ -16,12 +16,12 @@ VARIABLES = {
     "CHAINLAKE_STORE_TOKEN": "AWS_SESSION_TOKEN",
 }
 
-#: What is as true on another machine; names of files and profiles are not.
+#: Variables that are also valid on another machine; names of files and profiles are not.
 _CARRIED = (*VARIABLES.values(), "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP", "AWS_VIRTUAL_HOSTED_STYLE_REQUEST")
 
 
 class UnreadableSetting(InfrastructureError):
-    """A file that is to hold a setting cannot be read."""
+    """A file that should hold a setting cannot be read."""
 
     @classmethod
     def of(cls, name: str, path: str, error: OSError) -> UnreadableSetting:
@@ -30,7 +30,7 @@ class UnreadableSetting(InfrastructureError):
 
 
 def apply_settings() -> None:
-    """Give this process, and those it starts, the settings of the store under the names that libraries read.
+    """Set the store's settings for this process and those it starts, under the names that libraries read.
 
     Raises:
         UnreadableSetting: a file that a variable names cannot be read.
@@ -40,12 +40,12 @@ def apply_settings() -> None:
         if value:
             os.environ[theirs] = value
     if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
-        # Who writes http:// means it; libraries ask for a word more.
+        # Whoever writes http:// means it, but libraries require this variable, too.
         os.environ.setdefault("AWS_ALLOW_HTTP", "true")
 
 
 def carried(*paths: str) -> dict[str, str]:
-    """The settings that a process of another machine needs to read ``paths``; none if they are on a disk."""
+    """The settings that a process on another machine needs to read ``paths``; none if they are on a disk."""
     if not any("://" in path for path in paths):
         return {}
     apply_settings()

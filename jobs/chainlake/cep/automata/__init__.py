@@ -1,1 +1,1 @@
-"""The chain, tree and eager automata over events in order: what a search costs event by event (docs/automata.md)."""
+"""The chain, tree and eager automata, run event by event, which show what a search costs (docs/automata.md)."""

@@ -1,4 +1,4 @@
-"""What the event-order automata of one branch share: routing, buffers, scopes, instances (docs/automata.md)."""
+"""What the event-order automata of a branch share: routing, buffers, scopes, instances (docs/automata.md)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Buffer:
         self._head = 0
 
     def store(self, row: int) -> None:
-        """Append an event; it is not earlier than the others."""
+        """Append an event, which is not earlier than the others."""
         self._rows.append(row)
         self._times.append(self._ts[row])
         self._meter.stored(row)
@@ -55,7 +55,7 @@ class Buffer:
 
 @dataclass
 class Instance:
-    """An automaton instance: a match buffer and where it stands.
+    """An automaton instance: a match buffer and its position in the automaton.
 
     Args:
         stage: number of the step that binds next (0 for the initial instance).
@@ -80,7 +80,7 @@ class Instance:
 
 @dataclass
 class Setting:
-    """What an automaton runs on.
+    """What an automaton needs to run.
 
     Args:
         branch: the branch.
@@ -88,10 +88,10 @@ class Setting:
         window: in ticks.
         candidates: the events that each name accepts.
         conditions: compiles clauses.
-        meter: counts.
+        meter: counts costs.
         accept: called with each match.
-        stored: the names that have an input buffer.
-        parts: of every sorted row, if events of different parts never meet: those of other keys where sets are made.
+        stored: the names that have input buffers.
+        parts: the part of every sorted row, if events of different parts never meet: those of other keys, for sets.
     """
 
     branch: Branch
@@ -118,7 +118,7 @@ class Setting:
         return self._routes.get(row, [])
 
     def meets(self, row: int, rows: Sequence[int]) -> bool:
-        """Whether an event may be in one match with some that are in one already."""
+        """Whether an event may be in a match that already has these events."""
         return self.parts is None or not rows or self.parts[row] == self.parts[rows[0]]
 
     def extended(self, instance: Instance, name: str, rows: tuple[int, ...], bound: int | tuple[int, ...]) -> Instance:
@@ -141,7 +141,7 @@ class Setting:
         return low, high
 
     def store(self, row: int, names: Iterable[str]) -> None:
-        """Put an event into the input buffers of those of ``names`` that have one."""
+        """Put an event into the input buffer of each of ``names`` that has one."""
         for name in names:
             if name in self.stored:
                 self.buffers[name].store(row)

@@ -1,9 +1,9 @@
-"""The lazy chain automaton in event order: docs/automata.md#the-run, with all operators.
+"""The lazy chain automaton in event order, with all operators (docs/automata.md#the-run).
 
 A negated name is tested in one of two ways (docs/automata.md#negation). *First chance* tests it as soon as everything
 it depends on is bound, *post-processing* once all positive names are, the most frequent negated name first. If
 forbidden events may still arrive, the instance searches the buffer, then listens until the window of its binding has
-passed, and goes on only if none came. So at the first chance it makes exactly the evaluations of the batch run, which
+passed, and goes on only if none came. So with first chance, it makes exactly the evaluations of the batch run, which
 knows all events.
 """
 
@@ -26,8 +26,8 @@ class Waiting:
 
     Args:
         instance: the instance.
-        tests: the tests it still has to pass; it waits in the first.
-        range: closed range of ts in which the forbidden event counts.
+        tests: the tests that it must still pass; it waits in the first one.
+        range: closed range of ts in which a forbidden event rejects.
     """
 
     instance: Instance
@@ -41,7 +41,7 @@ class Chain:
     Args:
         setting: branch, events, counters.
         plan: the branch's plan; its order is the chain's.
-        post: negation by post-processing (else at the first chance).
+        post: whether negation is by post-processing, not at the first chance.
         members: largest number of events whose subsets are all enumerated.
     """
 
@@ -109,7 +109,7 @@ class Chain:
             self._reach(entry.instance, entry.tests[1:])
 
     def _trim(self) -> None:
-        """Forget what is older than a window, except what waiting instances will look for when they go on."""
+        """Forget events older than a window, except those that waiting instances may need when they go on."""
         bounds = dict.fromkeys(self._in.buffers, self._now - self._in.window)
         for entry in self._waiting:
             later = {forbidden.name for forbidden in entry.tests[1:]}
@@ -150,7 +150,7 @@ class Chain:
                 rows = (*chosen, row)
                 self._evaluate(instance, self._in.extended(instance, step.name, rows, rows))
         if instance is self._root:
-            instance.members = [*recent, row]  # it lives for ever, so it keeps a window only
+            instance.members = [*recent, row]  # it never ends, so it keeps only one window
         else:
             instance.members.append(row)
             self._meter.kept(row)
@@ -178,7 +178,7 @@ class Chain:
             self._enter(instance)
 
     def _rejects(self, instance: Instance, test: Forbidden, row: int) -> bool:
-        """Test one forbidden event; an event of the binding itself does not count."""
+        """Test one negated name's event; an event of the binding itself never rejects."""
         if row in instance.rows or not self._in.meets(row, instance.rows):
             return False
         self._costs.evaluations_neg += 1

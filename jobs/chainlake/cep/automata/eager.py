@@ -1,8 +1,7 @@
-"""The eager automaton of a partial order: every event is bound when it arrives, so there is a state per set of names.
+"""The eager automaton of a partial order: each event is bound when it arrives, so there is a state per set of names.
 
-For a sequence it is the lazy chain in the order of the sequence, and ``chainlake.cep.automata.simulate`` runs
-that; this one
-is for AND, where no single order will do: 2^n states, n * 2^(n-1) take edges.
+For a sequence, it is the lazy chain in the order of the sequence, which ``chainlake.cep.automata.simulate`` runs
+instead. This one is for AND, where no single order will do: 2^n states, n * 2^(n-1) take edges.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ class Eager:
                 kept.append(instance)
         self._live = kept
         names = self._in.names_of(row)
-        for instance in (self._root, *kept):  # those born below do not see the event again
+        for instance in (self._root, *kept):  # instances born below do not see the event again
             for name in names:
                 self._take(instance, name, row)
 

@@ -1,4 +1,4 @@
-"""The states and edges of a branch's chain, as data: what ``explain`` shows and docs/automata.md#the-chain defines."""
+"""The states and edges of a branch's chain as data, which ``explain`` shows (docs/automata.md#the-chain)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Test:
 
     Args:
         name: the negated name.
-        after: nearest positive names before it; it lies after them. Empty: from the last bound event minus the window.
-        before: nearest positive names after it. Empty: to the first bound event plus the window.
+        after: nearest positive names before it; if empty, its interval begins a window before the last bound event.
+        before: nearest positive names after it; if empty, its interval ends a window after the first bound event.
         clauses: its conditions with other names.
         waits: whether such events may still arrive when the state is reached.
     """
@@ -36,11 +36,11 @@ class State:
         name: the name that its take edge binds.
         kleene: whether that edge binds sets (iterate).
         after: nearest bound names before the name; empty for start.
-        before: nearest bound names after it, f(e); empty for finish.
+        before: nearest bound names after the name; empty for finish.
         store: names whose events go into the input buffer for later.
-        ignore: names whose events are of no interest any more; the name itself is among them, since the instance stays.
+        ignore: names whose events no longer matter; the name itself is among them, since the instance stays.
         clauses: conditions of the take edge.
-        member_clauses: of a set: conditions that each event passes before sets are made.
+        member_clauses: for a set, the conditions that each event must pass before sets are made.
         tests: negated names tested once the name is bound.
     """
 
@@ -57,12 +57,12 @@ class State:
 
     @property
     def from_stream(self) -> bool:
-        """Whether events of the name can still arrive; else the input buffer holds all of them."""
+        """Whether events of the name can still arrive; if not, the input buffer holds all of them."""
         return not self.before
 
 
 def states_of(plan: Plan) -> tuple[State, ...]:
-    """The states of a plan's chain, F left out."""
+    """The states of a plan's chain, except F."""
     branch, order = plan.branch, plan.order
     found = []
     for number, step in enumerate(plan.steps):
@@ -90,7 +90,7 @@ def _test(branch: Branch, forbidden: Forbidden) -> Test:
 
 
 def _nearest(branch: Branch, scope: Scope) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The bound names next to a name: bound events keep ≺ already, so only these can be the tightest limits."""
+    """The bound names next to a name; bound events already keep ≺, so only these can be the tightest limits."""
     after = tuple(n for n in scope.after if not branch.after[n] & set(scope.after))
     before = tuple(n for n in scope.before if not branch.before[n] & set(scope.before))
     return after, before

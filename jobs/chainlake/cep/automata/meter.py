@@ -15,11 +15,11 @@ class Costs:
         evaluations: E, edge-condition evaluations of events and sets.
         evaluations_neg: E_neg, negated events tested.
         evaluations_pre: E_pre, single members of sets tested.
-        resting: I_rest, most instances that wait after an arrival, initial ones not counted.
+        resting: I_rest, most instances that wait after an arrival, not counting initial ones.
         depth_first: I_dfs, most such instances at any moment.
         buffered: B_in, most different events in input buffers.
-        referenced: B_all, most different events in input and match buffers (those of complete matches not counted).
-        states: most states of trees at a time, the first ones included; 0 without trees.
+        referenced: B_all, most different events in input and match buffers, not counting those of complete matches.
+        states: most states of trees at a time, including the first ones; 0 without trees.
     """
 
     evaluations: int = 0

@@ -1,7 +1,7 @@
 """Conditions on one binding at a time, as plain Python functions: what the event-order run tests.
 
-The kinds of all columns are known when a clause is compiled, so what depends on kinds only is decided then. Null is
-``None``. Strings are their codes in the sorted vocabulary, lists are values of one row.
+The kinds of all columns are known when a clause is compiled, so all that depends only on kinds is decided then. Null is
+``None``, strings are their codes in the sorted vocabulary, and lists are values of one row.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chainlake.cep.values.values import Value, arithmetic, not_null, take
 
 #: Name to the sorted row of its event, or to the ascending rows of its set.
 Bound = dict[str, Any]
-#: From the single event of each plainly mentioned name, and the binding (for aggregates), to a value.
+#: Computes a value from the single event of each plainly mentioned name and from the binding (for aggregates).
 _Value = Callable[[Bound, Bound], Any]
 
 _COMPARE = {
@@ -34,7 +34,7 @@ _COMPARE = {
     "=": operator.eq,
     "!=": operator.ne,
 }
-#: Aggregates of the values that are not null, from the first to the last; the others are computed as the search does.
+#: Aggregates of the values that are not null, in order; other aggregates are computed as the search computes them.
 _OF_VALUES: dict[str, Callable[[list[Any]], Any]] = {
     "COUNT": len,
     "SUM": lambda values: _total(values),
@@ -101,7 +101,7 @@ class Conditions:
                 value, kind = self._value(of)
                 literals = [self._nothing.literal(item.value) for item in literal.literals]
                 same = [item.values for item in literals if item.kind == kind]
-                # as values.compare: a whole number against a double is a double
+                # as in values.compare: a whole number against a double is a double
                 others = {x for x in same if not isinstance(x, float)}
                 doubles = {x for x in same if isinstance(x, float)}
                 as_doubles = doubles | {float(x) for x in others}
@@ -198,7 +198,7 @@ class Conditions:
             return _null, "null"
         kind = arithmetic(op, Value(1, None, left_kind), Value(1, None, right_kind)).kind
         apply = _ARITHMETIC[op]
-        exact = op in "+-"  # Python adds whole numbers exactly, and one and a double as doubles
+        exact = op in "+-"  # Python adds whole numbers exactly, and a whole number and a double as doubles
 
         def compute(one: Bound, bound: Bound) -> Any:
             x, y = left(one, bound), right(one, bound)
@@ -252,7 +252,7 @@ class Conditions:
         return compute, View(self._data, 0, *self._bound(node, nobody, nobody, 0)).value(node).kind
 
     def _view(self, node: ast.Node, one: Bound, bound: Bound) -> View:
-        """One row: a binding, as far as a value or a condition looks at it."""
+        """A view of one row, with the part of a binding that a value or a condition looks at."""
         return View(self._data, 1, *self._bound(node, one, bound, 1))
 
     def _bound(

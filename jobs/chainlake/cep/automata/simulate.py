@@ -1,7 +1,7 @@
-"""Runs in event order: the automata of the papers, one event at a time, with all costs of docs/automata.md#costs.
+"""Runs in event order: the automata of the papers, one event at a time, with all costs (docs/automata.md#costs).
 
-The kernel finds the same matches with the same evaluations much faster; these runs are for what only event order has
-(peak instances, peak buffers) and for comparing evaluation strategies.
+The kernel finds the same matches with the same evaluations much faster; these runs measure what only event order has
+(peak instances, peak buffers) and compare evaluation strategies.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ class _Found:
         self._bindings.append(binding)
 
     def bindings(self, rows: Sequence[int]) -> list[dict[str, tuple[int, ...]]]:
-        """The matches by the rows of the events that were given; ``rows``: of the events that were searched."""
+        """The matches as rows of the given events; ``rows``: for each row that was searched, its row among these."""
         return [{name: tuple(rows[row] for row in each) for name, each in one.items()} for one in self._bindings]
 
 
 def _check_asked(pattern: Pattern, engine: str, negation: str, order: Sequence[str] | None) -> None:
-    """Refuse a run that cannot be made."""
+    """Refuse a run that is not possible."""
     for what, asked, known in (("engine", engine, ENGINES), ("way of negation", negation, NEGATIONS)):
         if asked not in known:
             raise UnfitEngine.unknown(what, asked, known)
@@ -133,14 +133,14 @@ def simulate(
     Args:
         pattern: the pattern; the branches of OR run side by side.
         events: as for ``chainlake.cep.find``.
-        engine: ``chain``, ``tree``, or ``eager``: the chain whose order is the sequence's; for AND the automaton with
-            a state per set of names. An eager automaton has no input buffers, except for forbidden events.
-        order: binding order of a chain; default: the one the kernel takes.
+        engine: ``chain``, ``tree`` or ``eager``, which is the chain in the order of a sequence, and for AND the
+            automaton with a state per set of names. An eager automaton has input buffers only for forbidden events.
+        order: binding order of a chain; by default, the one that the kernel takes.
         negation: ``first-chance`` or ``post-processing``; the result is the same.
         every: record the running costs in ``course`` every this many events of the pattern's types.
 
     Raises:
-        UsageError: unknown engine or way of negation, an engine that is not defined for the pattern, a wrong order.
+        UsageError: engine or way of negation is unknown or not defined for the pattern, or the order is wrong.
         DefinitionError, InputError: as ``chainlake.cep.find``.
         LimitExceeded: more events of one window are usable for a set than ``kleene_members`` allows.
     """

@@ -1,6 +1,6 @@
-"""The tree automaton: each instance chooses at each step the name with the fewest events.
+"""The tree automaton: at each step, each instance chooses the name with the fewest events.
 
-The rule is docs/automata.md#tree. Its used events are kept as one row number per name: rows arrive in ascending order,
+The rule is in docs/automata.md#tree. Used events are kept as one row number per name: rows arrive in ascending order,
 a choice uses *all* available events, and the scope of a child lies within its parent's, so the used events in scope are
 exactly those up to the last row that had arrived when the name was chosen.
 """
@@ -16,7 +16,7 @@ from chainlake.cep.automata.scalar import Bound
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.plan.steps import routing, scope_of
 
-#: An ordered selection of names: a state of the tree.
+#: The names bound so far, in order: a state of the tree.
 Selection = tuple[str, ...]
 
 
@@ -26,9 +26,9 @@ class State:
 
     Args:
         unbound: the names that can be chosen, in pattern order.
-        followed: those of them that a bound name follows: their events cannot arrive any more.
-        joined: those of them that share a clause with a bound name.
-        tests: name to the conditions of the edge that takes it.
+        followed: the unbound names that a bound name follows, so that their events can no longer arrive.
+        joined: the unbound names that share a clause with a bound name.
+        tests: for each name, the conditions of the edge that takes it.
     """
 
     unbound: tuple[str, ...]
@@ -44,8 +44,8 @@ class Node:
     Args:
         order: its state.
         at: its match buffer.
-        used: name to the last row it has tried for the name.
-        ranges: name to the closed range of ts in scope and in window.
+        used: for each name, the last row that the instance has tried for it.
+        ranges: for each name, the closed range of ts in scope and in window.
     """
 
     order: Selection
@@ -72,7 +72,7 @@ class Tree:
 
     def __init__(self, setting: Setting) -> None:
         self._in, self._meter, self._ts = setting, setting.meter, setting.ts
-        #: live instances per state, the root's included
+        #: live instances per state, including the root
         self.states: Counter[Selection] = Counter({(): 1})
         self._meter.state_made()
         self._known: dict[Selection, State] = {}
@@ -119,13 +119,13 @@ class Tree:
         return any(name in node.ranges and node.ranges[name][0] <= self._now <= node.ranges[name][1] for name in names)
 
     def _trim(self) -> None:
-        """Forget what is in no instance's window; the root wants a window from now on backwards."""
+        """Forget events in no instance's window; the root needs the last window before now."""
         oldest = min([self._now, *(node.at.end for node in self._live)]) - self._in.window
         for buffer in self._in.buffers.values():
             buffer.drop_before(oldest)
 
     def _step(self, node: Node) -> bool:
-        """Choose a name and try its events, if every name has some; False if the instance has no future."""
+        """Choose a name and try its events, if every name has some; False if the instance can never go on."""
         state = self._state(node.order)
         counts, available = {}, {}
         for name in state.unbound:

@@ -1,1 +1,1 @@
-"""From a pattern's checked text to what is searched and kept, by part: names, tail, functions, episodes, ranking."""
+"""Compiles a pattern's checked text, part by part: names, tail, functions, episodes, ranking."""

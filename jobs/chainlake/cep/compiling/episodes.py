@@ -28,8 +28,8 @@ class EpisodeRule:
 
     Args:
         attr: the attribute, or the measure, that they have in common.
-        names: for each branch the event whose attribute it is; none of a measure.
-        pause: how far apart they are at most, in ticks.
+        names: for each branch, the event whose attribute it is; empty for a measure.
+        pause: how far apart the matches are at most, in ticks.
         severe: whether the pattern has the measure ``severity``.
         written: the key as the query spells it.
     """
@@ -109,7 +109,7 @@ def episode_rule(
 
 
 def with_key(names: tuple[PositiveName, ...], rule: EpisodeRule | None) -> tuple[PositiveName, ...]:
-    """The names of a pattern, which carry what its episodes need."""
+    """The names of a pattern, with the attribute that its episodes need."""
     if rule is None or rule.attr in PSEUDO:
         return names
     return tuple(
@@ -143,7 +143,7 @@ def _of_event(asked: _Asked) -> tuple[str, ...]:
 
 
 def _of_all(asked: _Asked, key: str | None) -> tuple[str, ...]:
-    """For each branch an event whose attribute is that of all events of the match."""
+    """For each branch, an event whose attribute equals that of all events of the match."""
     clause, attr = asked.clause, asked.clause.attr
     _check_kind(asked, asked.checker.kind(ast.Ref(asked.branches[0].positive[0], attr, clause.at)))
     found = []

@@ -18,18 +18,18 @@ class UnfitRanking(PatternError):
 
     @classmethod
     def no_score(cls, source: SourceText, at: At) -> UnfitRanking:
-        """It says how many matches are kept, and not by what."""
+        """The query says how many matches are kept, but not by which score."""
         return cls._at(source, at, "TOP needs RANK BY", "RANK BY MAX(b.price - a.price) TOP 10 PER DAY.")
 
     @classmethod
     def two_places(cls, source: SourceText, at: At) -> UnfitRanking:
-        """The score stands in a branch and behind them all."""
+        """A score is in a branch and another after the window."""
         what = "RANK BY appears both in a branch and after the window"
         return cls._at(source, at, what, "Write it in one of the places.")
 
     @classmethod
     def branch_without(cls, source: SourceText, at: At, number: int) -> UnfitRanking:
-        """One branch has no score; ``number`` counts from 1."""
+        """One branch has no score although others have; ``number`` counts from 1."""
         what = f"branch {number} has no RANK BY, and others have"
         return cls._at(source, at, what, "All of them compete in one list.")
 
@@ -41,7 +41,7 @@ class UnfitRanking(PatternError):
 
     @classmethod
     def uncombined(cls, source: SourceText, at: At) -> UnfitRanking:
-        """Several criteria, and nothing makes one number of them."""
+        """There are several criteria, and nothing combines them into one number."""
         hint = (
             "COMBINE sum, avg, wsum, min, max or product makes one number of them; lex compares one after "
             "another. NORM makes numbers of different units comparable."
@@ -50,29 +50,29 @@ class UnfitRanking(PatternError):
 
     @classmethod
     def weight(cls, source: SourceText, at: At) -> UnfitRanking:
-        """A weight, and no weighted sum."""
+        """A criterion has a weight, and there is no weighted sum."""
         return cls._at(source, at, "WEIGHT is only for COMBINE wsum")
 
     @classmethod
     def several_numbers(cls, source: SourceText, at: At, word: str) -> UnfitRanking:
-        """AT LEAST or QUANTUM of a score that is no single number."""
+        """AT LEAST or QUANTUM is used with a score that is not a single number."""
         hint = "COMBINE lex compares several numbers one after another. Leave one of them out."
         return cls._at(source, at, f"{word} is about one number, and the score has several", hint)
 
     @classmethod
     def no_rank(cls, source: SourceText, at: At, kind: str) -> UnfitRanking:
-        """A criterion that is no number."""
+        """A criterion is not a number."""
         hint = "SECONDS(…) and CASE WHEN … THEN 1 ELSE 0 END make numbers."
         return cls._at(source, at, f"matches are ranked by numbers, and this is a {kind}", hint)
 
     @classmethod
     def a_list(cls, source: SourceText, at: At) -> UnfitRanking:
-        """What says which list a match is in has several values."""
+        """A value of FOR EACH or DISTINCT ON is a list."""
         return cls._at(source, at, "this is a list, and one value is expected")
 
     @classmethod
     def norm(cls, source: SourceText, at: At, criterion: str, end: str) -> UnfitRanking:
-        """An end of NORM is of another kind than the criterion."""
+        """An end of NORM is not of the criterion's kind."""
         hint = "Write the unit: NORM 0 s .. 60 s." if criterion == "duration" else "Leave the unit out."
         return cls._at(source, at, f"the criterion is a {criterion}, and an end of NORM is a {end}", hint)
 
@@ -83,46 +83,46 @@ class UnfitRanking(PatternError):
 
 
 class UnfitAmount(PatternError):
-    """A number or a length of time of a ranking."""
+    """A number or a duration in a ranking is not one that it can use."""
 
     @classmethod
     def quantum(cls, source: SourceText, at: At) -> UnfitAmount:
-        """QUANTUM 0, or less."""
+        """QUANTUM is 0 or less."""
         return cls._at(source, at, "QUANTUM is a number above 0")
 
     @classmethod
     def number(cls, source: SourceText, at: At) -> UnfitAmount:
-        """No number."""
+        """Something else is where a number is expected."""
         return cls._at(source, at, "a number is expected here")
 
     @classmethod
     def whole(cls, source: SourceText, at: At, word: str) -> UnfitAmount:
-        """No whole number from 1 on."""
+        """Something else is where a whole number of at least 1 is expected."""
         return cls._at(source, at, f"{word} takes a whole number of at least 1")
 
     @classmethod
     def unit(cls, source: SourceText, at: At, word: str) -> UnfitAmount:
-        """A length of time without its unit."""
+        """A duration has no unit."""
         return cls._at(source, at, f"{word} takes a duration with its unit", f"{word} 4 h.")
 
     @classmethod
     def length(cls, source: SourceText, at: At, word: str, ticks: int) -> UnfitAmount:
-        """A length of time that is nothing, or beyond what can be computed with."""
+        """A duration is shorter than one tick, or too long to compute with."""
         return cls._at(source, at, f"{word} is too {'short' if ticks < 1 else 'long'}")
 
     @classmethod
     def windows(cls, source: SourceText, at: At, most: int) -> UnfitAmount:
-        """Windows that follow one another too closely."""
+        """Windows follow one another too closely."""
         return cls._at(source, at, f"a match would be in more than {most} windows", "Make STEP longer.")
 
     @classmethod
     def zone(cls, source: SourceText, at: At, name: str) -> UnfitAmount:
-        """A time zone that there is not."""
+        """There is no such time zone."""
         return cls._at(source, at, f"there is no time zone '{name}'", zone_hint(name))
 
 
 class UnfitEpisodes(PatternError):
-    """Episodes that nothing ends, or whose key not every match has."""
+    """Episodes that nothing ends, or whose key some matches lack."""
 
     @classmethod
     def unbounded(cls, source: SourceText, at: At) -> UnfitEpisodes:
@@ -139,7 +139,7 @@ class UnfitEpisodes(PatternError):
 
     @classmethod
     def severity(cls, source: SourceText, at: At, measure: str, kind: str) -> UnfitEpisodes:
-        """The measure that orders the matches is no number."""
+        """The measure that orders the matches is not a number."""
         what = f"the matches of an episode are put in order by {measure}, and this one is a {kind}"
         return cls._at(source, at, what, f"{measure} is a number; call the measure something else.")
 
@@ -166,6 +166,6 @@ class UnfitEpisodes(PatternError):
 
     @classmethod
     def kind(cls, source: SourceText, at: At, kind: str) -> UnfitEpisodes:
-        """The key is of a kind that is never the same."""
+        """The key is of a kind that matches cannot have in common."""
         what = f"the matches of an episode have a text, a number or a boolean in common, not a {kind}"
         return cls._at(source, at, what, "BY the attribute that says whose events they are, such as the source's key.")

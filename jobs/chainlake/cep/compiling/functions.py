@@ -1,4 +1,4 @@
-"""What the functions that a front matter declares are to the query below it."""
+"""The functions that a front matter declares, as the query below it uses them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORDS = frozenset({"prev", "case"})
 
 
 def parted(params: Mapping[str, Any]) -> tuple[dict[str, Code], dict[str, Any]]:
-    """What a caller gives by name: the code of functions, and values of parameters; lists and sets as tuples."""
+    """A caller's parameters as two mappings: the code of functions, and values, with lists and sets as tuples."""
     codes = {name: value for name, value in params.items() if isinstance(value, Code)}
     others = {name: value for name, value in params.items() if not isinstance(value, Code)}
     return codes, {name: tuple(v) if isinstance(v, list | set | tuple) else v for name, v in others.items()}
@@ -25,16 +25,16 @@ def parted(params: Mapping[str, Any]) -> tuple[dict[str, Code], dict[str, Any]]:
 def own_functions(
     source: SourceText, pattern: str, front: FrontMatter, codes: Mapping[str, Code]
 ) -> dict[str, Function]:
-    """The functions that a pattern declares, by name in small letters.
+    """The functions that a pattern declares, by lower-case name.
 
     Args:
         source: the pattern's text.
         pattern: its name.
         front: its front matter.
-        codes: the code of each by its name as declared; none at all if nobody looked for it.
+        codes: the code of each by its name as declared; empty if no code was loaded.
 
     Raises:
-        DefinitionError: one is called like a function of the language, or has no code although others have.
+        DefinitionError: one has the name of a function of the language, or has no code although others have.
     """
     found = {}
     for name, entry in front.functions.items():
@@ -50,12 +50,12 @@ def own_functions(
 
 
 def identity_of(front: FrontMatter, codes: Mapping[str, Code], values: Iterable[ast.Node]) -> list[list[object]]:
-    """What of its functions decides what a pattern finds: those that are called, and their code."""
+    """What a pattern's functions add to its identity: those that are called, and their code."""
     called = sorted({call.function for value in values for call in value.heavy} & front.functions.keys())
     entries = [front.functions[name] for name in called]
     return [
         [one.name, one.call, one.symmetric, one.result, codes[one.name].digest if one.name in codes else ""]
-        # Only where it says something else than by default, so that hashes of before hold.
+        # Only where it differs from the default, so that earlier hashes stay valid.
         + ([] if one.vectorised else ["one pair at a time"])
         for one in entries
     ]

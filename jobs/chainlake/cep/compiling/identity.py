@@ -1,4 +1,4 @@
-"""What of a pattern decides its rows, as the hash by which days are known to be stale."""
+"""Everything about a pattern that decides its rows, as the hash that shows which days are stale."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from chainlake.digests import text_digest
 
 @dataclass(frozen=True)
 class Identity:
-    """All that decides which rows a pattern has; the text may say it in another way.
+    """Everything that decides which rows a pattern has, however its text is written.
 
     Args:
         query: as it was parsed.
         params: values of parameters and sets.
         front: the front matter.
         strict: whether durations carry units.
-        derived: the derived columns that it mentions.
-        key: of the series; None unless something in it goes by the key.
-        by_key: whether something does.
+        derived: the derived columns that the pattern mentions.
+        key: the key of the series; None unless something in the pattern depends on it.
+        by_key: whether something in the pattern depends on the key.
         carried: the names with their attributes, if they carry more than the query mentions.
-        functions: those that are called, and their code.
+        functions: the functions that are called, and their code.
     """
 
     query: ast.Query
@@ -45,7 +45,7 @@ class Identity:
     def digest(self) -> str:
         """The hash of the definition."""
         found: dict[str, Any] = {
-            # What matches are put together to changes none of them.
+            # How matches are grouped into episodes changes none of them.
             "query": format_query(replace(self.query, episodes=None)),
             "params": {key: list(v) if isinstance(v, tuple) else v for key, v in self.params.items()},
             "output": sorted(self.front.output),

@@ -1,4 +1,4 @@
-"""The names of a pattern as columns of its match table, and what else is checked of them."""
+"""The names of a pattern as columns of its match table, and checks of names."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ def positive_names(
 def with_ranked(
     names: tuple[PositiveName, ...], values: Iterable[ast.Node], derived: frozenset[str]
 ) -> tuple[PositiveName, ...]:
-    """The names of a pattern, which carry what its matches are ranked by: so a row says why its score is what it is.
+    """The names of a pattern, with the attributes that its matches are ranked by, so that a row explains its score.
 
     Args:
         names: the positive names.
-        values: the criteria, and what says which list a match is in.
+        values: the criteria, and the values of ``FOR EACH`` and ``DISTINCT ON``.
         derived: attributes that are never stored.
     """
     used = {pair for value in values for pair in attributes_of(value)}
@@ -123,7 +123,7 @@ def with_ranked(
 
 
 def check_rates(source: SourceText, front: FrontMatter, names: tuple[PositiveName, ...]) -> None:
-    """Raise DefinitionError for a rate of a name that is not there."""
+    """Raise DefinitionError for a rate of a name that the pattern does not have."""
     known = {name.name for name in names}
     for name in front.rates:
         if name not in known:

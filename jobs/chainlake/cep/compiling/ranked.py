@@ -1,4 +1,4 @@
-"""From a ranking as written to what it asks for, in numbers, and to the values that it looks at."""
+"""Compiles a ranking as written into a rule of plain numbers and the values that it compares."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.ranking.rule import COLUMNS, Criterion, Period, Rule, Score, value_names
 
-#: Windows that a match can be in at most.
+#: How many windows a match can be in at most.
 MOST_WINDOWS = 1000
 
 
 def ranking_of(
     source: SourceText, query: ast.Query, branches: tuple[Branch, ...], resolver: Resolver, checker: Checker
 ) -> Ranking | None:
-    """The ranking of a resolved query, or None if it wants all matches.
+    """The ranking of a resolved query, or None if the query wants all matches.
 
     Raises:
-        DefinitionError: it does not say what it has to, says what excludes itself, or cannot be combined with the rest.
+        DefinitionError: it is incomplete, contradicts itself, or cannot be combined with the rest.
     """
     own = [branch.score for branch in query.branches]
     wanted = query.ranking
@@ -64,7 +64,7 @@ def ranking_of(
 
 
 def _scores(source: SourceText, wanted: ast.Ranking, own: list[ast.Score | None]) -> tuple[ast.Score, ...]:
-    """The score of all branches, or one for each."""
+    """The one score of all branches, or one for each branch."""
     scores = tuple(score for score in own if score is not None)
     if wanted.score is not None:
         if scores:
@@ -80,7 +80,7 @@ def _scores(source: SourceText, wanted: ast.Ranking, own: list[ast.Score | None]
 def _values(
     wanted: ast.Ranking, scores: tuple[ast.Score, ...], branch: Branch, criteria: int = 0
 ) -> Iterator[ast.Node]:
-    """What is computed of the matches of a branch, filled up to a number of criteria."""
+    """The values computed for the matches of a branch, with nulls added up to a number of criteria."""
     score = scores[branch.written if len(scores) > 1 else 0]
     yield from (one.value for one in score.criteria)
     yield from (ast.Case((), None) for _ in range(criteria - len(score.criteria)))
@@ -88,7 +88,7 @@ def _values(
 
 
 def _check_rest(source: SourceText, query: ast.Query) -> None:
-    """Check what else the query says."""
+    """Check that nothing else in the query conflicts with a ranking."""
     selection = query.selection
     if selection is not None and selection.context == "cumulative":
         raise NotTogether.cumulative_and_rank(source, selection.at)
@@ -100,7 +100,7 @@ def _check_rest(source: SourceText, query: ast.Query) -> None:
 
 @dataclass(frozen=True)
 class _Amounts:
-    """Numbers and durations of a ranking.
+    """Reads the numbers and durations of a ranking.
 
     Args:
         source: for errors.
@@ -111,7 +111,7 @@ class _Amounts:
     resolver: Resolver
 
     def rule(self, wanted: ast.Ranking, scores: tuple[Score, ...]) -> Rule:
-        """The rule."""
+        """The rule that the ranking states."""
         for node, word in ((wanted.least, "AT LEAST"), (wanted.quantum, "QUANTUM")):
             if node is not None and scores[0].combine == "lex":
                 raise UnfitRanking.several_numbers(self.source, node.at, word)
@@ -175,7 +175,7 @@ class _Amounts:
         return self.resolver.computed(node, frozenset())
 
     def number(self, node: ast.Node) -> float:
-        """A number; of a duration its seconds."""
+        """A number, or the seconds of a duration."""
         found = self.resolved(node)
         if isinstance(found, ast.Duration):
             return float(found.seconds)
@@ -185,7 +185,7 @@ class _Amounts:
         return float(value)
 
     def whole(self, node: ast.Node, word: str) -> int:
-        """A whole number from 1 on."""
+        """A whole number of at least 1."""
         found = self.resolved(node)
         value = found.value if isinstance(found, ast.Literal) else None
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -1,4 +1,4 @@
-"""What a query says after its window: how far events may be apart, which matches are kept, what is computed of them."""
+"""What a query says after its window: how far apart events may be, which matches are kept, what they measure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from chainlake.schemas.matches import FIXED_COLUMNS as MATCH_COLUMNS
 
 #: The window of a pattern that has none, in ticks.
 UNBOUNDED = 1 << 61
-#: Kinds of what matches are ranked by.
+#: The kinds of values by which matches are ranked.
 _NUMBERS = OPEN | {"number", "duration"}
 
 
@@ -35,8 +35,8 @@ class Measure:
 
     Args:
         name: the column.
-        kind: of its values: number, string, bool, time, duration; any if the columns are not known.
-        values: for each branch the value; what the branch lacks is null in it.
+        kind: the kind of its values: number, string, bool, time, duration; any if the columns are not known.
+        values: the value for each branch, in which what the branch lacks is null.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Ranking:
     """A compiled ranking.
 
     Args:
-        rule: what it asks for.
-        values: what is computed of each match: criteria, then the values of ``FOR EACH``, then of ``DISTINCT ON``; what
-            a branch lacks is null in it.
+        rule: what the ranking asks for.
+        values: what is computed for each match: criteria, then the values of ``FOR EACH``, then of ``DISTINCT ON``;
+            what a branch lacks is null in them.
         written: the same values as written, for checks.
         criteria: how many of ``written`` are criteria.
-        ends: of each criterion the ends of its ``NORM``, and their kinds.
+        ends: for each criterion, the ends of its ``NORM`` and their kinds.
     """
 
     rule: Rule
@@ -75,7 +75,7 @@ class Ranking:
         """Check the values against the kinds of the events' columns.
 
         Raises:
-            DefinitionError: a criterion that is no number, or not of the kind of its norm; a list.
+            DefinitionError: a criterion is not a number, or not of the kind of its ``NORM``; another value is a list.
         """
         for number, value in enumerate(self.written):
             kind = checker.kind(value)
@@ -96,12 +96,12 @@ class Extras:
         pause: the longest time between neighbouring events of a match, in ticks, or None.
         keep: ``MAXIMAL``, ``OUTERMOST``, or empty.
         measures: computed columns of the match table.
-        computed: columns that are computed of one event each, before the search.
-        written: the branches before values of one event became columns: for checks and for people.
-        measured: the values of the measures, likewise, and behind them those of the ranking.
+        computed: columns that are computed from single events before the search.
+        written: the branches before values of one event became columns: for checks and messages.
+        measured: the values of the measures, then those of the ranking, before values of one event became columns.
         policy: which matches are published, or None for all.
         episodes: which matches are one episode, or None.
-        ranking: which of these are the best, or None for all.
+        ranking: which matches are the best, or None for all.
         loose: the branches without the windows of groups inside them, if there are such windows.
     """
 
@@ -118,7 +118,7 @@ class Extras:
 
     @property
     def values(self) -> tuple[Measure, ...]:
-        """All that is computed of each match: its measures, and what it is ranked by."""
+        """All that is computed for each match: its measures, and what it is ranked by."""
         return self.measures if self.ranking is None else (*self.measures, *self.ranking.values)
 
     @property
@@ -133,7 +133,7 @@ def with_event_windows(
     """The branches with windows in events as conditions.
 
     Raises:
-        DefinitionError: a gap in events, and a repeated event.
+        DefinitionError: a gap in events together with a repeated event.
     """
     for window in windows:
         branches = tuple(_with_window(source, branch, window) for branch in branches)
@@ -176,7 +176,7 @@ def _followed(
     far: Callable[[str, str], ast.Node],
     window: ast.EventWindow,
 ) -> ast.Node:
-    """That an event is the last one, or that another one of the match follows it soon enough."""
+    """The condition that an event is the last of the match, or that another one follows it soon enough."""
     nothing = ast.Literal(0, window.at)
     others = [one for one in branch.positive if one != name]
     last = [ast.Compare("<", far(one, name), nothing, window.at) for one in others if not branch.ordered(one, name)]
@@ -224,7 +224,7 @@ def _end(which: str, name: str, branch: Branch, window: ast.Within) -> ast.Node:
 
 
 def check_tail(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]) -> None:
-    """Check that a query may have no window, keep the largest matches only, and compute measures.
+    """Check that a query, where it does, may do without a window, keep only the largest matches, and have measures.
 
     Raises:
         DefinitionError: it may not.
@@ -238,7 +238,7 @@ def check_tail(source: SourceText, query: ast.Query, branches: tuple[Branch, ...
 
 
 def check_longest(source: SourceText, front: FrontMatter, branches: tuple[Branch, ...], *, bounded: bool) -> None:
-    """Raise DefinitionError for a limit of stretches in a pattern that a window bounds, or that has no stretches."""
+    """Raise DefinitionError for ``longest`` in a pattern that a window bounds or that has no stretches."""
     if LONGEST not in front.limits:
         return
     at = front.places.get("limits", (1, 1))
@@ -272,7 +272,7 @@ def measures_of(
     """The measures of a resolved query.
 
     Raises:
-        DefinitionError: a name that is taken, a value that is none in every match.
+        DefinitionError: a name is taken, a value is a list, a set is used as one event or one event as a set.
     """
     taken = {name.lower(): f"the event {name}" for branch in branches for name in branch.types}
     taken |= {name: "a column of every match table" for name in (*MATCH_COLUMNS, CHANGE_COLUMN)}

@@ -12,7 +12,7 @@ from chainlake.cep.events.clock import MOST_TICKS
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.plan.steps import Scope
 
-#: Beyond every time stamp.
+#: Later than every timestamp.
 FAR = MOST_TICKS
 
 
@@ -20,7 +20,7 @@ def flat_blocks(counts: np.ndarray, limit: int) -> Iterator[tuple[np.ndarray, np
     """Enumerate ``counts[r]`` items for each row r, at most ``limit`` items at a time.
 
     Yields:
-        ``(rows, within)``: the row of each item, and its number in the row from 0 on.
+        ``(rows, within)``: the row of each item, and its number within the row, from 0.
     """
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
@@ -41,7 +41,7 @@ class Bindings:
     """A block of partial matches.
 
     Args:
-        n: how many.
+        n: how many there are.
         singles: name to the position of its event among the name's candidates.
         groups: name to (offsets, positions) of its events.
         start: smallest bound ts of each, FAR if nothing is bound.
@@ -56,11 +56,11 @@ class Bindings:
 
     @classmethod
     def root(cls) -> Bindings:
-        """The one binding of nothing."""
+        """One binding, in which nothing is bound."""
         return cls(1, {}, {}, np.array([FAR]), np.array([-FAR]))
 
     def at(self, rows: np.ndarray) -> Bindings:
-        """The bindings ``rows``."""
+        """The bindings at ``rows``."""
         return Bindings(
             len(rows),
             {name: positions[rows] for name, positions in self.singles.items()},
@@ -74,7 +74,7 @@ class Bindings:
         return self if kept.all() else self.at(np.flatnonzero(kept))
 
     def view(self, data: Dataset, candidates: dict[str, Candidates]) -> View:
-        """Rows of values over these bindings."""
+        """A view that computes values over these bindings."""
         return View(
             data,
             self.n,
@@ -112,7 +112,7 @@ class Bindings:
     def apart(
         self, scope: Scope, candidates: dict[str, Candidates], of: Candidates, rows: np.ndarray, positions: np.ndarray
     ) -> np.ndarray | None:
-        """Which events (candidate ``positions`` for the bindings ``rows``) are bound to no other name; None if all."""
+        """Which candidates ``positions``, for the bindings ``rows``, are bound to no other name; None if all are."""
         good: np.ndarray | None = None
         for name in scope.apart_from:
             if name in self.singles:

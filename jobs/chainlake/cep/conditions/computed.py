@@ -1,4 +1,4 @@
-"""Columns that are computed of the events before they are searched, one pass for each (docs/semantics.md#functions)."""
+"""Columns that are computed from the events before the search, in one pass each (docs/semantics.md#functions)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add_computed(events: pa.Table, computed: Sequence[Computed], key: str | None
     """``events`` with a column for each of ``computed`` that it does not have yet.
 
     Args:
-        events: columns ``event_id``, ``type``, ``ts`` (timestamp or ticks) and attributes; those that there are not are
+        events: columns ``event_id``, ``type``, ``ts`` (timestamp or ticks) and attributes; missing ones are
             null.
         computed: the columns, in an order in which each needs only earlier ones.
         key: the column that says which events are of one series, or None.
@@ -65,7 +65,7 @@ class _Coded:
 
 
 class Rows(View):
-    """All rows of a table, whose texts have codes in the order in which they came."""
+    """All rows of a table; its texts have codes in the order in which they appear."""
 
     def __init__(self, events: pa.Table, strict: bool) -> None:
         self._texts = Texts()
@@ -74,7 +74,7 @@ class Rows(View):
         self._columns: dict[str, Value] = {}
 
     def computed(self, one: Computed) -> pa.Array:
-        """A computed column; what it is computed of later may be called by its name."""
+        """A computed column; those computed later may refer to it by name."""
         value = self.fits(one.node) if isinstance(one.node, ast.Like) else self.value(one.node)
         self._columns[one.column] = value
         return self._arrow(value, one)

@@ -36,7 +36,7 @@ class Candidates:
             self.rows = of
         self._columns: dict[str, Value] = {}
 
-    # What a search does not ask for is not gathered: of the events of a type, it may need a few only.
+    # Each is gathered when it is first asked for, since a search may need only a few of the events of a type.
 
     @cached_property
     def rows(self) -> np.ndarray:
@@ -63,16 +63,16 @@ class Candidates:
         return self._size
 
     def events(self, positions: np.ndarray) -> np.ndarray:
-        """The rows of the events table of some of these events."""
+        """The rows in the events table of some of these events."""
         return self.data.rows_of(self.rows[positions])
 
     @property
     def has_rows(self) -> bool:
-        """Whether their rows are known, not their marks alone."""
+        """Whether their rows are known, and not only their marks."""
         return "rows" in self.__dict__
 
     def learn(self, rows: np.ndarray, ts: np.ndarray, columns: Mapping[str, Value]) -> None:
-        """Take over what was gathered of these events elsewhere."""
+        """Take over what was gathered about these events elsewhere."""
         self.rows, self.ts = rows, ts
         self._columns.update(columns)
 
@@ -106,7 +106,7 @@ class Coded(Protocol):
         """The code of a string of the conditions."""
 
     def rows_of(self, sorted_rows: np.ndarray) -> np.ndarray:
-        """The rows of the events table of some events."""
+        """The rows in the events table of some events."""
 
 
 #: Bound single events: their candidates and the position of each block row's event among them (or all, as a slice).
@@ -158,7 +158,7 @@ class View:
         if (
             self.parent is not None
             and self.at is not None
-            and not node.heavy  # which is asked for the rows of the extension alone, for they may be fewer
+            and not node.heavy  # heavy calls are made for the rows of the extension only, which may be fewer
             and not any(name in self.singles for name in node.plain)
             and not any(name in self.groups for name in node.aggregated)
         ):
@@ -211,7 +211,7 @@ class View:
         return texts.coded(result) if isinstance(result, Words) else result
 
     def events(self, name: str) -> np.ndarray:
-        """The rows of the events table of the single events that are bound to a name."""
+        """The rows in the events table of the single events that are bound to a name."""
         if name in self.singles:
             candidates, positions = self.singles[name]
             return self.data.rows_of(candidates.rows[positions])
@@ -220,7 +220,7 @@ class View:
         return found
 
     def applied(self, function: functions.Function, args: tuple[Any, ...]) -> Value | Words:
-        """A function that is of no text applied to columns and constants."""
+        """A function, other than one of a single text, applied to columns and constants."""
         assert function.apply is not None, "a function that is of no text has one"
         texts = self.data.texts
         if texts.in_order or not any(isinstance(arg, Value) and arg.kind == "string" for arg in args):
@@ -289,7 +289,7 @@ class View:
     def holds(self, clause: Clause, kleene: frozenset[str]) -> np.ndarray:
         """Where ``clause`` is TRUE.
 
-        A plain reference to a name bound to a set asks for every choice of a member; of an empty set there is none.
+        A plain reference to a name bound to a set asks for every member, so the clause is TRUE for an empty set.
 
         Args:
             clause: all its names are bound.
@@ -314,11 +314,11 @@ class View:
         return found
 
     def all_hold(self, clauses: Sequence[Clause], kleene: frozenset[str]) -> np.ndarray:
-        """Where all of some clauses are TRUE; what costs much is asked only where those before it are.
+        """Where all of these clauses are TRUE; a heavy one is tested only where those before it are TRUE.
 
         Args:
             clauses: all their names are bound.
-            kleene: as of ``holds``.
+            kleene: as in ``holds``.
         """
         kleene = kleene.difference(self.singles)
         found = np.ones(self.n, bool)
@@ -330,7 +330,7 @@ class View:
         return found
 
     def _only(self, where: np.ndarray, truth: Callable[[View], Any]) -> np.ndarray:
-        """A truth in some rows; false in all others."""
+        """A condition that is computed only at the rows ``where``; false at all others."""
         rows = np.flatnonzero(where)
         found = np.zeros(self.n, bool)
         if len(rows) == self.n:
@@ -341,7 +341,7 @@ class View:
 
 
 def _every(truth: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Which groups are true throughout."""
+    """Which groups are true throughout; empty ones are."""
     full = offsets[1:] > offsets[:-1]
     found = np.ones(len(full), bool)
     if full.any():

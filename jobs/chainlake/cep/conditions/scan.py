@@ -13,7 +13,7 @@ from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.language import ast
 from chainlake.cep.values.values import Value
 
-#: Candidate bindings in memory at a time and level.
+#: How many candidate bindings are in memory at a time and level.
 BLOCK_ROWS = 1 << 17
 
 
@@ -26,8 +26,8 @@ class Scan:
         candidates: of every name, positive and negated.
         window: in ticks.
         block_rows: largest number of candidate bindings in memory at a time and level.
-        arrays: what was computed of them once and is needed again.
-        counted: all candidates of the names of which ``candidates`` has only those that can pass.
+        arrays: what was computed from the events once and is needed again.
+        counted: all candidates of those names for which ``candidates`` has only those that can pass.
     """
 
     data: Dataset
@@ -44,7 +44,7 @@ class Scan:
         return View(self.data, 1, {}, {})
 
     def value(self, name: str, node: ast.Node) -> Value:
-        """The value of ``node`` for every candidate of ``name``, the one name that it mentions."""
+        """The value of ``node`` for every candidate of ``name``, the only name that it mentions."""
         of = self.candidates[name]
         if isinstance(node, ast.Ref):
             return of.column(node.attr)
@@ -54,7 +54,7 @@ class Scan:
         return self._values[key]
 
     def truth(self, name: str, literal: ast.Node) -> np.ndarray:
-        """Where ``literal`` is TRUE, for every candidate of ``name``, the one name that it mentions."""
+        """Where ``literal`` is TRUE, for every candidate of ``name``, the only name that it mentions."""
         of = self.candidates[name]
         truth = View.of_all(self.data, name, of).truth(literal)
         return np.broadcast_to(np.asarray(truth, bool), (len(of),))

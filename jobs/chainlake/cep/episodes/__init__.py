@@ -1,4 +1,5 @@
-"""Matches of one key that overlap, or lie close to one another, as one row (docs/semantics.md#episodes).
+"""Merges matches of one key that overlap or lie close to one another into one row (docs/semantics.md#episodes).
 
-``merge`` puts them together, ``days`` decides when one is finished, ``sources`` and ``found`` take events at hand.
+``merge`` merges stretches, ``days`` decides when an episode is finished, ``sources`` makes stretches of matches, and
+``found`` gives the episodes of a search.
 """

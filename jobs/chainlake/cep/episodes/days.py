@@ -1,8 +1,8 @@
 """Episodes day by day: what is open at the end of a day is the state from which the next day goes on.
 
-An episode is decided when no match can join it any more: a match that lies at most a pause after its end is decided at
-most ``wait`` after its own start. To decide earlier would be wrong, since a long match that is decided late may join
-what seemed to be over.
+An episode is decided when no match can join it any more: a match that begins at most a pause after its end is decided
+at most ``wait`` after its own start. To decide earlier would be wrong, since a long match that is decided late may join
+an episode that seemed to be over.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Timing:
     """When episodes are decided, in ticks.
 
     Args:
-        pause: matches of one key that are no further apart are one episode.
+        pause: matches of one key that are at most this far apart are one episode.
         wait: how long after its start a match is decided, at most.
     """
 
@@ -46,8 +46,8 @@ class Day:
     """What a day gives.
 
     Args:
-        decided: the episodes that are decided on it, as stretches by (key, start).
-        open: those that are not at its end, likewise.
+        decided: the episodes that are decided on it, as stretches in the order of (key, start).
+        open: those that are still open at its end, in the same order.
     """
 
     decided: pa.Table
@@ -55,13 +55,13 @@ class Day:
 
 
 def episodes_of_day(timing: Timing, before: pa.Table | None, matches: Iterable[pa.Table], end: int | None) -> Day:
-    """One day.
+    """The episodes that are decided on a day, and those that stay open.
 
     Args:
         timing: when episodes are decided.
         before: what was open when it began; None if nothing was.
         matches: those that are decided on the day, as stretches; at least one table, which may be empty.
-        end: its end, in ticks; None decides all.
+        end: the end of the day, in ticks; None decides all.
     """
     known = [*matches, *([] if before is None else [before])]
     schema = known[0].schema
@@ -76,7 +76,7 @@ def episodes_of_day(timing: Timing, before: pa.Table | None, matches: Iterable[p
 
 
 def state_text(open_: pa.Table) -> str:
-    """What is open as a text: of equal stretches, whatever led to them, the same one."""
+    """The open stretches as a text, the same for equal stretches, whatever led to them."""
     rows = open_.to_pylist()
     rows.sort(key=lambda row: (row["key"] is not None, row["key"], row["start"]))
     return json.dumps([_listed(row) for row in rows], ensure_ascii=False, separators=(",", ":"))
@@ -88,7 +88,7 @@ def _listed(row: dict[str, Any]) -> list[Any]:
 
 
 def state_of(text: str, key: pa.DataType, severity: pa.DataType) -> pa.Table:
-    """The open stretches that a text of :func:`state_text` stands for.
+    """The open stretches from their :func:`state_text`.
 
     Args:
         text: the text.
@@ -105,5 +105,5 @@ def _rows(state: list[list[Any]], names: list[str]) -> Iterator[dict[str, Any]]:
 
 
 def digest(text: str) -> str:
-    """What tells states apart."""
+    """The digest of a state's text."""
     return NOTHING_OPEN if text == "[]" else text_digest(text)

@@ -1,4 +1,4 @@
-"""The episodes of events that are at hand: what a search finds, merged."""
+"""The episodes of events in memory: what a search finds, merged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def episodes(
     backend: str = "auto",
     **options: Unpack[MatchOptions],
 ) -> Iterator[Episode]:
-    """The episodes of a pattern that says ``EPISODES BY … PAUSE …`` (docs/semantics.md#episodes).
+    """The episodes of a pattern with ``EPISODES BY … PAUSE …`` (docs/semantics.md#episodes).
 
     Example:
         >>> import chainlake as cl
@@ -45,12 +45,12 @@ def episodes(
         pattern_text, events, params, order, backend, options: as for ``match``.
 
     Returns:
-        by key and start: ``key``, ``start``, ``end``, ``decided``, ``matches``, with a measure ``severity`` that of the
-        top match, and ``first`` and ``top``, two of the matches as ``match`` gives them.
+        mappings in the order of key and start: ``key``, ``start``, ``end``, ``decided``, ``matches``; ``severity`` of
+        the top match, if the pattern has that measure; and ``first`` and ``top``, two matches as ``match`` gives them.
 
     Raises:
-        UsageError: the pattern says nothing of episodes; and as ``match``.
-        InputError: key or severity are of a kind that they cannot be; and as ``match``.
+        UsageError: the pattern does not define episodes; and as ``match``.
+        InputError: key or severity is of a kind that it cannot be; and as ``match``.
     """
     asked = prepared(pattern_text, events, params, order, options)
     check_episodes(asked.pattern)
@@ -59,7 +59,7 @@ def episodes(
 
 
 def check_episodes(pattern: Pattern) -> None:
-    """Raise UsageError for a pattern that says nothing of episodes."""
+    """Raise UsageError for a pattern that does not define episodes."""
     if pattern.extras.episodes is None:
         raise NoEpisodes.of()
 
@@ -72,11 +72,11 @@ def merged_matches(
     Args:
         pattern: with EPISODES.
         events: the table in which they were found.
-        ids: of every row of it, as they are shown.
+        ids: the id of every row of the table, as it is shown.
         batches: the matches.
 
     Raises:
-        InputError: key or severity are of a kind that they cannot be.
+        InputError: key or severity is of a kind that it cannot be.
     """
     batches = [batch for batch in batches if batch.n]
     if not batches:

@@ -1,7 +1,7 @@
-"""Stretches of matches: those of one key that overlap, or lie no further apart than a pause, become one.
+"""Merges stretches of matches of one key that overlap or are at most a pause apart.
 
-A *stretch* is one match, or several that are merged already; both have the same columns, so that open stretches of the
-days before and the matches of a day are merged alike. Whatever is merged first, the result is the same.
+A *stretch* is one match, or several that are merged already; both have the same columns, so that open stretches of
+earlier days and the matches of a day are merged alike. The order of merging does not change the result.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ def stretch_schema(key: pa.DataType, severity: pa.DataType) -> pa.Schema:
 
     Args:
         key: type of what the matches have in common.
-        severity: type of the number that puts them in order.
+        severity: type of the number by which they are put in order.
 
     Returns:
-        ``key``; ``start``, ``end`` in ticks; ``matches``, how many; of the top match ``severity``, ``top_start`` and
-        ``top_match``; ``members``, start and id of the first 100 by (start, id).
+        ``key``; ``start``, ``end`` in ticks; ``matches``, how many; ``severity``, ``top_start`` and ``top_match`` of
+        the top match; ``members``, start and id of the first 100 by (start, id).
     """
     return pa.schema(
         [
@@ -36,12 +36,12 @@ def stretch_schema(key: pa.DataType, severity: pa.DataType) -> pa.Schema:
 
 
 def of_matches(key: pa.Array, start: np.ndarray, end: np.ndarray, severity: pa.Array, ids: pa.Array) -> pa.Table:
-    """A stretch per match.
+    """One stretch per match.
 
     Args:
-        key: text, a number or a boolean; of doubles NaN is null and -0.0 is 0.0. Those of null are one key, too.
+        key: texts, numbers or booleans; in doubles, NaN is null and -0.0 is 0.0. Null counts as one key, too.
         start, end: in ticks.
-        severity: a number; NaN is null.
+        severity: numbers; NaN is null.
         ids: the ids of the matches.
     """
     members = pa.StructArray.from_arrays([int64_array(start), ids], fields=list(_MEMBER))
@@ -54,7 +54,7 @@ def of_matches(key: pa.Array, start: np.ndarray, end: np.ndarray, severity: pa.A
 
 
 def _plain(values: pa.Array) -> pa.Array:
-    """Doubles of which equal ones are the same."""
+    """The values; in doubles, NaN becomes null and -0.0 becomes 0.0."""
     if not pa.types.is_floating(values.type):
         return values
     known = pc.fill_null(pc.invert(pc.is_nan(values)), False)
@@ -66,10 +66,10 @@ def merged(stretches: pa.Table, pause: int) -> pa.Table:
 
     Args:
         stretches: in any order.
-        pause: those of one key between which there is no more time than this are one, in ticks.
+        pause: stretches of one key that are at most this far apart become one, in ticks.
 
     Returns:
-        by (key, start), a missing key last; no two of one key are that close.
+        stretches in the order of (key, start), a missing key last; no two of one key are that close.
     """
     rows = stretches.combine_chunks()
     if not len(rows):
@@ -99,7 +99,7 @@ def merged(stretches: pa.Table, pause: int) -> pa.Table:
 
 
 def _codes(keys: pa.ChunkedArray) -> np.ndarray:
-    """A number per key, in the order of the keys; the largest for those that are missing."""
+    """A number per key, in the order of the keys; the largest stands for a missing key."""
     known = pc.unique(keys).drop_null()
     known = known.take(pc.sort_indices(known))
     found: np.ndarray = pc.fill_null(pc.index_in(keys, value_set=known), len(known)).to_numpy().astype(np.int64)
@@ -107,10 +107,10 @@ def _codes(keys: pa.ChunkedArray) -> np.ndarray:
 
 
 def _groups(codes: np.ndarray, start: np.ndarray, end: np.ndarray, pause: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where each group of sorted stretches begins, and the number of each one's group."""
+    """Where each group of sorted stretches begins, and the number of each stretch's group."""
     n = len(codes)
     ends = np.unique(end)
-    # The latest end so far of the same key: keys ascend, so those of an earlier one never count.
+    # The latest end so far of the same key: codes of keys ascend, so an earlier key's ends never count.
     latest = np.maximum.accumulate(codes * n + np.searchsorted(ends, end)) - codes * n
     begins = np.ones(n, bool)
     begins[1:] = (codes[1:] != codes[:-1]) | (start[1:] - pause > ends[latest[:-1]])
@@ -118,19 +118,19 @@ def _groups(codes: np.ndarray, start: np.ndarray, end: np.ndarray, pause: int) -
 
 
 def _tops(rows: pa.Table, group: np.ndarray) -> np.ndarray:
-    """Per group the row of its top match: the most severe one, then the earliest, then the smallest id."""
+    """For each group, the row of its top match: the most severe one, then the earliest, then the smallest id."""
     keys = pa.table(
         {"group": int64_array(group), **{name: rows[name] for name in ("severity", "top_start", "top_match")}}
     )
     by = [("group", "ascending"), ("severity", "descending"), ("top_start", "ascending"), ("top_match", "ascending")]
-    # What is missing comes last.
+    # Missing severities come last.
     order = numpy_of(pc.sort_indices(keys, by)).astype(np.int64)
     found: np.ndarray = order[np.flatnonzero(np.diff(group[order], prepend=-1))]
     return found
 
 
 def _members(rows: pa.Table, group: np.ndarray, number: int) -> pa.Array:
-    """Per group the first members of all of its rows."""
+    """For each group, the first members among those of all its rows."""
     members = rows["members"].combine_chunks()
     sizes = pc.list_value_length(members).to_numpy()
     of = np.repeat(group, sizes)

@@ -14,19 +14,19 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.values.arrow import int64_array, numpy_of
 
-#: Attributes that structs of bound events spell in another way.
+#: Attributes that have another name in the structs of bound events.
 _FIELDS = {"id": "event_id"}
 
 
 def rule_of(pattern: Pattern) -> EpisodeRule:
-    """The episodes of a pattern that has some."""
+    """The episode rule of a pattern that has one."""
     rule = pattern.extras.episodes
     assert rule is not None, "asked of patterns with EPISODES only"
     return rule
 
 
 def of_batch(pattern: Pattern, events: pa.Table, batch: MatchBatch) -> pa.Table:
-    """The matches of a search.
+    """The matches of a search as stretches.
 
     Args:
         pattern: with EPISODES.
@@ -34,7 +34,7 @@ def of_batch(pattern: Pattern, events: pa.Table, batch: MatchBatch) -> pa.Table:
         batch: the matches.
 
     Raises:
-        InputError: key or severity are of a kind that they cannot be.
+        InputError: key or severity is of a kind that it cannot be.
     """
     rule = rule_of(pattern)
     names: list[Single | Group] = [*batch.single.items()]
@@ -58,7 +58,7 @@ def _of_events(rule: EpisodeRule, events: pa.Table, batch: MatchBatch) -> pa.Arr
 
 
 def of_rows(pattern: Pattern, rows: pa.Table) -> pa.Table:
-    """Rows of the match table.
+    """Rows of the match table as stretches.
 
     Args:
         pattern: with EPISODES.
@@ -83,7 +83,7 @@ def columns_of(rule: EpisodeRule) -> list[str]:
 
 
 def _value(events: pa.Array, field: str) -> pa.Array:
-    """A field of the event, or of the first event, of each match; null where nothing is bound."""
+    """A field of each match's event, or of the first event of its set; null where nothing is bound."""
     if pa.types.is_list(events.type):
         sizes = pc.fill_null(pc.list_value_length(events), 0)
         first = numpy_of(events.offsets)[:-1]
@@ -99,7 +99,7 @@ def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _as_key(rule: EpisodeRule, key: pa.Array) -> pa.Array:
-    """Texts, whole numbers, doubles or booleans."""
+    """The key as texts, whole numbers, doubles or booleans."""
     kind = key.type.value_type if pa.types.is_dictionary(key.type) else key.type
     if pa.types.is_null(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return key.cast(pa.string())
@@ -113,7 +113,7 @@ def _as_key(rule: EpisodeRule, key: pa.Array) -> pa.Array:
 
 
 def _as_severity(severity: pa.Array) -> pa.Array:
-    """Whole numbers or doubles."""
+    """The severity as whole numbers or doubles."""
     if pa.types.is_integer(severity.type):
         return severity.cast(pa.int64())
     if pa.types.is_floating(severity.type) or pa.types.is_null(severity.type):

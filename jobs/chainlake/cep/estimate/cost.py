@@ -3,7 +3,7 @@
 ``E(order) = N(first) + Σ (surviving partial matches of the names before) × (events of the next name in scope)``. Each
 term depends on the *set* of names bound before and not on their order, so the best order is found exactly by dynamic
 programming over sets. Names bound to sets (Kleene) come last in every order and cost all orders the same.
-Negated names are not counted: their tests are cheap, and a test that rejects early only helps.
+Negated names are not counted: their tests are cheap, and early rejections only help.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ import numpy as np
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.sizes import number_of_sets
 
-#: With at most this many single names all orders are compared; with more, the cheapest next name is taken each time.
+#: With at most this many single names, all orders are compared; with more, the cheapest next name is taken each time.
 EXACT_NAMES = 8
-#: With at most this many single names the estimates of all orders are listed.
+#: With at most this many single names, the estimates of all orders are listed.
 LISTED_NAMES = 4
-#: With more usable events than this there are so many sets that the estimate need not be right.
+#: With more usable events than this, there are so many sets that the estimate need not be right.
 MOST_MEMBERS = 16
 #: The same for sets that have a size.
 _MOST_COUNTED = 1000.0
-#: Share of combinations that is taken to pass a condition with a call of a function of pairs: what it really is, only
-#: calls could say, and an estimate makes none.
+#: The share of combinations that is assumed to pass a condition with a call of a function of pairs: only calls could
+#: tell the real share, and an estimate makes none.
 PASSES = 0.1
-#: Seconds of an evaluation, by which seconds of calls are compared with it.
+#: Seconds per evaluation, which convert seconds of calls into evaluations.
 EVALUATION = 15e-9
 
 
@@ -41,7 +41,7 @@ class Density:
     Args:
         counts: name to its events in each stretch, float64 of shape (stretches,).
         weights: how many stretches of the whole input each one stands for, shape (stretches,).
-        share: the window's length over a stretch's, at most 1.
+        share: the window's length divided by a stretch's, at most 1.
     """
 
     counts: Mapping[str, np.ndarray]
@@ -49,7 +49,7 @@ class Density:
     share: float
 
     def tuples(self, names: frozenset[str]) -> float:
-        """Combinations of one event per name that lie in about one window, in any order."""
+        """About how many combinations of one event per name lie in one window, in any order."""
         if not names:
             return 1.0
         product = self.weights.copy()
@@ -65,10 +65,10 @@ class Model:
     Args:
         branch: the branch.
         totals: events per name after its own conditions.
-        density: where they lie.
-        pass_rates: set of names to the share of their combinations in scope that pass all conditions between exactly
+        density: how close together they lie.
+        pass_rates: for sets of names, the share of their combinations in scope that pass all conditions between exactly
             these names.
-        crowds: name bound to sets to how many of its events follow one of them within a window.
+        crowds: for names bound to sets, how many of their events follow one of them within a window.
     """
 
     branch: Branch
@@ -90,7 +90,7 @@ class Model:
         return tuple(sorted(self.branch.kleene, key=lambda name: (self.totals[name], written.index(name))))
 
     def in_scope(self, names: frozenset[str]) -> float:
-        """Combinations of these names' events that fit the window and ≺, whatever their conditions."""
+        """How many combinations of these names' events fit the window and ≺, whatever the conditions."""
         if names not in self._tuples:
             extensions = linear_extensions(self.branch, names)
             self._tuples[names] = self.density.tuples(names) * extensions / factorial(len(names))
@@ -105,15 +105,15 @@ class Model:
         return share
 
     def left(self, names: frozenset[str]) -> float:
-        """Partial matches over ``names``."""
+        """How many partial matches over ``names`` are left."""
         return self.in_scope(names) * self.passing(names)
 
     def step(self, bound: frozenset[str], name: str) -> float:
-        """Evaluations of the step that binds ``name`` after ``bound``."""
+        """How many evaluations the step that binds ``name`` after ``bound`` makes."""
         return self.in_scope(bound | {name}) * self.passing(bound) if bound else self.totals[name]
 
     def calls(self, bound: frozenset[str], name: str) -> float:
-        """Seconds of the calls of functions of pairs in the step that binds ``name`` after ``bound``.
+        """How many seconds calls of functions of pairs take in the step that binds ``name`` after ``bound``.
 
         They are made where all cheaper conditions of the step hold, once for each pair.
         """
@@ -134,18 +134,18 @@ class Model:
         return tuple(c for c in self.branch.clauses if c.heavy and c.names and c.names <= singles)
 
     def pairs(self, clause: Clause) -> float:
-        """Combinations of the names of such a condition that pass the cheap ones between them."""
+        """How many combinations of the names of such a condition pass the cheap conditions between them."""
         if len(clause.names) == 1:
             return self.totals[next(iter(clause.names))]
         hidden = sum(one.names <= clause.names for one in self.heavy)
         return self.left(clause.names) / PASSES**hidden
 
     def price(self, bound: frozenset[str], name: str) -> float:
-        """What a step costs in evaluations, the calls of functions included."""
+        """What a step costs in evaluations, including calls of functions."""
         return self.step(bound, name) + self.calls(bound, name) / EVALUATION
 
     def cost(self, order: Sequence[str]) -> float:
-        """Evaluations of ``order``, its names bound to sets left out."""
+        """The evaluations of ``order``, without its names bound to sets."""
         total = 0.0
         bound: frozenset[str] = frozenset()
         for name in order:
@@ -155,12 +155,12 @@ class Model:
         return total
 
     def evaluations(self, order: Sequence[str]) -> float:
-        """Evaluations of ``order``, a guess at the sets included, which only the choice of a backend needs."""
+        """The evaluations of ``order`` with a guess at those of sets, which only the choice of a backend needs."""
         found = self.cost(order)
         singles = self.singles
         left = self.left(frozenset(singles)) if len(singles) > 1 else self.totals[singles[0]] if singles else 1.0
         for name in self.sets:
-            # Events on one side of a bound one; without bound ones, those that a first member can take along.
+            # Events on one side of a bound one; if none is bound, events that can follow the first member.
             first = not singles and name == self.sets[0]
             usable = self.crowds.get(name, 0.0) / (1.0 if first else 2.0)
             left *= self._sets_of(name, usable) * (self.totals[name] if first else 1.0)
@@ -168,14 +168,14 @@ class Model:
         return found
 
     def _sets_of(self, name: str, usable: float) -> float:
-        """About how many sets so many usable events make."""
+        """About how many sets ``usable`` events make."""
         size = self.branch.sizes.get(name)
         if size is None:
             return float(2.0 ** min(usable, MOST_MEMBERS))
         return min(float(number_of_sets(size, round(min(usable, _MOST_COUNTED)))), 2.0**MOST_MEMBERS)
 
     def best(self) -> tuple[str, ...]:
-        """The cheapest order of all positive names; of equally cheap ones the one nearest to the order written."""
+        """The cheapest order of all positive names; of equally cheap ones, the one closest to the order written."""
         singles = self.singles
         found = self._exact(singles) if len(singles) <= EXACT_NAMES else self._greedy(singles)
         return (*found, *self.sets)
@@ -194,7 +194,7 @@ class Model:
         return tuple(singles[i] for i in best[frozenset(range(len(singles)))][1])
 
     def _greedy(self, singles: tuple[str, ...]) -> tuple[str, ...]:
-        """The best pair, then whatever name is best next: least evaluations and least partial matches left behind."""
+        """The best pair, then the best next name each time: fewest evaluations plus fewest partial matches left."""
 
         def price(order: Sequence[str]) -> float:
             bound = [frozenset(order[:number]) for number in range(len(order))]
@@ -213,11 +213,11 @@ class Model:
         """Estimated evaluations per order, cheapest first.
 
         Args:
-            others: orders to be listed in any case, such as the one by frequency.
+            others: orders that are always listed, such as the one by frequency.
 
         Returns:
-            names joined by blanks to evaluations: all orders up to ``LISTED_NAMES`` single names, else the best one,
-            the one written, and ``others``.
+            evaluations by order, its names joined by blanks: of all orders for up to ``LISTED_NAMES`` single names,
+            else of the best one, the one written, and ``others``.
         """
         orders = [self.best(), (*self.singles, *self.sets), *map(tuple, others)]
         if len(self.singles) <= LISTED_NAMES:
@@ -227,12 +227,12 @@ class Model:
 
 
 def linear_extensions(branch: Branch, names: frozenset[str]) -> int:
-    """In how many sequences the names can lie if ≺ holds between them."""
+    """In how many sequences the names can come if ≺ holds between them."""
     if len(names) < 2:
         return 1
     parts = list(_parts(names, branch.ordered))
     if len(parts) == 1:
-        # ≺ comes from SEQ and AND: what hangs together is parts one after the other, and within each the same again.
+        # ≺ comes from SEQ and AND, so connected names consist of parts in sequence, each of which is made the same way.
         parts = list(_parts(names, lambda one, other: not branch.ordered(one, other)))
         return prod(linear_extensions(branch, part) for part in parts)
     total, left = 1, len(names)
@@ -243,7 +243,7 @@ def linear_extensions(branch: Branch, names: frozenset[str]) -> int:
 
 
 def _parts(names: frozenset[str], joined: Callable[[str, str], bool]) -> Iterator[frozenset[str]]:
-    """The parts of ``names`` that ``joined`` holds together."""
+    """The connected parts of ``names``, where ``joined`` tells whether two names are connected."""
     left = set(names)
     while left:
         part, edge = set(), {min(left)}

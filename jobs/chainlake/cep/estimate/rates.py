@@ -1,4 +1,4 @@
-"""How often events arrive that can be matched to a name: what ingest measured, as far as the name's conditions say so.
+"""How often events arrive that a name can be bound to, as far as the counts of ingest can tell.
 
 Ingest counts events per type and key. A name's own conditions on type and key pick from these counts; its other
 conditions are counted by the kernel on the events themselves (docs/automata.md#binding-order).
@@ -28,7 +28,7 @@ def stated_rates(pattern: Pattern, key: str, rates: Iterable[Mapping[str, object
         rates: rows of ``ops.rates`` of the read range, with ``type``, ``key`` and ``events``.
 
     Returns:
-        name to number of events; the largest over the branches that have the name.
+        the number of events by name, the largest over the branches that have the name.
     """
     total: dict[tuple[str, str], int] = {}
     for row in rates:

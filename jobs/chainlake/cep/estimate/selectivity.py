@@ -1,6 +1,6 @@
-"""What the cost model needs to know of the events, measured on bounded, deterministic samples of them.
+"""What the cost model needs to know about the events, measured on bounded, deterministic samples of them.
 
-A sample is made of whole combinations in scope: an event drawn by itself says nothing of how often it meets another.
+A sample consists of whole combinations in scope, since an event drawn alone does not tell how often it meets another.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from chainlake.cep.plan.steps import scope_of
 
 #: Stretches of time sampled per name.
 STRETCHES = 512
-#: First events of sampled combinations, and events taken of each further name for each of them.
+#: How many first events of combinations are sampled, and how many events of each further name for each of them.
 ANCHORS = 256
 FAN = 24
-#: Sampled combinations of a condition.
+#: The most combinations that are sampled for a condition.
 MOST = 1 << 15
 
 
@@ -31,7 +31,7 @@ def measure(branch: Branch, data: Dataset, candidates: Mapping[str, Candidates],
     Args:
         branch: the branch.
         data: the events.
-        candidates: of every positive name.
+        candidates: those of every positive name.
         window: in ticks.
     """
     totals = {name: float(len(candidates[name])) for name in branch.positive}
@@ -51,7 +51,7 @@ def neighbours(branch: Branch, totals: Mapping[str, float]) -> Model:
 
 
 def upper_bound(branch: Branch, candidates: Mapping[str, Candidates], window: int) -> Model:
-    """The model as if all combinations passed all conditions; it looks at times alone and is quick to have."""
+    """The model as if all combinations passed all conditions; it is quick, since it looks only at times."""
     times = {name: candidates[name].ts for name in branch.positive if name not in branch.kleene}
     totals = {name: float(len(candidates[name])) for name in branch.positive}
     near = density(times if len(times) > 1 else {}, window)
@@ -59,7 +59,7 @@ def upper_bound(branch: Branch, candidates: Mapping[str, Candidates], window: in
 
 
 def crowds(branch: Branch, candidates: Mapping[str, Candidates], window: int) -> dict[str, float]:
-    """Name bound to sets to how many of its events follow one of them within a window, on average."""
+    """For each name bound to sets, how many of its events follow one of them within a window, on average."""
     found = {}
     for name in branch.kleene:
         ts = candidates[name].ts
@@ -71,11 +71,11 @@ def crowds(branch: Branch, candidates: Mapping[str, Candidates], window: int) ->
 def density(times: Mapping[str, np.ndarray], window: int) -> Density:
     """Counts per stretch of one window's length.
 
-    Each name draws some of its events, evenly, and their stretches are sampled. A stretch with many events is drawn
-    more likely; its weight corrects for that. All stretches of a rare name are used.
+    Of each name, some events are drawn evenly, and their stretches are the sample. A stretch with many events is more
+    likely to be drawn, and its weight corrects for that. Of a rare name, all stretches are in the sample.
 
     Args:
-        times: name to the ascending times of its events, in ticks.
+        times: for each name, the ascending times of its events, in ticks.
         window: in ticks.
     """
     if not times:
@@ -95,7 +95,7 @@ def density(times: Mapping[str, np.ndarray], window: int) -> Density:
 def pass_rates(
     branch: Branch, data: Dataset, candidates: Mapping[str, Candidates], window: int
 ) -> dict[frozenset[str], float]:
-    """Set of single names to the share of their combinations in scope that pass the conditions between exactly them."""
+    """For sets of single names, the share of combinations in scope that pass the conditions between exactly them."""
     together: dict[frozenset[str], list[Clause]] = {}
     singles = frozenset(branch.positive) - branch.kleene
     for clause in branch.clauses:
@@ -109,7 +109,7 @@ def pass_rates(
         view = bindings.view(data, dict(candidates))
         for clause in clauses:
             passed &= view.holds(clause, frozenset())
-        # Half a combination more passes: a rate of zero would say that nothing that follows costs anything.
+        # Half a combination more passes, since with a rate of zero all later steps would cost nothing.
         unit = float(weights.mean()) if bindings.n else 1.0
         found[names] = (float(weights[passed].sum()) + unit / 2) / (float(weights.sum()) + unit)
     for clause in branch.clauses:
@@ -136,7 +136,7 @@ def _combinations(
         taken = np.minimum(sizes, max(1, min(FAN, MOST // max(bindings.n, 1))))
         rows = np.repeat(np.arange(bindings.n), taken)
         within = np.arange(len(rows)) - np.repeat(np.cumsum(taken) - taken, taken)
-        # Evenly, but not at equal distances: events can come in a rhythm.
+        # Evenly, but not at equal distances, since events may be periodic.
         positions = lo[rows] + ((within + draw.random(len(rows))) * sizes[rows] / taken[rows]).astype(np.int64)
         apart = bindings.apart(scope, dict(candidates), of, rows, positions)
         if apart is not None:
@@ -150,7 +150,7 @@ def _combinations(
 
 
 def _spread(count: int, most: int, draw: np.random.Generator | None) -> np.ndarray:
-    """At most ``most`` of ``count`` positions, evenly spread; with ``draw``, at random places of equal stretches."""
+    """At most ``most`` of ``count`` positions, evenly spread; with ``draw``, each is random within its stretch."""
     taken = min(count, most)
     shift = 0.5 if draw is None else draw.random(taken)
     return np.minimum(((np.arange(taken) + shift) * count / max(taken, 1)).astype(np.int64), max(count - 1, 0))

@@ -1,8 +1,8 @@
 """Histories that never meet, searched as one: each gets a stretch of time of its own, so far from the next that no
 window holds events of two.
 
-A search costs a few milliseconds whatever it finds; thousands of partition keys with a few events each would cost
-nothing but that.
+A search costs a few milliseconds whatever it finds, so with thousands of partition keys of a few events each, separate
+searches would cost little else.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from chainlake.cep.errors import UnfitOption
 
-#: Ticks lie nearer to 0 than this, moved ones too, or sums of one and a window (at most 2^61) and differences of two
-#: may not fit in 64 bits.
+#: All ticks, moved ones too, must be closer to 0 than this, or the sum of one and a window (at most 2^61) and the
+#: difference of two might not fit in 64 bits.
 MOST_TICKS = 1 << 62
 
 
@@ -24,7 +24,7 @@ class Clock:
 
     Args:
         base: the earliest time, in ticks.
-        period: ticks from the begin of one part's stretch to that of the next; more than all its times and a window.
+        period: ticks from the beginning of one part's stretch to that of the next; longer than the times and a window.
     """
 
     base: int
@@ -36,11 +36,11 @@ class Clock:
 
         Args:
             ts: times of the events, in ticks.
-            parts: the part of each.
+            parts: the part of each event.
             window: in ticks.
 
         Raises:
-            UsageError: too many parts for their span of time.
+            UsageError: there are too many parts for their span of time.
         """
         clock = cls.over(int(ts.min()), int(ts.max()), window)
         if int(parts.max()) >= clock.most_parts:
@@ -49,24 +49,24 @@ class Clock:
 
     @classmethod
     def over(cls, first: int, last: int, window: int) -> Clock:
-        """The clock for times from ``first`` to ``last``, all in ticks; a longer window reaches no other event."""
+        """The clock for times from ``first`` to ``last``, in ticks; a huge window counts as their distance."""
         reach = window if window < MOST_TICKS >> 1 else last - first
         return cls(first, last - first + reach + 1)
 
     @property
     def most_parts(self) -> int:
-        """How many parts there can be; 0 if not even the times of one fit."""
+        """How many parts there can be; 0 if the times of not even one fit."""
         return MOST_TICKS // self.period
 
     def moved(self, ts: np.ndarray, parts: np.ndarray) -> np.ndarray:
-        """The times to search, of events of the given parts (numbers from 0 on)."""
-        # Small whole numbers, such as the codes of a dictionary, would multiply within their own few bits.
+        """The times under which events of the given parts (numbered from 0) are searched."""
+        # In a type of few bits, such as that of dictionary codes, the product would overflow.
         moved: np.ndarray = parts.astype(np.int64, copy=False) * self.period
         moved += ts - self.base
         return moved
 
     def real(self, moved: np.ndarray) -> np.ndarray:
-        """The times that were moved there; also of a time at most a window after one of them."""
+        """The events' own times, for times as they are searched or at most a window after one of these."""
         return self.base + moved % self.period
 
 
@@ -81,18 +81,18 @@ class Ties(Clock):
 
     @classmethod
     def of(cls, places: np.ndarray) -> Ties:
-        """For events with these places among those of equal time."""
+        """The clock of events with these places among those of equal time."""
         return cls(0, int(places.max(initial=0)) + 1)
 
     def moved(self, ts: np.ndarray, parts: np.ndarray) -> np.ndarray:
-        """The times to search, of events with the given places."""
+        """The times under which events with the given places are searched."""
         moved: np.ndarray = ts * self.period + parts
         return moved
 
     def real(self, moved: np.ndarray) -> np.ndarray:
-        """The times that were moved there."""
+        """The events' own times, for times as they are searched."""
         return moved // self.period
 
     def window(self, window: int) -> int:
-        """The shortest window that holds all events that lie in ``window``; it may hold some that do not."""
+        """The shortest window of searched times that holds all events within ``window``; it may hold others too."""
         return window * self.period + self.period - 1

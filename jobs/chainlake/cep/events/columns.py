@@ -10,7 +10,7 @@ from chainlake.cep.events.errors import UnfitColumn
 from chainlake.cep.values.arrow import FALSE, MINUS_ONE, NAN, ZERO, numpy_of, plain
 from chainlake.cep.values.values import NULL, Lists, Value
 
-#: Whole numbers up to this size are doubles.
+#: Whole numbers up to this size are exact as doubles.
 _EXACT = 2**53
 
 
@@ -39,7 +39,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def is_whole(kind: pa.DataType) -> bool:
-    """Whether a column of this Arrow type holds whole numbers alone; databases write theirs as decimals, too."""
+    """Whether a column of this Arrow type holds only whole numbers; databases also write them as decimals."""
     return bool(pa.types.is_integer(kind) or pa.types.is_decimal(kind) and kind.scale <= 0)
 
 
@@ -76,10 +76,10 @@ def encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
 
 
 def values_of(column: pa.ChunkedArray, kind: str, name: str) -> Value:
-    """A column of an events table that holds no texts, for values of this kind.
+    """A column of an events table as values of this kind, which is not texts.
 
     Raises:
-        InputError: a number beyond 64 bits.
+        InputError: a number beyond 64 bits, or a whole number in a list that no double equals.
     """
     if kind == "null":
         return NULL
@@ -123,7 +123,7 @@ def _lists(column: pa.ChunkedArray, name: str) -> Value:
 def whole_us(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     """Timestamps or dates in µs, rounded down; 0 for null."""
     unit = getattr(column.type, "unit", None)
-    if unit == "ns":  # a cast would round to zero, so up before 1970
+    if unit == "ns":  # a cast would round towards zero, which is up before 1970
         return numpy_of(filled(column.cast(pa.int64()), ZERO)) // 1000
     if unit != "us":
         column = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False)
@@ -131,7 +131,7 @@ def whole_us(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
 
 
 def _as_numbers(column: pa.ChunkedArray | pa.Array) -> pa.ChunkedArray | pa.Array:
-    """Timestamps of 64 bits as whole numbers; their memory is shared, which a cast takes ten times as long to find."""
+    """64-bit timestamps as whole numbers in the same memory; a cast would take ten times as long."""
     if isinstance(column, pa.Array):
         return column.view(pa.int64())
     if column.num_chunks == 1:

@@ -23,7 +23,7 @@ from chainlake.cep.values.values import NULL, Value
 
 @dataclass(frozen=True)
 class Wanted:
-    """What of an events table is looked at, and how.
+    """What is read of an events table, and how.
 
     Args:
         types: event types to keep; ``ANY_TYPE`` among them keeps all.
@@ -35,8 +35,8 @@ class Wanted:
         strict: whether ``ts`` is a time (else a number).
         in_stream: whether the order of the stream, (ts, seq, id), is asked for.
         by_seq: whether the rows themselves must be in that order.
-        others: whether events of other types may stay where they are few: to leave them out takes longer than to pass
-            over them.
+        others: whether events of other types may stay if they are few, since leaving them out takes longer than
+            passing over them.
     """
 
     types: Iterable[str]
@@ -56,9 +56,9 @@ class Dataset:
 
     Args:
         events: columns ``event_id``, ``type``, ``ts`` and attributes.
-        wanted: which of its rows and columns.
-        apart: a clock and the part of each event, if events of different parts never meet; the order is that of the
-            times that the clock gives.
+        wanted: which of its rows and columns are read.
+        apart: a clock and the part of each event, if events of different parts never meet; rows are then sorted by
+            the clock's times.
     """
 
     def __init__(self, events: pa.Table, wanted: Wanted, apart: tuple[Clock, np.ndarray] | None = None) -> None:
@@ -72,7 +72,7 @@ class Dataset:
         known = keep is not None and apart is None and _may_stay(events, ts, keep, wanted)
         #: whether events of other types are among the rows
         self.has_others = known or ANY_TYPE in wanted.types
-        #: row of the events table of each sorted row; None if they are the same
+        #: for each sorted row, its row in the events table; None if they are the same
         self._picked = None if keep is None or known else np.flatnonzero(keep)
         self.clock = None if apart is None else apart[0]
         self._parts = None if apart is None else apart[1]
@@ -98,7 +98,7 @@ class Dataset:
         #: place of each sorted row in the stream, if that was asked for and is not the order of the rows
         self.places = self._places(events) if wanted.in_stream else None
         self.vocabulary: dict[str, int] = {}
-        #: what searches of them know of pairs (``chainlake.cep.heavy.calls``); None until one asks
+        #: what searches know of pairs of these events (``chainlake.cep.heavy.calls``); None until one asks
         self.calls: Any = None
         own_times = kept if apart is None else self.pick(ts)
         self.columns: dict[str, Value] = {"ts": Value(own_times, None, "time" if wanted.strict else "number")}
@@ -106,7 +106,7 @@ class Dataset:
 
     @cached_property
     def rows(self) -> np.ndarray:
-        """The row of the events table of each sorted row."""
+        """For each sorted row, its row in the events table."""
         return self.every if self._picked is None else self._picked
 
     @cached_property
@@ -123,11 +123,11 @@ class Dataset:
         return (int(times.min()), int(times.max())) if len(times) else (0, 0)
 
     def rows_of(self, sorted_rows: np.ndarray) -> np.ndarray:
-        """The rows of the events table of some sorted rows."""
+        """The rows in the events table of some sorted rows."""
         return sorted_rows if self._picked is None else self._picked[sorted_rows]
 
     def real(self, searched: np.ndarray) -> np.ndarray:
-        """The events' own time of times that are searched."""
+        """The events' own times, for times as they are searched."""
         return searched if self.clock is None else self.clock.real(searched)
 
     def pick(self, values: np.ndarray) -> np.ndarray:
@@ -135,7 +135,7 @@ class Dataset:
         return values if self._picked is None else values.take(self._picked)
 
     def marks(self, name: str) -> np.ndarray:
-        """Which sorted rows are events of this type; up to eight entries more are false, so that eight can be read."""
+        """Which sorted rows are of this type; one to eight false entries follow, so that eight can be read at once."""
         n = len(self._types)
         if name == ANY_TYPE:
             every = np.zeros((n // 8 + 1) * 8, bool)
@@ -225,10 +225,10 @@ def of_types(column: pa.ChunkedArray, types: Collection[str]) -> np.ndarray | No
 
 
 def _with_types(codes: np.ndarray, codes_of: dict[str, int]) -> np.ndarray | None:
-    """The rows with one of some types, or None if all are."""
+    """Which rows have one of the types, or None if all have."""
     known = sorted(codes_of.values()) == list(range(len(codes_of)))
     if known and len(codes) and int(codes.view(f"u{codes.itemsize}").max()) < len(codes_of):
-        # One pass over codes, in which -1 is the largest number, instead of two for each type.
+        # One pass over the codes, in which -1 is the largest unsigned number, instead of two for each type.
         return None
     found = np.zeros(len(codes), bool)
     for code in codes_of.values():
@@ -247,12 +247,12 @@ def _kept(ts: np.ndarray, codes: np.ndarray, codes_of: dict[str, int], wanted: W
 
 
 def _may_stay(events: pa.Table, ts: np.ndarray, keep: np.ndarray, wanted: Wanted) -> bool:
-    """Whether rows that are not wanted may stay: they are few, all are in order, and all have numbers."""
+    """Whether rows that are not wanted may stay: they are few, all rows are in order, and attributes are numbers."""
     if not wanted.others or wanted.lo is not None or wanted.hi is not None or 2 * np.count_nonzero(keep) < len(ts):
         return False
     columns = [events[attr] for attr in {*wanted.attributes} - {"ts", "id"} if attr in events.column_names]
     plain_numbers = all(kind_of(one.type) == "number" and not one.null_count for one in columns)
-    # Times that far are an error, but not those of events that nobody asked for.
+    # Times that far away are an error, except for events that nobody asked for.
     near = bool(ts[0] > -MOST_TICKS and ts[-1] < MOST_TICKS)
     return plain_numbers and near and "id" not in wanted.attributes and in_order(ts)
 
@@ -271,7 +271,7 @@ def _ties_sorted(ts: np.ndarray, ids: pa.ChunkedArray, picked: np.ndarray | None
 
 
 def _type_codes(column: pa.ChunkedArray, names: list[str]) -> tuple[np.ndarray, dict[str, int]]:
-    """A small whole number for each event's type, and the numbers of those of ``names`` that occur.
+    """A small whole number for each event's type, and the numbers of all ``names`` that occur.
 
     The codes of a dictionary are taken as they are, without a pass over the rows.
     """
@@ -284,7 +284,7 @@ def _type_codes(column: pa.ChunkedArray, names: list[str]) -> tuple[np.ndarray, 
 
 
 def _codes(column: pa.ChunkedArray | pa.Array, names: list[str]) -> np.ndarray:
-    """For each text its place in ``names``, or -1."""
+    """For each text, its place in ``names``, or -1."""
     if isinstance(column, pa.ChunkedArray):
         parts = [_codes(chunk, names) for chunk in column.chunks]
         return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts])

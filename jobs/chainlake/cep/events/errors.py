@@ -20,32 +20,32 @@ class UnfitEvent(InputError):
 
     @classmethod
     def no_events(cls, kind: str) -> UnfitEvent:
-        """What is handed over is something else altogether."""
+        """What was given is not events at all."""
         return cls(f"events are dicts or an Arrow table, not {kind}", hint=_FORM)
 
     @classmethod
     def no_dict(cls, number: int, kind: str) -> UnfitEvent:
-        """One of them is no dict; ``number`` counts from 1."""
+        """An event is not a dict; ``number`` counts from 1."""
         return cls(f"event {number} is not a dict, but {kind}", hint=_FORM)
 
     @classmethod
     def lacks(cls, field: str, event: Mapping[str, Any]) -> UnfitEvent:
-        """It has no ``id``, ``type`` or ``ts``."""
+        """An event has no ``id``, ``type`` or ``ts``."""
         return cls(f"an event has no {field}: {dict(event)}", key=field)
 
     @classmethod
     def no_attrs(cls, number: int, kind: str) -> UnfitEvent:
-        """Its attributes are something else than a dict."""
+        """The attributes of an event are not a dict."""
         return cls(f"the attrs of event {number} are not a dict, but {kind}", key="attrs", hint=_FORM)
 
     @classmethod
     def no_name(cls, name: object) -> UnfitEvent:
-        """An attribute has a name that is none."""
+        """The name of an attribute is not a valid name."""
         return cls(f"an attribute is called {ascii(name)}, which is not a name", key="attrs")
 
     @classmethod
     def taken_name(cls, name: str) -> UnfitEvent:
-        """An attribute has the name of what every event has."""
+        """An attribute has the name of a field that every event has."""
         return cls(f"an attribute cannot be called {name}", key=name)
 
     @classmethod
@@ -59,23 +59,23 @@ class UnfitTimes(InputError):
 
     @classmethod
     def kinds(cls) -> UnfitTimes:
-        """They are not of one kind, or of none that is a time."""
+        """The times are of different kinds, or of a kind that is not a time."""
         return cls("ts must be whole numbers, or datetimes, in all events", key="ts")
 
     @classmethod
     def beyond(cls, error: OverflowError) -> UnfitTimes:
-        """One is too large to be kept."""
+        """A time is too large to store."""
         return cls(f"a ts does not fit into 64 bits: {error}", key="ts")
 
     @classmethod
     def too_far(cls, most: int, tick: int) -> UnfitTimes:
-        """One is too large to be computed with."""
+        """A time is too large to compute with."""
         what = f"timestamps must be within ±2^62 ({most}) ticks, but one is {tick}"
         return cls(what, key="ts", hint="State times in a coarser unit, or from a later zero.")
 
     @classmethod
     def no_calendar(cls, period: str) -> UnfitTimes:
-        """One has no date, and a ranking asks for its day, week or month."""
+        """A time has no date, and a ranking asks for its day, week or month."""
         what = f"an event is outside the years 1 to 9999, so it has no {period}"
         return cls(what, key="ts", hint="PER BUCKET and PER HOP need no calendar.")
 
@@ -85,12 +85,12 @@ class UnfitColumn(InputError):
 
     @classmethod
     def absent(cls, name: str) -> UnfitColumn:
-        """There is none."""
+        """There is no such column."""
         return cls(f"the events have no column {name}", key=name)
 
     @classmethod
     def no_history(cls, name: str) -> UnfitColumn:
-        """There is none, and a derived column asks for it."""
+        """There is no such column, and a derived column needs it."""
         return cls(f"the events have no column {name}, which a history needs", key=name)
 
     @classmethod
@@ -100,7 +100,7 @@ class UnfitColumn(InputError):
 
     @classmethod
     def no_time(cls, name: str, kind: pa.DataType) -> UnfitColumn:
-        """It is no time."""
+        """The column does not hold times."""
         return cls(f"{name} is neither a timestamp nor a whole number, but {kind}", key=name)
 
     @classmethod
@@ -126,34 +126,34 @@ class UnfitColumn(InputError):
 
     @classmethod
     def no_unicode(cls, name: str, text: str | None) -> UnfitColumn:
-        """A text has half of a character; ``text``: which, if that is known."""
+        """A text has half of a surrogate pair; ``text``: the text, if it is known."""
         what = f"{name} holds a text that is not Unicode" + ("" if text is None else f": {ascii(text)}")
         return cls(what, key=name, hint="Half of a surrogate pair is not a character; decode the text it came from.")
 
     @classmethod
     def unusable(cls, name: str, kind: pa.DataType) -> UnfitColumn:
-        """A condition names it, and its values are of a kind that none can use."""
+        """A condition names a column whose values are of a kind that conditions cannot use."""
         return cls(f"{name} holds {kind}, which conditions cannot use", key=name)
 
     @classmethod
     def no_numbers(cls, name: str, kind: pa.DataType) -> UnfitColumn:
-        """A history is asked of it, and it holds no numbers."""
+        """A history is made of a column that does not hold numbers."""
         return cls(f"{name} holds {kind}, and a history is of numbers", key=name)
 
     @classmethod
     def seq(cls, kind: pa.DataType) -> UnfitColumn:
-        """The place among events of one time is no whole number."""
+        """``seq``, the place among events of one time, does not hold whole numbers."""
         return cls(f"seq holds {kind}, and whole numbers are expected", key="seq", hint=_SEQ)
 
     @classmethod
     def episode_key(cls, written: str, attr: str, kind: pa.DataType) -> UnfitColumn:
-        """What episodes are put together by cannot be compared."""
+        """The key of episodes is of a type that cannot be compared."""
         what = f"{written} holds values of type {kind}, and the key of episodes is a text, a number or a boolean"
         return cls(what, key=attr, hint="BY the attribute that says whose events they are.")
 
     @classmethod
     def severity(cls, name: str, kind: pa.DataType) -> UnfitColumn:
-        """The matches of an episode cannot be put in order."""
+        """The measure by which an episode's matches are put in order is not a number."""
         what = f"{name} holds values of type {kind}, and matches are put in order by a number"
         return cls(what, key=name, hint="Call a measure that is not a number something else.")
 
@@ -169,13 +169,13 @@ class UnfitValue(InputError):
 
     @classmethod
     def product(cls, criterion: int, value: float, file: str | None) -> UnfitValue:
-        """A criterion, counted from 1, is not a number from 0 to 1 and is to be multiplied."""
+        """A criterion that is to be multiplied is not a number from 0 to 1; ``criterion`` counts from 1."""
         what = f"COMBINE product takes numbers from 0 to 1, and criterion {criterion} is {value:g} in a match"
         return cls(what, file=file, key="COMBINE", hint="NORM makes such numbers: MAX(a.x) NORM 0 .. 100.")
 
 
 class NoKey(InputError):
-    """A pattern asks for the series of an event, and nobody says what that is."""
+    """A pattern asks for the series of an event, and no key is given."""
 
     @classmethod
     def of_window(cls) -> NoKey:

@@ -1,4 +1,4 @@
-"""Event ids as bytes: half as large as their hex digits, which most of a worker's memory would be."""
+"""Event ids as bytes: half as large as their hex digits, which would take most of a worker's memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def fixed_texts(column: pa.Array) -> tuple[np.ndarray, int] | None:
 
 
 def packed(column: pa.Array) -> pa.Array:
-    """Ids of 32 lower-case hex digits as 16 bytes each; a column with any other text as it is."""
+    """Ids of 32 lower-case hex digits as 16 bytes each; a column with any other text stays as it is."""
     found = fixed_texts(column)
     if found is None or found[1] != 2 * SIZE:
         return column

@@ -1,4 +1,4 @@
-"""The values of history columns: per event the last values of its key, as a list (docs/semantics.md#histories)."""
+"""The values of history columns: for each event, the last values of its key as a list (docs/semantics.md#histories)."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def add_histories(events: pa.Table, by: Sequence[str], histories: Sequence[Histo
     """``events`` with a column per history.
 
     "Last" is in the order of (ts, type, seq, event_id), whatever the order of the rows; ``seq``, the position among
-    events of equal type, key and ts, may be missing. A value that is null or NaN is no value, and an event without a
+    events of equal type, key and ts, may be missing. A value that is null or NaN does not count, and an event without a
     key has no history.
 
     Args:
         events: columns ``event_id``, ``type``, ``ts`` (timestamp; or whole seconds), those of ``by``, and attributes.
-        by: columns that together say which events have a history in common: the key.
+        by: the key: columns that together say which events share a history.
         histories: the columns to add.
 
     Raises:
-        InputError: a column is missing, or its values are no numbers.
+        InputError: a column is missing, or its values are not numbers.
     """
     for column in (*by, *(one.of for one in histories)):
         if column not in events.column_names:

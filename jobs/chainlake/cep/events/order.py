@@ -13,9 +13,9 @@ _BITS = 16
 
 
 def by_number(codes: np.ndarray) -> np.ndarray:
-    """The rows in the order of some whole numbers from 0 on, equal ones as they come.
+    """The rows, sorted stably by whole numbers from 0 up.
 
-    Arrow sorts 16 bits of whole numbers by counting, which takes a fraction of what comparisons take.
+    Arrow sorts 16-bit numbers by counting, which takes a fraction of the time of comparisons.
     """
     most = int(codes.max(initial=0))
     order = _counted(codes)
@@ -39,13 +39,13 @@ def total_order(
     Args:
         events: columns ``event_id`` and, if there is one, ``seq``; a seq that is missing is 0.
         ts: the time of each row, in ticks.
-        group: a whole number from 0 on per row, which comes before ``ts``; None for one group.
-        by_type: whether the type comes before ``seq``.
-        rows: the rows of ``events`` that are ordered; None for all. What is given of each is given of each of these,
-            and the order is one of their numbers.
+        group: a whole number from 0 up per row, compared before ``ts``; None for one group.
+        by_type: whether the type is compared before ``seq``.
+        rows: the rows of ``events`` to order; None for all. ``ts`` and ``group`` have one entry for each of them, and
+            the result holds indices into ``rows``.
 
     Raises:
-        InputError: ``seq`` holds no whole numbers.
+        InputError: ``seq`` does not hold whole numbers.
     """
     order = moved_order(events, ts, group, by_type=by_type, rows=rows)
     return np.arange(len(ts)) if order is None else order
@@ -74,7 +74,7 @@ def moved_order(
             times = ts[order]
         same = (times[1:] == times[:-1]) & one
     if same.any():
-        # Only rows that share their time are compared by more, which for texts takes long.
+        # Only rows that share their time are compared by the other columns, since comparing texts is slow.
         tied = np.append(same, False) | np.insert(same, 0, False)
         at = order[tied]
         run = np.cumsum(np.insert(~same, 0, True))[tied]
@@ -86,14 +86,14 @@ def moved_order(
         keys["seq"] = _seq(few)
         if "event_id" in few.column_names:
             keys["id"] = plain(few["event_id"])
-        # An order by numbers may lie in memory of Arrow.
+        # ``by_number`` may have returned memory of Arrow, which is read-only.
         order = order.copy()
         order[tied] = at[numpy_of(pc.sort_indices(pa.table(keys), [(name, "ascending") for name in keys]))]
     return order
 
 
 def in_order(ts: np.ndarray, group: np.ndarray | None = None) -> bool:
-    """Whether each row is later than the one before it, or of a later group."""
+    """Whether each row is later than the one before it, or of a later group, as ``total_order`` sorts them."""
     if group is None:
         return bool(np.all(ts[1:] > ts[:-1]))
     later = ts[1:] > ts[:-1]
@@ -112,7 +112,7 @@ def _seq(events: pa.Table) -> pa.ChunkedArray | pa.Array:
 
 
 def _counted(numbers: np.ndarray) -> np.ndarray:
-    """The order of their lowest bits."""
+    """The rows, sorted by the lowest 16 bits of their numbers."""
     lowest = np.ascontiguousarray(numbers).astype(np.uint16, copy=False)
     column = pa.Array.from_buffers(pa.uint16(), len(lowest), [None, pa.py_buffer(lowest)])
     found: np.ndarray = numpy_of(pc.array_sort_indices(column)).view(np.int64)

@@ -14,7 +14,7 @@ from chainlake.cep.events.series import series_of
 from chainlake.cep.values.arrow import int64_array, plain
 from chainlake.cep.values.texts import masked
 
-#: Columns that say which event is earlier, beside the key.
+#: Columns that, beside the key, say which event is earlier.
 ORDERED_BY = ("event_id", "type", "ts", "seq")
 #: Attributes that have another name as columns.
 STORED = {"id": "event_id"}
@@ -25,7 +25,7 @@ class Earlier(Protocol):
 
     @property
     def attr(self) -> str:
-        """Of which attribute."""
+        """The attribute."""
 
     @property
     def steps(self) -> int:
@@ -33,7 +33,7 @@ class Earlier(Protocol):
 
     @property
     def ticks(self) -> int:
-        """The longest time between two neighbours on the way."""
+        """The longest time, in ticks, between neighbours on the way back."""
 
     @property
     def of_any_type(self) -> bool:
@@ -49,10 +49,10 @@ def add_previous(
     the rows. A seq that is missing is 0; an event without a key has no earlier one.
 
     Args:
-        events: columns ``event_id``, ``type``, ``ts`` (timestamp or ticks), and attributes; those that there are not
-            are null.
+        events: columns ``event_id``, ``type``, ``ts`` (timestamp or ticks), and attributes; missing ones are
+            null.
         key: the column that says which events are of one series, or None.
-        wanted: the columns to add, and what they hold; the gaps are ticks.
+        wanted: the names of the columns to add, and which earlier value each holds.
         strict: whether ``ts`` is a time.
 
     Raises:
@@ -99,7 +99,7 @@ def places(events: pa.Table, key: str | None) -> pa.Array:
 
 
 def last_of_each(events: pa.Table, key: str | None, steps: int) -> pa.Table:
-    """The last ``steps`` events of each type and key, in the order of ``events``: those of all types are among them."""
+    """The last ``steps`` events of each type and key, in the order of ``events``; they include those of each key."""
     group, known = _numbers(events, key, any_type=False)
     order = total_order(events, ticks_of(events["ts"], "ts"), group)
     begins, sizes = _stretches(group[order])
@@ -122,7 +122,7 @@ def positions(events: pa.Table, key: str) -> pa.Array:
 
 
 def _steps_back(group: np.ndarray, ts: np.ndarray, one: Earlier) -> np.ndarray:
-    """For each event, in the order of the streams, the place of the event before it; -1 if there is none in reach."""
+    """For each event, in the order of the streams, the place of the earlier event; -1 if none is in reach."""
     begins = np.ones(len(group), bool)
     begins[1:] = (group[1:] != group[:-1]) | (ts[1:] - ts[:-1] > one.ticks)
     before = np.arange(-one.steps, len(group) - one.steps)
@@ -140,12 +140,12 @@ def _stretches(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _numbers(events: pa.Table, key: str | None, any_type: bool) -> tuple[np.ndarray, np.ndarray | None]:
-    """A number of each row's stream, and whether it is in any (None if all are)."""
+    """The number of each row's stream, and whether the row is in one (None if all are)."""
     return series_of(events, ([] if any_type else ["type"]) + ([] if key is None else [key]))
 
 
 def _attribute(events: pa.Table, attr: str, strict: bool) -> pa.ChunkedArray | pa.Array:
-    """A column by the name that conditions have for it."""
+    """The column that conditions know by this name."""
     stored = STORED.get(attr, attr)
     if stored not in events.column_names:
         return pa.nulls(len(events))

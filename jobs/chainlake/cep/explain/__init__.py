@@ -1,1 +1,1 @@
-"""What a pattern means and where a search loses candidates, for people."""
+"""Explains to people what a pattern means and where a search loses candidates."""

@@ -1,7 +1,7 @@
-"""What nearly was a match: per step of the search, how many candidates each condition ended, with examples.
+"""What was nearly a match: for each step of the search, how many candidates each condition ended, with examples.
 
-The same search as ``chainlake.cep.search.binding.levels``, which only looks at what it drops, condition by condition:
-of several that an event fails, the first in the order of testing is named. Unknown counts as failed.
+This is the search of ``chainlake.cep.search.binding.levels``, but it looks at what is dropped, condition by condition:
+of several conditions that an event fails, the first one tested is named. Unknown counts as failed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import LimitExceeded
 
-#: Examples kept of each reason.
+#: How many examples of each reason are kept.
 EXAMPLES = 3
 
 #: Name to the row of its event in the events table, or to the rows of its set.
@@ -60,7 +60,7 @@ class Stage:
     """A step of the search.
 
     Args:
-        what: what it does, in words.
+        what: what the step does, in words.
         entered: candidates tested.
         left: those that passed.
         misses: why the others did not, in the order of testing.
@@ -72,7 +72,7 @@ class Stage:
     misses: dict[str, Miss] = field(default_factory=dict)
 
     def drop(self, reason: str, count: int) -> list[Example]:
-        """Count candidates that were ended; returns the examples of the reason so far, to be added to."""
+        """Count candidates that a reason ended; returns the list of its examples, to be added to."""
         miss = self.misses.setdefault(reason, Miss(reason))
         miss.count += count
         return miss.examples
@@ -83,7 +83,7 @@ class Report:
     """The near misses of one branch.
 
     Args:
-        plan: how it was searched.
+        plan: how the branch was searched.
         stages: events of each name, then the steps in the order of binding.
         matches: matches found.
     """
@@ -96,9 +96,9 @@ class Report:
 def near_misses(
     pattern: Pattern, events: pa.Table, plans: Sequence[Plan], own: tuple[int, int], block_rows: int = BLOCK_ROWS
 ) -> list[Report]:
-    """The near misses of the matches decided in ``own``, per branch.
+    """The near misses of matches decided in ``own``, for each branch.
 
-    Steps before the last one do not know yet when a match would be decided, so they count all that the events hold.
+    Steps before the last one cannot know when a match would be decided, so they count all candidates.
 
     Args:
         pattern: the pattern.
@@ -116,7 +116,7 @@ def near_misses(
         probes = [_Probe(pattern, data, plan, own, block_rows) for plan in plans]
         if not pattern.neighbours:
             return [probe.report() for probe in probes]
-        # Which events are neighbours no condition decides, so of a branch of neighbours there is no step to look at.
+        # No condition decides which events are neighbours, so a branch of neighbours has no step to look at.
         found: Counter[int] = Counter()
         for batch in find(pattern, events, own=own):
             found[batch.branch] += batch.n
@@ -126,7 +126,7 @@ def near_misses(
         ]
 
     try:
-        # That two events have different keys is a near miss, too, as long as sets do not become too large by it.
+        # Two events with different keys are a near miss, too, as long as that does not make sets too large.
         return reports(None)
     except LimitExceeded:
         parts = parts_by_key(pattern, events)
@@ -136,7 +136,7 @@ def near_misses(
 
 
 def alone(pattern: Pattern, events: pa.Table, plans: Sequence[Plan]) -> list[list[Stage]]:
-    """Per branch and name, how many events could be bound to it by the conditions on it alone.
+    """For each branch and name, how many events the conditions on the name alone let it be bound to.
 
     Args:
         pattern: the pattern.
@@ -181,7 +181,7 @@ class _Probe:
         return report
 
     def _completed(self, found: Bindings, stage: Stage) -> Bindings:
-        """The bindings that PAUSE, UNTIL and COLLECT leave."""
+        """The bindings that PAUSE, UNTIL and COLLECT keep."""
         whole = self.completion
         bare = replace(whole, pause=None, until=(), gatherings=(), finished=())
         tests = [("the pause", replace(bare, pause=whole.pause))] if whole.pause is not None else []
@@ -287,7 +287,7 @@ class _Probe:
             yield found.at(left)
 
     def _alone(self, step: Step, bindings: Bindings, rows: np.ndarray, stage: Stage) -> None:
-        """Partial matches that find no event in their scope."""
+        """Count partial matches that find no event in their scope."""
         if bindings.singles or bindings.groups:
             self._drop(stage, f"no {step.name} in scope", bindings, rows)
 
@@ -327,8 +327,8 @@ def describe(pattern: Pattern, events: pa.Table, reports: Sequence[Report], key:
 
     Args:
         pattern: the pattern.
-        events: the table that the examples' rows are of.
-        reports: of each branch.
+        events: the table that holds the examples' rows.
+        reports: one of each branch.
         key: a column that tells the events apart for a reader.
     """
     wanted = dict.fromkeys([*([key] if key else []), *sorted(pattern.mentioned - PSEUDO)])

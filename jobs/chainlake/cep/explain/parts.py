@@ -1,4 +1,4 @@
-"""A pattern's bounds, conditions and what completes its matches, in words."""
+"""A pattern's bounds, its conditions and what completes its matches, in words."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SELECTS = {
 
 
 def bounds(pattern: Pattern) -> Iterator[str]:
-    """How far the events of a match may be apart, which matches are kept and when they are decided."""
+    """How far apart the events of a match may be, which matches are kept and when they are decided."""
     extras = pattern.extras
     window = duration(pattern, pattern.window_us)
     if pattern.window_us < UNBOUNDED:
@@ -76,7 +76,7 @@ def ranking(pattern: Pattern) -> Iterator[str]:
         for one in score.criteria:
             value = found.written[number]
             text = format_node(_readable(value))
-            text = text if isinstance(value, ast.Arithmetic) else f"({text})"  # which has its own parentheses
+            text = text if isinstance(value, ast.Arithmetic) else f"({text})"  # arithmetic has its own parentheses
             text = f"{'MAX' if one.highest else 'MIN'}{text}"
             text += "" if one.norm is None else f" from {one.norm[0]:g} to {one.norm[1]:g}"
             criteria.append(text + (f" times {one.weight:g}" if score.combine == "wsum" else ""))
@@ -174,7 +174,7 @@ def neighbours(branch: Branch) -> Iterator[str]:
 
 
 def _until(branch: Branch, name: str) -> frozenset[str]:
-    """The names up to and with ``name``."""
+    """The names up to and including ``name``."""
     return frozenset(branch.positive[: branch.positive.index(name) + 1])
 
 
@@ -190,7 +190,7 @@ def conjunction(clauses: Iterable[Clause]) -> str:
 
 
 def _readable(node: ast.Node) -> ast.Node:
-    """The same node with each duration as a word: its largest exact unit."""
+    """The same node with each duration as a word in its largest exact unit."""
     if isinstance(node, ast.Duration):
         return ast.Word(in_units(node.seconds))
     match node:

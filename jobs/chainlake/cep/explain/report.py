@@ -1,4 +1,4 @@
-"""A compiled pattern in words and as a picture: normal form, chain automaton, what a run reads and when it decides."""
+"""A compiled pattern in words and as a picture: normal form, chain automaton, what a run reads, when it decides."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _HOW = {
     "written": "as written: a run estimates the cheapest one from its events",
 }
 
-#: Events of the first stretch that is run to forecast how long a run will take.
+#: How many events the first stretch has that is run to forecast how long a run will take.
 _STRETCH = 100
 
 
@@ -49,10 +49,10 @@ class ChosenOrder:
     Args:
         plan: the plan of that order.
         how: a key of ``_HOW``.
-        estimates: order to estimated evaluations, cheapest first; empty without events.
+        estimates: estimated evaluations by order, cheapest first; empty without events.
         backend: what the search runs on, and why; None without events.
-        mode: how the matches that are wanted are chosen, and why; None if all are, and without events.
-        asked: call to the pairs that it is estimated to be made for; empty without events.
+        mode: how the wanted matches are chosen, and why; None if all are wanted, and without events.
+        asked: for each call, for about how many pairs it is made; empty without events.
     """
 
     plan: Plan
@@ -66,12 +66,12 @@ class ChosenOrder:
 def chosen_orders(
     pattern: Pattern, order: Sequence[str] | None = None, events: pa.Table | None = None
 ) -> list[ChosenOrder]:
-    """The order of each branch, as a run would take it.
+    """The order of each branch, as a run would choose it.
 
     Args:
         pattern: the pattern.
-        order: binding order to take instead.
-        events: what the run would read; without them only stated rates say anything.
+        order: the binding order to use instead.
+        events: what the run would read; without events, only stated rates can choose an order.
 
     Raises:
         UsageError: the order does not fit.
@@ -101,7 +101,7 @@ def chosen_orders(
 
 
 def _asked(model: Model) -> dict[str, float]:
-    """For how many pairs each call is made, if nothing but cheap conditions leaves any out."""
+    """For how many pairs each call is made, if only cheap conditions rule out pairs."""
     of = ((call.written, clause) for clause in model.heavy for literal in clause.literals for call in literal.heavy)
     return {written: model.pairs(clause) for written, clause in of}
 
@@ -155,7 +155,7 @@ def _normal_form(branch: Branch, plan: Plan) -> Iterator[str]:
 
 
 def _pairs(branch: Branch) -> Iterator[str]:
-    """≺ without what follows from the rest."""
+    """The pairs of ≺, without those that follow from others."""
     for later in branch.types:
         for earlier in branch.types:
             if earlier in branch.before[later] and not branch.after[earlier] & branch.before[later]:
@@ -197,7 +197,7 @@ def _among(which: str, names: tuple[str, ...]) -> str:
 
 
 def mermaid(choices: Sequence[ChosenOrder]) -> Iterator[str]:
-    """The lines of a Mermaid flowchart of the chains; all branches begin in one state and end in F or R."""
+    """The lines of a Mermaid flowchart of the chains; all branches begin in the same state and end in F or R."""
     yield "flowchart LR"
     for number, choice in enumerate(choices, 1):
         branch = f"b{number}" if len(choices) > 1 else ""
@@ -215,7 +215,7 @@ def mermaid(choices: Sequence[ChosenOrder]) -> Iterator[str]:
             yield f"  {here} -- {_quoted('ignore ' + ', '.join(state.ignore))} --> {here}"
             last = state.number == len(states)
             if last and state.tests:
-                # F accepts at once, so what is tested with the last name needs a state before it.
+                # F accepts at once, so tests made with the last name need a state before it.
                 there = f"{branch}r((r))"
             yield f"  {here} -- {_quoted(taken)} --> {there}"
             if last and state.tests:
@@ -225,7 +225,7 @@ def mermaid(choices: Sequence[ChosenOrder]) -> Iterator[str]:
 
 
 def _in_a_row(branch: Branch, prefix: str) -> Iterator[str]:
-    """The edges of a branch of neighbours: each event is the next of its stream."""
+    """The edges of a branch of neighbours: each event is the next one of its stream."""
     for number, name in enumerate(branch.positive, 1):
         there = "F(((F)))" if number == len(branch.positive) else _node(prefix, number + 1)
         what = f"{'next' if number > 1 else 'take'} {name}"
@@ -239,7 +239,7 @@ def _node(branch: str, number: int) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A Mermaid label: entity codes for what its grammar or HTML would take for its own."""
+    """A Mermaid label, with entity codes for characters that mean something to its grammar or to HTML."""
     return '"' + re.sub(r"[\"<>&#|;]", lambda found: f"#{ord(found[0])};", text) + '"'
 
 
@@ -249,7 +249,7 @@ def beginning(events: pa.Table, first: int) -> pa.Table:
 
 
 def _runs(pattern: Pattern) -> Iterator[tuple[str, str]]:
-    """Engine and way of negation of each run that is defined for a pattern."""
+    """The engine and the way of negation of each run that is defined for a pattern."""
     negated = any(branch.negated for branch in pattern.branches)
     for engine in ENGINES:
         if unfit_for(engine, pattern) is None:
@@ -261,11 +261,11 @@ def _run(pattern: Pattern, events: pa.Table, engine: str, order: Sequence[str] |
 
 
 def forecast(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None, enough: float = 0.2) -> float:
-    """About how many seconds ``costs`` will take, from runs over stretches in the middle of the events.
+    """About how many seconds ``costs`` will take, judged by runs over stretches in the middle of the events.
 
     Args:
-        pattern, events, order: as of ``costs``.
-        enough: seconds from which a run over a stretch says how long one over all events takes.
+        pattern, events, order: as in ``costs``.
+        enough: how many seconds a run over a stretch must take to tell how long one over all events takes.
 
     Raises:
         as ``simulate``.
@@ -288,7 +288,7 @@ def costs(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None
     Args:
         pattern: the pattern.
         events: what the run reads.
-        order: binding order of the chain, if it shall not choose.
+        order: the binding order of the chain; None lets it choose.
 
     Raises:
         as ``simulate``.

@@ -1,4 +1,4 @@
-"""A function of pairs, called batch by batch; whatever it gives is looked at before it is believed."""
+"""Calls a function of pairs batch by batch, and checks whatever it returns."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from chainlake.cep.heavy.calling import Outcome, outcome
 from chainlake.cep.heavy.errors import FunctionFailed
 from chainlake.cep.language.declared.function import Heavy
 
-#: Pairs of a batch, at least and at most.
+#: How many pairs a batch has, at least and at most.
 LEAST, MOST = 256, 4096
-#: Seconds of a batch up to which the next one has twice as many pairs.
+#: After a batch that took at most this many seconds, the next one has twice as many pairs.
 _SHORT = 0.25
 
 
@@ -21,7 +21,7 @@ def evaluated(function: Heavy, columns: Sequence[np.ndarray]) -> np.ndarray:
     """What the function gives for each row of the columns, which have no missing values.
 
     Raises:
-        FunctionFailed: it raises an error, gives something else than a known value for each row, or takes too long.
+        FunctionFailed: it raises an error, does not give a known value for each row, or takes too long.
     """
     rows = len(columns[0])
     found = np.empty(rows, bool if function.result == "bool" else np.float64)
@@ -40,7 +40,7 @@ def evaluated(function: Heavy, columns: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _called(function: Heavy, columns: Sequence[np.ndarray]) -> Outcome:
-    """What comes of a call with copies, with which a function may do what it likes."""
+    """The outcome of a call with copies of the columns, which the function may change."""
     if function.code is None:
         raise FunctionFailed.without_code(function)
     call, copies = function.code.call, [_copy(column) for column in columns]
@@ -54,7 +54,7 @@ def _of_columns(call: Callable[..., Any], columns: Sequence[np.ndarray]) -> np.n
 
 
 def _row_by_row(call: Callable[..., Any], columns: Sequence[np.ndarray]) -> np.ndarray:
-    """What a function of single values gives."""
+    """What a function of single values gives, row by row."""
     found = np.empty(len(columns[0]), object)
     for at, values in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         found[at] = call(*values)
@@ -62,7 +62,7 @@ def _row_by_row(call: Callable[..., Any], columns: Sequence[np.ndarray]) -> np.n
 
 
 def _checked(function: Heavy, columns: Sequence[np.ndarray], found: np.ndarray) -> np.ndarray:
-    """What a function gave, if that is one known value of its kind for each row."""
+    """What a function gave, or an error unless that is one known value of its kind for each row."""
     rows, kinds = len(columns[0]), "b" if function.result == "bool" else "fiu"
     if found.shape != (rows,):
         told = "one value" if found.shape == () else f"an array of shape {found.shape}"
@@ -92,7 +92,7 @@ def _missing(value: Any) -> bool:
 
 
 def _copy(column: np.ndarray) -> np.ndarray:
-    """A copy, also of the arrays in it."""
+    """A copy of a column and of the arrays in it."""
     copied = column.copy()
     if copied.dtype == object:
         for at, one in enumerate(copied):
@@ -102,7 +102,7 @@ def _copy(column: np.ndarray) -> np.ndarray:
 
 
 def _example(function: Heavy, columns: Sequence[np.ndarray], error: BaseException) -> FunctionFailed:
-    """The error with a pair that raises one, found by halves; the first pair, if none does by itself."""
+    """The error with a pair that raises one, found by bisection; the first pair if no pair raises one on its own."""
     low, high = 0, len(columns[0])
     while high - low > 1:
         middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Runs somebody else's code in a thread beside the search, so that a call which never ends holds nothing up."""
+"""Runs users' code in a thread beside the search, so that a call that never ends does not hold it up."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Outcome:
     Args:
         gave: what it returned.
         error: what it raised instead, of whatever class.
-        seconds: how long it took, or was waited for.
-        done: whether it came to an end.
+        seconds: how long it took, or how long the caller waited.
+        done: whether it ended.
     """
 
     gave: Any = None
@@ -33,9 +33,10 @@ class Outcome:
 
 
 def outcome(call: Callable[[], Any], longest: float) -> Outcome:
-    """What comes of a call, which is given up after so many seconds.
+    """The outcome of a call, which is given up after ``longest`` seconds.
 
-    All calls of a thread are made in one thread, since code may keep what only the thread that made it can use.
+    All calls from one thread run in one other thread, since code may keep objects that only the thread that made them
+    can use.
     """
     caller: _Caller | None = getattr(_OF_THREAD, "caller", None)
     if caller is None or not caller.thread.is_alive():  # a forked process has none of the threads of its parent
@@ -56,7 +57,7 @@ class _Job:
 
 
 class _Caller:
-    """A thread that makes calls; it ends when nobody holds this any more."""
+    """A thread that makes calls; it ends when this object is no longer referenced."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
@@ -72,7 +73,7 @@ class _Caller:
         return Outcome(seconds=time.perf_counter() - began, done=False)
 
     def stop(self) -> None:
-        """End the call that is under way, if it is Python; what waits in C goes on until the process ends."""
+        """End the current call if it is in Python code; one that waits in C goes on until the process ends."""
         ident = ctypes.c_ulong(self.thread.ident or 0)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(SystemExit))
 
@@ -82,7 +83,7 @@ def _serve(jobs: queue.SimpleQueue[_Job | None]) -> None:
         found, began = job.outcome, time.perf_counter()
         try:
             found.gave = job.context.run(job.call)
-        except BaseException as error:  # somebody else's; who asked tells it
+        except BaseException as error:  # of users' code; the caller reports it
             found.error = error
         found.seconds = time.perf_counter() - began
         job.done.set()

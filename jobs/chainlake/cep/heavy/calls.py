@@ -1,4 +1,4 @@
-"""Calls of functions of pairs in conditions and measures: which pairs are new, and what is known of the others."""
+"""Calls of functions of pairs in conditions and measures: only new pairs are evaluated, the others are known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chainlake.cep.values.arrow import int64_array
 from chainlake.cep.values.texts import Texts
 from chainlake.cep.values.values import Lists, Value, not_null
 
-#: The column that numbers events over several searches, where these have events in common.
+#: The column that numbers events across searches that have events in common.
 NUMBER = "\x1fnumber"
 
 
@@ -26,8 +26,8 @@ class Counted:
     """How often functions were called.
 
     Args:
-        evaluations: pairs that a function was given.
-        hits: pairs that were asked for and known already.
+        evaluations: pairs with which a function was called.
+        hits: pairs that were asked for and already known.
     """
 
     evaluations: int = 0
@@ -39,9 +39,9 @@ class Calls:
     """The calls of one search.
 
     Args:
-        memo: what is known of pairs.
-        counted: what is counted.
-        numbers: per row of the events table the number of the event; None if that is the row.
+        memo: the values of known pairs.
+        counted: the counts of calls.
+        numbers: for each row of the events table, the number of its event; None if that is the row's own.
     """
 
     memo: Memo = field(default_factory=Memo)
@@ -55,10 +55,10 @@ class Calls:
         """The calls of a search.
 
         Args:
-            events: what is searched in.
-            given: what is known of events with numbers, if somebody keeps it from one search to the next.
-            own: what is known of the rows of these events.
-            counted: what is counted.
+            events: the events that are searched.
+            given: the known pairs of numbered events, if the caller keeps them from one search to the next.
+            own: the known pairs of rows of these events.
+            counted: the counts of calls.
         """
         numbers = events[NUMBER].to_numpy() if NUMBER in events.column_names else None
         return cls(own if given is None or numbers is None else given, counted, numbers)
@@ -66,14 +66,14 @@ class Calls:
     def value(
         self, node: ast.Call, args: Sequence[Value], n: int, texts: Texts, rows: Callable[[str], np.ndarray]
     ) -> Value:
-        """The value of a call in ``n`` rows; null where one of its values is.
+        """The value of a call in ``n`` rows; null where one of its arguments is.
 
         Args:
             node: the call.
-            args: what it is called with.
+            args: its arguments.
             n: how many rows.
             texts: what codes of texts stand for.
-            rows: gives the row of the events table of the single event that each row binds to a name.
+            rows: gives, for a name, the row in the events table of the event that each row binds to it.
 
         Raises:
             FunctionFailed: the function does not give one known value for each pair.
@@ -108,7 +108,7 @@ class Calls:
         if shape is None:
             shape = self._shapes[node.written] = _Shape.of(node, function)
         if shape.names is None:
-            # Of three events or of sets: nothing says that the same comes again.
+            # A call with three events or with sets is unlikely to be repeated.
             self.counted.evaluations += len(asked)
             return _in_order(function, columns(asked))
         ends = [self._number(rows(name)[asked]) for name in shape.names]
@@ -130,7 +130,7 @@ class Calls:
         return rows.astype(np.int64) if self.numbers is None else self.numbers[rows]
 
     def _columns(self, args: Sequence[Value], at: np.ndarray, texts: Texts) -> list[np.ndarray]:
-        """What a function is called with, for some rows."""
+        """The arguments of a function for some rows."""
         return [self._column(arg, at, texts) for arg in args]
 
     def _column(self, value: Value, at: np.ndarray, texts: Texts) -> np.ndarray:
@@ -153,12 +153,12 @@ class Calls:
 
 @dataclass(frozen=True)
 class _Shape:
-    """How the pairs of a call are told apart.
+    """How the pairs of a call are identified.
 
     Args:
         names: whose events they are: one name, or two; None if there are more, or sets.
-        key: equal for calls that give the same for the same events.
-        either_way: whether the two events may change places.
+        key: equal for calls that give the same value for the same events.
+        either_way: whether the two events may be swapped.
     """
 
     names: tuple[str, ...] | None
@@ -178,14 +178,14 @@ class _Shape:
 
 
 def _renamed(node: ast.Node, names: Sequence[str]) -> ast.Node:
-    """The same of events called 0 and 1."""
+    """The same node, with its events called 0 and 1."""
     if isinstance(node, ast.Ref):
         return ast.Ref(str(names.index(node.name)), node.attr)
     return rebuilt(node, lambda part: _renamed(part, names))
 
 
 def _in_order(function: Heavy, columns: list[np.ndarray]) -> np.ndarray:
-    """What a function gives; a symmetric one is always called with the smaller half of its values first, so that not
+    """What a function gives; a symmetric one is always called with the smaller half of its arguments first, so that not
     even the last digit of a result depends on the order in which events were bound."""
     half = len(columns) // 2
     if function.symmetric and 2 * half == len(columns):
@@ -212,5 +212,5 @@ def _listed(arrays: np.ndarray) -> np.ndarray:
 
 
 def numbered(events: pa.Table, first: int) -> pa.Table:
-    """The events with numbers from ``first`` on, by which pairs are known again in the next search."""
+    """The events, numbered from ``first`` on, so that the next search recognises their pairs."""
     return events.append_column(NUMBER, int64_array(np.arange(first, first + len(events), dtype=np.int64)))

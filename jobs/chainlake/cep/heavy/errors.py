@@ -8,12 +8,12 @@ from typing import Any
 from chainlake.cep.language.declared.function import Heavy
 from chainlake.errors import DefinitionError
 
-#: Characters of a value in a message.
+#: The most characters of a value in a message.
 _MOST = 60
 
 
 class FunctionFailed(DefinitionError):
-    """A function did not give what it has to; the message has an example of what it was called with."""
+    """A function did not give what it must; the message shows an example of its arguments."""
 
     @classmethod
     def _of(cls, function: Heavy, what: str, hint: str) -> FunctionFailed:
@@ -25,7 +25,7 @@ class FunctionFailed(DefinitionError):
 
     @classmethod
     def without_code(cls, function: Heavy) -> FunctionFailed:
-        """It is declared, and nobody gave its code."""
+        """The function is declared, but its code was not given."""
         hint = (
             "The library takes it as match(…, functions={'NAME': FUNCTION}); the verbs look in dags/config/functions/."
         )
@@ -33,33 +33,33 @@ class FunctionFailed(DefinitionError):
 
     @classmethod
     def raised(cls, function: Heavy, values: Sequence[Any], error: BaseException) -> FunctionFailed:
-        """It raised an error."""
+        """The function raised an error."""
         said = " ".join(f"{type(error).__name__}: {_text_of(error)}".split())
         hint = "Call it in Python with arrays of these values, and fix it."
         return cls._of(function, f"{called(function, values)} raised {said}", hint)
 
     @classmethod
     def no_column(cls, function: Heavy, values: Sequence[Any], gave: str, rows: int) -> FunctionFailed:
-        """It gave no array with one value per pair."""
+        """The function did not return an array with one value per pair."""
         what = f"{function.name} was called with {rows} pairs, such as {called(function, values)}, and gave {gave}"
         return cls._of(function, what, "It takes columns and has to return one array with a value for each row.")
 
     @classmethod
     def wrong_type(cls, function: Heavy, values: Sequence[Any], dtype: str) -> FunctionFailed:
-        """It gave values of another kind."""
+        """The function returned values of another kind."""
         wanted = "numbers" if function.result == "number" else "true or false"
         what = f"{called(function, values)} gave values of type {dtype}, and {wanted} are expected"
         return cls._of(function, what, "The declaration says which: result: number, or result: bool.")
 
     @classmethod
     def unknown(cls, function: Heavy, values: Sequence[Any]) -> FunctionFailed:
-        """It gave no value for a pair whose values are all known."""
+        """The function returned no value for a pair whose arguments are all known."""
         hint = "It is not called for missing values, so it must return a value for every pair; choose one for none."
         return cls._of(function, f"{called(function, values)} gave no value (NaN or null)", hint)
 
     @classmethod
     def too_slow(cls, function: Heavy, values: Sequence[Any], rows: int, seconds: float, done: bool) -> FunctionFailed:
-        """A batch took too long, or was not waited for any longer."""
+        """A batch took too long, or was given up."""
         took = f"took {seconds:.1f} s" if done else f"was not done after {seconds:.1f} s"
         what = (
             f"{function.name} {took} for {rows} pairs, such as {called(function, values)}; "
@@ -70,7 +70,7 @@ class FunctionFailed(DefinitionError):
 
 
 def called(function: Heavy, values: Sequence[Any]) -> str:
-    """A call as people would write it."""
+    """A call as a person would write it."""
     return f"{function.name}({', '.join(map(_shown, values))})"
 
 
@@ -83,5 +83,5 @@ def _shown(value: Any) -> str:
 def _text_of(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception as other:  # somebody else's class
+    except Exception as other:  # a class of users' code
         return f"(its text raises {type(other).__name__})"

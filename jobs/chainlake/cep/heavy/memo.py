@@ -1,4 +1,4 @@
-"""What a function gave for pairs, by the numbers of their events."""
+"""What functions gave for pairs, by the numbers of the pairs' events."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-#: Pairs that are remembered at a time: about 400 MB.
+#: How many pairs are remembered at a time, in about 400 MB.
 MOST_PAIRS = 20_000_000
 
 
 @dataclass
 class Pairs:
-    """Values by key, in sorted runs; a run is merged with the one before it once it is half as long."""
+    """Values by key, in sorted runs; a run is merged with the one before it once it is at least half as long."""
 
     runs: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
@@ -20,7 +20,7 @@ class Pairs:
         return sum(len(keys) for keys, _ in self.runs)
 
     def find(self, keys: np.ndarray, into: np.ndarray) -> np.ndarray:
-        """Which of the keys are known; their values are put ``into`` an array."""
+        """Which of the keys are known; their values are written to the array ``into``."""
         known = np.zeros(len(keys), bool)
         for mine, values in self.runs:
             at = np.minimum(np.searchsorted(mine, keys), len(mine) - 1)
@@ -30,7 +30,7 @@ class Pairs:
         return known
 
     def add(self, keys: np.ndarray, values: np.ndarray) -> None:
-        """Remember the values of new keys, which ascend."""
+        """Remember the values of new keys, given in ascending order."""
         if not len(keys):
             return
         self.runs.append((keys, values))
@@ -41,7 +41,7 @@ class Pairs:
             self.runs.append((keys[order], values[order]))
 
     def only(self, numbers: np.ndarray) -> None:
-        """Forget pairs one of whose events is not among these (sorted)."""
+        """Forget pairs with an event that is not among these (sorted)."""
         kept = []
         for keys, values in self.runs:
             here = _among(keys >> 32, numbers) & _among(keys & 0xFFFFFFFF, numbers)
@@ -55,8 +55,8 @@ class Memo:
     """What functions gave for pairs during the run of a slice.
 
     Args:
-        most: pairs that are remembered at a time; beyond, the memory begins anew.
-        tables: by what is called.
+        most: how many pairs are remembered at a time; beyond that, all are forgotten.
+        tables: the pairs of each call, by its key.
     """
 
     most: int = MOST_PAIRS
@@ -67,15 +67,15 @@ class Memo:
         return self.tables.setdefault(called, Pairs())
 
     def bound(self) -> None:
-        """Begin anew if there is too much."""
+        """Forget everything if there are too many pairs."""
         if sum(map(len, self.tables.values())) > self.most:
             self.tables.clear()
 
     def only(self, numbers: np.ndarray) -> None:
-        """Forget pairs one of whose events will not come again.
+        """Forget pairs with an event that will not appear again.
 
         Args:
-            numbers: of the events that may.
+            numbers: those of the events that may appear again, ascending.
         """
         for table in self.tables.values():
             table.only(numbers)

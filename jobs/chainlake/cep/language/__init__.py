@@ -1,1 +1,1 @@
-"""Pattern text to a checked normal form: tokens, syntax tree, names and types, layout. No events."""
+"""Turns pattern text into a checked normal form: tokens, syntax tree, names and types, layout. No events."""

@@ -1,4 +1,4 @@
-"""ANY, OR inside SEQ and AND, and events that may be missing, taken apart (docs/semantics.md#normal-form)."""
+"""Takes apart ANY, OR inside SEQ and AND, and optional events (docs/semantics.md#normal-form)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.errors.structure import BeyondLimit, NoPositiveEvent
 from chainlake.cep.language.source_text import SourceText
 
-#: Alternatives multiply; more branches than this are a mistake.
+#: Alternatives multiply; more branches than this are taken for a mistake.
 MAX_BRANCHES = 64
 
-#: One alternative of an item: what stands in its place, which may be nothing.
+#: One alternative of an item: the structure that takes its place, or nothing.
 _Alternative = tuple[ast.Structure, ...]
 
 
 def expand(source: SourceText, branch: ast.Branch) -> tuple[ast.Branch, ...]:
-    """The branches that one branch as written stands for, those with all of its optional events first.
+    """The branches that one branch as written stands for, the one with all optional events first.
 
     Raises:
         DefinitionError: there are too many, or one has no event left.
@@ -35,7 +35,7 @@ def expand(source: SourceText, branch: ast.Branch) -> tuple[ast.Branch, ...]:
 
 
 def is_optional(item: ast.Structure) -> bool:
-    """Whether an event may be missing (not whether a set may be empty)."""
+    """Whether an event may be missing (which is not whether a set may be empty)."""
     return isinstance(item, ast.Event) and item.optional and item.role is ast.Role.BOUND
 
 
@@ -66,6 +66,6 @@ def _alternatives(item: ast.Structure) -> list[_Alternative]:
 
 
 def _flat(kind: str, item: ast.Structure) -> tuple[ast.Structure, ...]:
-    """A group of the same kind says nothing that the outer group does not say, if it has no window."""
+    """The items of an inner group of the same kind without a window, which adds nothing; else the item itself."""
     same = isinstance(item, ast.Group) and item.kind == kind and item.within is None
     return item.items if isinstance(item, ast.Group) and same else (item,)

@@ -1,4 +1,4 @@
-"""Kinds of values against the columns of the events: what cannot be compared is an error, not FALSE."""
+"""Checks kinds of values against the columns of the events: what cannot be compared is an error, not FALSE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainlake.cep.language.errors.names import UnknownAttribute
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.values.like import problem_of
 
-#: Columns of an events table that are no attributes (tables.md); patterns refer to ``ts``, ``id`` and ``type``.
+#: Columns of an events table that are not attributes (docs/tables.md); patterns refer to ``ts``, ``id`` and ``type``.
 FIXED_COLUMNS = frozenset({"event_id", "event_date", "file_id", "line", "ingested_at"})
 PSEUDO = frozenset({"ts", "id", "type"})
 _ORDERED = frozenset({"number", "string", "time", "duration"})
@@ -36,7 +36,7 @@ class Checker:
         """Check one condition.
 
         Raises:
-            DefinitionError: an unknown attribute, or kinds that do not go together.
+            DefinitionError: an attribute is unknown, or kinds do not go together.
         """
         if isinstance(node, ast.Compare):
             self.compare(node)
@@ -197,7 +197,7 @@ class Checker:
                     raise WrongKind.constant(self.source, getattr(arg, "at", node.at), node.function, given, problem)
         kinds = tuple(self.kind(arg) for arg in node.args)
         if node.function == "seconds" and not self.strict:
-            # Differences of plain numbers are seconds already.
+            # Differences of plain numbers are already seconds.
             kinds = tuple("duration" if kind == "number" else kind for kind in kinds)
         result = function.result(kinds)
         if result is None:

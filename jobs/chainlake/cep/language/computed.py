@@ -1,4 +1,4 @@
-"""Values of one event that are computed once per event: conditions see them as columns.
+"""Values of one event that are computed once per event, so that conditions see them as columns.
 
 What a condition asks of one event alone, by a function, LIKE, CASE or PREV, does not depend on what else is bound. So
 it becomes a column of the events before the search, and the search, as machine code too, only ever reads columns.
@@ -17,7 +17,7 @@ from chainlake.cep.language.source_text import NOWHERE
 
 #: The name that stands for the event in the value of a computed column.
 EVENT = "@"
-#: No attribute begins with this character, so no attribute is called like a computed column.
+#: No attribute begins with this character, so no attribute has the name of a computed column.
 _MARK = "\x1f"
 #: Functions that the search computes itself, since their arguments may be of several events.
 NATIVE = frozenset({"abs", "corr"})
@@ -27,7 +27,7 @@ N = TypeVar("N", bound=ast.Node)
 
 @dataclass(frozen=True)
 class Computed:
-    """A column that is computed of others.
+    """A column that is computed from others.
 
     Args:
         column: its name; equal columns have equal names.
@@ -44,14 +44,14 @@ class Columns:
 
     Args:
         gap: the longest gap of a ``PREV`` that states none, in ticks.
-        found: by name, in an order in which each needs only earlier ones.
+        found: the columns by name, in an order in which each needs only earlier ones.
     """
 
     gap: int
     found: dict[str, Computed] = field(default_factory=dict)
 
     def branch(self, branch: Branch) -> Branch:
-        """``branch`` with references to columns for what is computed per event."""
+        """``branch`` with references to columns in place of what is computed per event."""
         return replace(
             branch,
             clauses=tuple(self.clause(one, branch.types) for one in branch.clauses),
@@ -96,14 +96,14 @@ class Columns:
             name = next(iter(node.plain))
             if not isinstance(node, ast.Like):
                 return ast.Ref(name, self._column(_of_event(node)), node.at, node)
-            # Unknown is neither, so a text that is null passes neither LIKE nor NOT LIKE.
+            # Unknown is neither true nor false, so a null text passes neither LIKE nor NOT LIKE.
             column = self._column(_of_event(replace(node, negated=False)))
             test = ast.Ref(name, column, node.at, replace(node, negated=False))
             return ast.Compare("=", test, ast.Literal(not node.negated, node.at), node.at)
         return rebuilt(node, self._functions)
 
     def _of_pair(self, node: ast.Node) -> ast.Node:
-        """A value that a function takes of pairs: what it is of one event, each event has as a column."""
+        """An argument of a function of pairs: what is computed from one event becomes a column of that event."""
         if node.aggregated or len(node.plain) != 1 or isinstance(node, ast.Ref) or node.heavy:
             return self._functions(node)
         return ast.Ref(next(iter(node.plain)), self._column(_of_event(node)), getattr(node, "at", NOWHERE), node)
@@ -120,14 +120,14 @@ def is_computed(column: str) -> bool:
 
 
 def shown(column: str) -> str:
-    """A column's name for people."""
+    """A column's name as shown to people."""
     return column.replace(_MARK, "").replace(f"{EVENT}.", "").replace('"', "") if is_computed(column) else column
 
 
 def _of_event(node: ast.Node) -> ast.Node:
     """The same value of the event called ``EVENT``."""
     if isinstance(node, ast.Ref):
-        # What a column is computed of is written with the event's own name, and not with all that makes its values.
+        # A computed column refers to other columns by name, not by the expressions that compute them.
         return replace(node, name=EVENT, of=None)
     return rebuilt(node, _of_event)
 

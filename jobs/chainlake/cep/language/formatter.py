@@ -1,4 +1,4 @@
-"""Abstract syntax back to text, in one normal form: the text that is hashed (docs/semantics.md#definitions)."""
+"""Writes abstract syntax as text, in the normal form that is hashed (docs/semantics.md#definitions)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def format_query(query: ast.Query) -> str:
-    """``query`` as text; equal queries give equal texts, and parsing the text gives the query back."""
+    """``query`` as text; equal queries give equal texts, and parsing the text gives the query again."""
     branches = [_structure(b.structure) + _where(b.where) + _score(b.score) for b in query.branches]
     head = branches[0] if len(branches) == 1 else f"OR({', '.join(branches)})"
     windows = [_window("", query.within).strip(), *map(_event_window, query.counted)]
@@ -109,13 +109,13 @@ def _quantifier(event: ast.Event) -> str:
         least, most = event.size.least, event.size.most
         return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
     if event.kleene:
-        # In this place a second * would be taken for the type.
+        # Here, a second * would be taken for the type.
         return "+" if event.type == ast.ANY_TYPE else "*"
     return "?" if event.optional and event.role is ast.Role.BOUND else ""
 
 
 def identifier(name: str) -> str:
-    """A type or an attribute as it is written in a query: in double quotes where it is no plain word."""
+    """A type or an attribute as it is written in a query: in double quotes unless it is a plain word."""
     plain = _PLAIN.fullmatch(name) and name.upper() not in KEYWORDS
     return name if plain else '"' + name.replace('"', '""') + '"'
 

@@ -24,9 +24,9 @@ from chainlake.errors import UsageError
 
 Scalar = int | float | str | bool
 
-#: Limits and their defaults. They count facts that depend neither on slicing nor on the join order.
+#: Limits and their defaults. What they count depends neither on slicing nor on the join order.
 LIMITS = {"kleene_members": 20, "set_members": 10_000, "matches_per_day": 10_000_000, "compared_events": 20_000_000}
-#: A limit that has no default: how long a stretch of neighbours may be in a pattern without WITHIN.
+#: A limit without a default: how long a stretch of neighbours may be in a pattern without WITHIN.
 LONGEST = "longest"
 
 
@@ -38,17 +38,17 @@ class FrontMatter:
     """The front matter of one pattern.
 
     Args:
-        source: the source whose events it reads, or None.
-        description: what it means to a person.
-        params: parameter name to number, string, boolean or list of these.
-        rates: declared events per unit of time and name, in any common unit; only their order counts.
+        source: the source whose events the pattern reads, or None.
+        description: what the pattern finds, in words.
+        params: parameters by name: numbers, strings, booleans or lists of these.
+        rates: declared events per unit of time for each name, in any common unit.
         output: attributes to carry into the match: ``attr`` (for every name) or ``name.attr``; ``COUNT(name)`` keeps
-            of a set only how many events it has.
+            only the number of events of a set.
         limits: as ``LIMITS``, and ``LONGEST`` in µs if it is stated.
-        start: of a pattern that uses events up, the first UTC day of which a lake has matches.
-        functions: what conditions may call besides the functions of the language, by name in small letters.
+        start: for a pattern that uses up events, the first UTC day for which a lake has matches.
+        functions: what conditions may call besides the functions of the language, by lower-case name.
         tests: events, and the matches that must be found in them.
-        alerts: where matches are told, if anywhere.
+        alerts: where matches are sent, if anywhere.
     """
 
     source: str | None = None
@@ -65,7 +65,7 @@ class FrontMatter:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """The sets of which only the number of events is kept."""
+        """The sets for which only the number of events is kept."""
         return tuple(found[1] for found in map(_COUNTED.fullmatch, self.output) if found is not None)
 
     @property
@@ -77,7 +77,7 @@ class FrontMatter:
 def read_front_matter(source: SourceText) -> tuple[FrontMatter, int]:
     """The front matter of ``source`` and the character at which the query begins.
 
-    A text whose first line that is neither blank nor a ``#`` comment is not ``---`` has none.
+    There is none unless the first line that is neither blank nor a ``#`` comment is ``---``.
 
     Raises:
         DefinitionError: broken YAML, an unknown key, a value of the wrong form.
@@ -98,7 +98,7 @@ def read_front_matter(source: SourceText) -> tuple[FrontMatter, int]:
 
 
 def _yaml(source: SourceText, text: str, offset: int) -> Document:
-    """What the lines after line ``offset`` of a pattern say, with their spots in the whole text."""
+    """The YAML in the lines after line ``offset`` of a pattern, with spots that count from the start of the text."""
     try:
         data, found = read_yaml(text)
     except YamlProblem as error:
@@ -172,7 +172,7 @@ class _Reader:
         return value
 
     def listed(self, key: str, name: str, items: list[Any]) -> tuple[Any, ...]:
-        """A list's values: all of one kind, and the numbers written as they are printed, since a code may look so."""
+        """A list's values, all of one kind; numbers are written as they print, since others may be meant as codes."""
         for at, item in enumerate(items):
             spot = self.spots[(key, name, at)]
             if spot.looks_like in ("a number", "not a finite number"):

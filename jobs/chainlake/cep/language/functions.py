@@ -1,4 +1,4 @@
-"""The functions that conditions may call, and whatever else is registered (docs/semantics.md#functions)."""
+"""The functions that conditions may call, including any others that are registered (docs/semantics.md#functions)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class Function:
     """A function of the language.
 
     Args:
-        arity: how many values it takes, or how many at least and at most.
-        result: kinds of the arguments (``number``, ``duration``, ``list``, …, ``any`` if unknown) to the kind of the
-            result, or None if these kinds are not accepted.
-        apply: the vectorised implementation; gets and gives ``chainlake.cep.values.values.Value``, or gives
-            ``chainlake.cep.values.texts.Words``; constants it gets as they are.
-        scalar: the same for one value that is not null, if it is a function of one value; None lets the event-order
-            run call ``apply`` on columns of one row, which is slower.
-        constants: per argument from which on only constants are taken, what is wrong with one, if anything is.
-        of_text: instead of ``apply``, from a column of different texts to one of results.
-        heavy: instead of ``apply``, what is called with arrays of pairs (``chainlake.cep.heavy``).
+        arity: how many arguments it takes, or how many at least and at most.
+        result: gives, for the kinds of the arguments (``number``, ``duration``, ``list``, …, ``any`` if unknown), the
+            kind of the result, or None if these kinds are not accepted.
+        apply: the vectorised implementation; takes and returns ``chainlake.cep.values.values.Value``, or returns
+            ``chainlake.cep.values.texts.Words``; takes constants as they are.
+        scalar: for a function of one argument, the same for one value that is not null; if None, the event-order run
+            calls ``apply`` on columns of one row, which is slower.
+        constants: for each argument that must be a constant, a function that says what is wrong with a value, or None.
+        of_text: instead of ``apply``, a function from a column of different texts to a column of results.
+        heavy: instead of ``apply``, a function that is called with arrays of pairs (``chainlake.cep.heavy``).
     """
 
     arity: int | tuple[int, int]
@@ -46,7 +46,7 @@ class Function:
 
     @property
     def takes(self) -> tuple[int, int]:
-        """How many values it takes at least and at most."""
+        """How many arguments it takes, at least and at most."""
         return (self.arity, self.arity) if isinstance(self.arity, int) else self.arity
 
 
@@ -68,8 +68,8 @@ def declared(entry: Declared, code: Code | None, place: Place) -> Function:
 
     Args:
         entry: the entry.
-        code: what it calls; None lets the pattern compile, but not run.
-        place: where it stands.
+        code: the code to call; with None, the pattern compiles but does not run.
+        place: where the entry is.
     """
     heavy = Heavy(entry.name, code, entry.us, entry.symmetric, entry.result, entry.longest, place, entry.vectorised)
     takes = Code(lambda: None).takes if code is None else code.takes
@@ -96,7 +96,7 @@ def _corr_kind(kinds: tuple[str, ...]) -> str | None:
 
 
 def _takes(kind: str, result: str) -> Callable[[tuple[str, ...]], str | None]:
-    """The kinds of a function whose first argument is of one kind."""
+    """The rule of kinds for a function whose first argument is of one kind."""
     return lambda kinds: result if kinds[0] in OPEN | {kind} else None
 
 
@@ -105,7 +105,7 @@ def _numbers(kinds: tuple[str, ...]) -> str | None:
 
 
 def _alike(kinds: tuple[str, ...]) -> str | None:
-    """One kind for all, with an order or without."""
+    """The one kind of all arguments, ordered or not; None if they differ."""
     known = set(kinds) - OPEN
     if len(known) > 1 or "list" in known:
         return None
@@ -133,7 +133,7 @@ def _digits_problem(digits: Any) -> str | None:
 
 
 def _later(name: str) -> Callable[[tuple[Any, ...]], Value | Words]:
-    """The implementation of that name; it is imported when it is called, since patterns are compiled without NumPy."""
+    """The implementation of that name, imported when it is called, since compiling patterns needs no NumPy."""
 
     def apply(args: tuple[Any, ...]) -> Value | Words:
         found: Callable[[tuple[Any, ...]], Value | Words] = getattr(operations, name)
@@ -144,7 +144,7 @@ def _later(name: str) -> Callable[[tuple[Any, ...]], Value | Words]:
 
 @dataclass(frozen=True)
 class _Gives:
-    """The kind of the result, whatever a function is given."""
+    """The kind of the result, whatever the arguments are."""
 
     result: str
 
@@ -154,7 +154,7 @@ class _Gives:
 
 @dataclass(frozen=True)
 class _Pairs:
-    """The function of that name on arrays of pairs; it is imported when it is called."""
+    """The function of that name on arrays of pairs, imported when it is called."""
 
     name: str
 
@@ -186,9 +186,9 @@ def _corr(args: tuple[Value, ...]) -> Value:
     return correlation(*args)
 
 
-#: Digits that ``Round`` takes: all that a double has.
+#: The most digits that ``Round`` takes: as many as a double has.
 MOST_DIGITS = 15
-#: Arguments that ``Least``, ``Greatest`` and ``Coalesce`` take at most.
+#: How many arguments ``Least``, ``Greatest`` and ``Coalesce`` take at most.
 MOST_VALUES = 20
 
 register("abs", Function(1, _abs_kind, _abs, abs))

@@ -1,8 +1,8 @@
 """The layout of pattern files: one way to write spaces, keywords and indents; comments and front matter are kept.
 
-Line breaks are the author's where a line may break (clauses, branches, items, measures, criteria). PATTERN, WHERE,
-WITHIN, MEASURES and EPISODES begin lines; so do RANK BY and TOP behind the window, and PAUSE where it stands for the
-window. A line of more than ``WIDTH`` characters is broken at its outermost places.
+Where a line may break (clauses, branches, items, measures, criteria), the author's breaks are kept. PATTERN, WHERE,
+WITHIN, MEASURES and EPISODES begin lines; so do RANK BY and TOP after the window, and PAUSE in place of the window. A
+line of more than ``WIDTH`` characters is broken at its outermost places.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from chainlake.cep.language.ast.aggregates import AGGREGATES
 from chainlake.cep.language.parsing.lexer import pieces
 
 WIDTH = 100
-#: Words that begin a part after the window, and those with which such a part ends.
+#: Words that begin a part after the window.
 _FOLLOWING = frozenset(
     {"PAUSE", "MAXIMAL", "OUTERMOST", "CONTEXT", "SELECT", "PICK", "CONSUME", "PER", "MEASURES", "EPISODES"}
 )
-#: Words of a ranking, which are written in capitals from RANK or TOP on.
+#: Words of a ranking, which are written in capitals after RANK or TOP.
 _RANKED = frozenset(
     """
 RANK BY NORM WEIGHT COMBINE TOP WITH TIES PER DAY WEEK MONTH ALL BUCKET HOP STEP OFFSET FIRST LAST FOR EACH DISTINCT ON
 AT MOST NON OVERLAPPING LEAST QUANTUM
 """.split()
 )
+#: Words that end a part after the window.
 _ENDING = frozenset({"MAXIMAL", "OUTERMOST", "MATCH", "TERMINATOR", "EVENTS", "KEY"})
-#: Those of them before which a long line may break.
+#: Words of a ranking before which a long line may break.
 _OPTIONS = frozenset({"FOR", "DISTINCT", "NON", "QUANTUM"})
-#: Words before a parenthesis that are written in capitals, beside aggregates.
+#: Words that, like aggregates, are written in capitals before a parenthesis.
 _CALLED = frozenset({"PREV", "COLLECT", "UNTIL", "ANY"})
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
 _GROUPS = frozenset({"SEQ", "AND", "OR", "ANY", "STRICT", "KEY"})
@@ -38,20 +39,20 @@ _NO_SPACE_AFTER = frozenset("({.")
 
 @dataclass
 class _Piece:
-    """A token or comment and what its place in the query says.
+    """A token or comment, and what follows from its place in the query.
 
     Args:
         text: as it will be written.
-        kind: of the token, or ``comment``.
+        kind: the kind of token, or ``comment``.
         newlines: line breaks before it.
         mode: ``head``, ``structure``, ``condition``, ``window``, ``measures`` or ``ranking``.
         depth: open parentheses and braces around it.
-        base: depth of the WHERE it belongs to.
-        rank: how far inside the place before it lies, if a line may break there.
+        base: depth of the WHERE that it belongs to.
+        rank: how deeply nested the place before it is, if a line may break there; else None.
         starts: whether it begins a line.
         unary: whether it is the sign of what follows.
-        reserved: whether it is a word that is reserved in its place only.
-        braced: whether it stands in the braces of a size.
+        reserved: whether it is a word that is reserved only in such a place.
+        braced: whether it is in the braces of a size.
     """
 
     text: str
@@ -68,7 +69,7 @@ class _Piece:
 
     @property
     def indent(self) -> int:
-        """Blanks before it if it begins a line."""
+        """How many blanks come before it if it begins a line."""
         if self.mode == "condition" or self.text == "WHERE":
             where = 2 * self.base + 2 if self.base else 0
             if self.text == "WHERE" or self.reserved and self.text == "RANK":
@@ -100,7 +101,7 @@ class _Line:
     comment: str = ""
 
 
-#: What stands before the first piece and after the last.
+#: What comes before the first piece and after the last.
 _NOTHING = _Piece("", "end", 0)
 
 
@@ -143,8 +144,8 @@ def _place(found: list[_Piece]) -> None:
     """Fill mode, depth, base and rank."""
     mode, depth, base = "head", 0, 0
     before: _Piece | None = None
-    groups: list[bool] = []  # of each open parenthesis: whether it holds items or branches
-    braces: list[bool] = []  # and whether it is a brace
+    groups: list[bool] = []  # for each open parenthesis: whether it holds items or branches
+    braces: list[bool] = []  # for each open bracket: whether it is a brace
     for at, piece in enumerate(found):
         if piece.kind == "comment":
             piece.mode, piece.depth, piece.base = mode, depth, base
@@ -200,15 +201,15 @@ def _rank_behind_the_window(piece: _Piece, before: _Piece | None, mode: str) -> 
 
 
 def _criterion_follows(found: list[_Piece], at: int) -> bool:
-    """Whether the comma at a place stands between criteria of a branch, not between branches."""
+    """Whether the comma at a place is between criteria of a branch, not between branches."""
     words = [piece for piece in found[at + 1 :] if piece.kind != "comment"][:2]
     return len(words) == 2 and words[0].text in ("MAX", "MIN") and words[1].text == "("
 
 
 def _reserve(words: list[_Piece]) -> None:
-    """Write the words that are reserved in their place only in capitals, and note them."""
+    """Write words that are reserved only in certain places in capitals, and mark them."""
     cases, between, tail, depth = 0, False, False, 0
-    ranked: int | None = None  # how deep the RANK or TOP lies whose words these are
+    ranked: int | None = None  # depth of the RANK or TOP to which the words belong
     for at, piece in enumerate(words):
         depth += (piece.text in ("(", "{")) - (piece.text in (")", "}"))
         ranked = None if ranked is not None and depth < ranked else ranked
@@ -246,7 +247,7 @@ def _reserve(words: list[_Piece]) -> None:
 
 
 class _Place(NamedTuple):
-    """A word and what stands around it."""
+    """A word and the pieces around it."""
 
     earlier: _Piece
     before: _Piece
@@ -254,7 +255,7 @@ class _Place(NamedTuple):
     after: _Piece
 
     def follows(self, tail: bool) -> bool:
-        """Whether it begins one of the parts after the window, some of which may stand before (``tail``)."""
+        """Whether it begins a part after the window; ``tail``: whether such a part has begun before."""
         word, before = self.piece.text.upper(), self.before
         ended = before.ends_value or before.reserved and before.text in _ENDING
         known = word in _FOLLOWING and (word != "EPISODES" or self.after.text.upper() == "BY")
@@ -269,7 +270,7 @@ class _Place(NamedTuple):
         return top or word == "RANK" and after.kind == "word" and after.text.upper() == "BY"
 
     def counts(self, tail: bool) -> bool:
-        """Whether it is a word of a window in events, or of PER, after the window's first word (``tail``)."""
+        """Whether it is a word of a window in events or of PER, which come only in the ``tail``."""
         word, before, after = self.piece.text.upper(), self.before, self.after
         if not tail:
             return False
@@ -316,7 +317,7 @@ class _Place(NamedTuple):
 
 
 def _break(found: list[_Piece]) -> None:
-    """Fill ``starts`` with the author's breaks, those that comments need, and those of long lines."""
+    """Set ``starts`` for the author's breaks, those that comments need, and those of long lines."""
     for number, piece in enumerate(found):
         before = found[number - 1] if number else None
         after = found[number + 1] if number + 1 < len(found) else None
@@ -340,7 +341,7 @@ def _break(found: list[_Piece]) -> None:
 
 
 def _places(line: _Line) -> list[_Piece]:
-    """Where the line could be broken."""
+    """The pieces before which the line could be broken."""
     return [piece for piece in line.pieces[1:] if piece.rank is not None]
 
 
@@ -380,7 +381,7 @@ def _space(before: _Piece, piece: _Piece) -> bool:
             and before.text != "?"
             and not (before.kind == "keyword" and piece.mode == "structure")
         )
-    # A star is a type of its own where an event begins; else it belongs to the type before it.
+    # At the beginning of an event, a star is a type; elsewhere it belongs to the type before it.
     begins = before.text in ("(", ",", "PATTERN")
     return not (piece.mode == "structure" and piece.text in ("*", "+") and not begins)
 
@@ -393,7 +394,7 @@ def _written(lines: list[_Line]) -> list[str]:
             found.append("")
         indent = first.indent
         if first.kind == "comment":
-            # a comment begins where the line that follows it begins
+            # a comment is indented like the line that follows it
             follows = next((x.pieces[0] for x in lines[number + 1 :] if x.pieces[0].kind != "comment"), None)
             indent = follows.indent if follows is not None else 0
         found.append(" " * indent + _joined(line.pieces) + ("  " + line.comment if line.comment else ""))

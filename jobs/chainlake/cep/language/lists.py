@@ -1,4 +1,4 @@
-"""Aggregates over lists: ``AVG(b.last20)`` is a value of each event where ``last20`` holds lists."""
+"""Aggregates over lists: if ``last20`` holds lists, ``AVG(b.last20)`` is a value of each event."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from chainlake.definitions.derived import Series
 
 @dataclass(frozen=True)
 class Lists:
-    """Tells aggregates over lists from those over sets of events.
+    """Distinguishes aggregates over lists from those over sets of events.
 
     Args:
-        kinds: column name to kind, or None if the columns are not known: then an aggregate of a name that is no set can
-            only be one of a list, which is checked when events are seen.
-        series: says which columns are known to hold lists all the same.
+        kinds: column name to kind, or None if the columns are not known; then an aggregate of a name that is not a set
+            must be over a list, which is checked when events are seen.
+        series: says which columns hold lists even if ``kinds`` is None.
     """
 
     kinds: Mapping[str, str] | None
     series: Series
 
     def query(self, query: ast.Query) -> ast.Query:
-        """A resolved query in which aggregates over lists are nodes of their own."""
+        """The resolved query with aggregates over lists as nodes of their own kind."""
         events = {e.name: e for b in query.branches for e in ast.events_of(b.structure)}
         sets = frozenset(
             e.name

@@ -18,9 +18,9 @@ from chainlake.cep.language.errors.structure import (
 )
 from chainlake.cep.language.source_text import SourceText
 
-#: Distributing OR over AND can square the number of clauses again and again; more than this is a mistake.
+#: Distributing OR over AND can square the number of clauses repeatedly; more than this is taken for a mistake.
 MAX_CLAUSES = 4096
-#: Names of one branch at most: choosing an order of search takes minutes from a few hundred on.
+#: How many names a branch has at most: with a few hundred, choosing an order of search takes minutes.
 MAX_NAMES = 64
 
 _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "!=", "!=": "="}
@@ -28,7 +28,7 @@ _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "=": "!=", "!=": "="}
 
 @dataclass(frozen=True)
 class Clause:
-    """A disjunction of comparisons, memberships, tests for null and constants; no NOT is left in it."""
+    """A disjunction of comparisons, memberships, tests for null and constants, without NOT."""
 
     literals: tuple[ast.Node, ...]
 
@@ -49,7 +49,7 @@ class Clause:
 
     @cached_property
     def heavy(self) -> float:
-        """Microseconds that its calls of functions with pairs take for one combination; 0 without such calls."""
+        """How many microseconds its calls of functions of pairs take for one combination; 0 without such calls."""
         calls = {call.written: call.own for literal in self.literals for call in literal.heavy}
         return sum(own.heavy.us for own in calls.values() if own is not None and own.heavy is not None)
 
@@ -60,7 +60,7 @@ class Collected:
 
     Args:
         name: the name.
-        may_be_empty: whether a match may have none of them.
+        may_be_empty: whether a match may have no such event.
     """
 
     name: str
@@ -69,11 +69,11 @@ class Collected:
 
 @dataclass(frozen=True)
 class Stream:
-    """Of ``SEQ STRICT``: which events of the source are neighbours (docs/semantics.md#neighbours).
+    """Which events of the source are neighbours in ``SEQ STRICT`` (docs/semantics.md#neighbours).
 
     Args:
         types: their types; None for all.
-        by_key: whether only events of one key are neighbours, and others do not exist.
+        by_key: whether only events of one key are neighbours, as if others did not exist.
     """
 
     types: frozenset[str] | None
@@ -85,20 +85,20 @@ class Branch:
     """One branch ``(P, K, N, type, ≺, C)``; the window is the pattern's.
 
     Args:
-        positive: positive names in the order written, collected ones left out.
-        kleene: those of them under Kleene closure.
+        positive: positive names in the order written, except collected ones.
+        kleene: the positive names under Kleene closure.
         negated: negated names in the order written.
         types: name to event type (``ast.ANY_TYPE`` for any), for all names.
-        before: name to all names that precede it in ≺, for all names but those of ``until``.
+        before: name to all names that precede it in ≺, for all names except those of ``until``.
         clauses: the conjunctive normal form of its conditions on positive and negated names.
         collected: names that stand for all events that fit.
         until: names of events that end a match.
-        late: its other clauses: those that mention a name of ``collected`` or ``until``.
-        stream: of ``SEQ STRICT``, else None.
-        sizes: of those names of ``kleene`` whose sets have a size of their own.
-        windows: those of groups inside the structure, each with the names below it.
-        spans: the same with their lengths in ticks.
-        written: the number of the branch as written that it comes from.
+        late: the other clauses, which mention a name of ``collected`` or ``until``.
+        stream: which events are neighbours in ``SEQ STRICT``, else None.
+        sizes: the sizes of sets, for those names of ``kleene`` that state one.
+        windows: the windows of groups inside the structure, each with the names in the group.
+        spans: the same windows with their lengths in ticks.
+        written: the number of the branch as written from which it comes.
         apart: whether no event is bound to two names.
     """
 
@@ -140,13 +140,13 @@ class Branch:
 
     @cached_property
     def own(self) -> dict[str, tuple[Clause, ...]]:
-        """Per name the clauses that mention it alone and no aggregate; those that cost most come last."""
+        """For each name, the clauses that mention only it and no aggregate; heavy ones come last."""
         single = sorted((c for c in self.every_clause if not c.aggregated), key=lambda c: c.heavy)
         return {name: tuple(c for c in single if c.names == {name}) for name in self.types}
 
     @cached_property
     def alone(self) -> dict[str, tuple[Clause, ...]]:
-        """Those of them that cost little: tested on all events, also where the work is divided."""
+        """The cheap ones among ``own``, which are tested on all events, also where the work is divided."""
         return {name: tuple(c for c in clauses if not c.heavy) for name, clauses in self.own.items()}
 
     @cached_property
@@ -164,12 +164,12 @@ class Branch:
         return tuple(c for c in self.clauses if not c.names & set(self.negated))
 
     def clauses_of(self, name: str) -> tuple[Clause, ...]:
-        """The clauses that say which events of a name that is negated, collected or of ``until`` count."""
+        """The clauses that decide which events of a negated, collected or UNTIL name count."""
         return tuple(c for c in self.every_clause if name in c.plain and c not in self.finished)
 
     @cached_property
     def finished(self) -> tuple[Clause, ...]:
-        """The clauses that are tested on finished sets: those with an aggregate of a collected name."""
+        """The clauses that are tested on finished sets: those with an aggregate over a collected name."""
         collected = {one.name for one in self.collected}
         return tuple(c for c in self.late if c.aggregated & collected)
 
@@ -192,8 +192,8 @@ def normal_form(source: SourceText, query: ast.Query) -> tuple[Branch, ...]:
 
     Raises:
         DefinitionError: too many names or branches, a duplicate name, a branch without a positive event, a clause over
-            two names that are negated, collected or of UNTIL, an aggregate over a name that is no set, a shared clause
-            that fits no branch, a structure that STRICT does not allow.
+            two names that are negated, collected or of UNTIL, an aggregate over a name that is not a set, a shared
+            clause that fits no branch, a structure that STRICT does not allow.
     """
     for one in query.branches:
         _check_number(source, one)
@@ -314,7 +314,7 @@ def _order(structure: ast.Structure, before: dict[str, set[str]]) -> set[str]:
 def _check_clause(source: SourceText, branch: Branch, clause: Clause) -> None:
     collected = {one.name for one in branch.collected}
     alone = sorted(clause.names & {*branch.negated, *branch.until})
-    # Members of a collected set are looked at one by one, unless the finished set is tested.
+    # Members of a collected set are tested one by one, unless the clause tests the finished set.
     alone += sorted(clause.plain & collected - clause.aggregated)
     others = sorted(clause.names & {*branch.gaps, *branch.until})
     if alone and len(others) > 1:
@@ -335,7 +335,7 @@ def clauses_of(source: SourceText, where: ast.Node) -> tuple[Clause, ...]:
 
 
 def push_not(node: ast.Node, negate: bool) -> ast.Node:
-    """A condition, or its negation, in negation normal form: three-valued logic allows NOT to go into comparisons."""
+    """A condition, or its negation, in negation normal form; in three-valued logic, NOT can move into comparisons."""
     match node:
         case ast.Not(of):
             return push_not(of, not negate)

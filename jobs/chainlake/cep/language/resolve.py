@@ -1,4 +1,4 @@
-"""Names, parameters and words of a parsed query get their meaning."""
+"""Gives names, parameters and words of a parsed query their meaning."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from chainlake.cep.language.source_text import NOWHERE, At, SourceText
 from chainlake.definitions.duration import parse_duration, seconds
 
 TICKS_PER_SECOND = 1_000_000
-#: Names of these roles stand in a match.
+#: Names of these roles are part of a match.
 IN_A_MATCH = (ast.Role.BOUND, ast.Role.COLLECTED)
-#: What is compared as a computed value: a parameter on the other side that is a duration is one.
+#: Computed values: if one is compared with a parameter that holds a duration, this is read as a duration.
 _COMPUTED = (ast.Arithmetic, ast.Negative, ast.Call, ast.Aggregate, ast.Duration)
 
 
@@ -36,8 +36,8 @@ class Resolver:
     Args:
         source: for errors.
         params: parameter name to number, string, boolean or tuple of these.
-        strict: durations carry units and are microseconds; else a bare number is one native unit (1 s).
-        own: the functions that the pattern declares, by name in small letters.
+        strict: whether durations carry units and ticks are microseconds; else ticks are the native unit (1 s).
+        own: the functions that the pattern declares, by lower-case name.
     """
 
     source: SourceText
@@ -46,14 +46,14 @@ class Resolver:
     own: Mapping[str, functions.Function] = field(default_factory=dict)
 
     def query(self, query: ast.Query) -> ast.Query:
-        """``query`` with every word and parameter replaced by what it stands for.
+        """``query`` with every word and parameter replaced by its value.
 
         Raises:
-            DefinitionError: unknown names, functions, sets, parameters; a word where none may stand.
+            DefinitionError: unknown names, functions, sets or parameters, or a word where none is allowed.
         """
         roles = [{e.name: e for e in ast.events_of(b.structure)} for b in query.branches]
         own = [frozenset(names) for names in roles]
-        # A measure or a score is computed on matches, which no forbidden event is part of.
+        # Measures and scores are computed on matches, of which no forbidden event is a part.
         held = [frozenset(e.name for e in names.values() if e.role in IN_A_MATCH) for names in roles]
         branches = tuple(
             replace(
@@ -73,7 +73,7 @@ class Resolver:
         )
 
     def window(self, within: ast.Within, word: str = "window") -> int:
-        """The window, or the pause, in ticks (microseconds if strict, else native units), rounded down."""
+        """The window or pause in ticks (microseconds if strict, else native units), rounded down."""
         value: Any = within.value
         if isinstance(value, str):
             if value not in self.params:
@@ -100,7 +100,7 @@ class Resolver:
         return ticks
 
     def node(self, node: ast.Node, names: frozenset[str]) -> ast.Node:
-        """One condition or value, resolved; ``names`` are the event names in reach."""
+        """One condition or value, resolved; ``names``: the event names that it may mention."""
         match node:
             case ast.Ref(name, _, at):
                 self.known(name, names, at)
@@ -137,7 +137,7 @@ class Resolver:
         return node
 
     def longer(self, node: ast.Aggregate | ast.Prev | ast.Case | ast.Like, names: frozenset[str]) -> ast.Node:
-        """What takes more than values."""
+        """An aggregate, PREV, CASE, LIKE or MATCHES, resolved."""
         match node:
             case ast.Aggregate(_, name, _, at):
                 self.known(name, names, at)
@@ -158,7 +158,7 @@ class Resolver:
                 return replace(node, value=self.computed(value, names), pattern=self.text(text))
 
     def computed(self, node: ast.Node, names: frozenset[str]) -> ast.Node:
-        """A value that is computed with, resolved."""
+        """A value used in a computation, resolved."""
         return self.node(self.length(node), names)
 
     def gap(self, node: ast.Node) -> int:
@@ -173,7 +173,7 @@ class Resolver:
         return self.ticks(Fraction(repr(value)), NOWHERE, "gap")
 
     def text(self, node: ast.Node) -> ast.Literal:
-        """The text that LIKE or MATCHES is given."""
+        """The pattern of LIKE or MATCHES."""
         found = self.scalar(node.name, node.at) if isinstance(node, ast.Word) and node.name in self.params else node
         if not isinstance(found, ast.Literal) or not isinstance(found.value, str):
             name = node.name if isinstance(node, ast.Word) else "it"
@@ -181,7 +181,7 @@ class Resolver:
         return found
 
     def length(self, node: ast.Node) -> ast.Node:
-        """The duration that a parameter such as ``30 min`` is where it is computed with, else the node."""
+        """The duration that a parameter such as ``30 min`` stands for in computations; any other node as it is."""
         value = self.params.get(node.name) if isinstance(node, ast.Word) else None
         size = parse_duration(value) if isinstance(value, str) else None
         return node if size is None else ast.Duration(size, None, node.at)

@@ -1,4 +1,4 @@
-"""The text a pattern is written in, and places in it."""
+"""The text of a pattern, and places in it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from dataclasses import dataclass
 At = tuple[int, int]
 
 NOWHERE: At = (0, 0)
-#: A front matter, its two lines of --- included.
+#: A front matter with its two lines of ---.
 _FRONT = re.compile(r"\s*---[ \t]*\n.*?^---[ \t]*$", re.DOTALL | re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class SourceText:
-    """A pattern's text and the file it came from.
+    """A pattern's text and the file that it came from.
 
     Args:
-        text: the whole text, front matter included.
+        text: the whole text, including the front matter.
         file: its file, or None.
     """
 
@@ -26,9 +26,9 @@ class SourceText:
     file: str | None = None
 
     def place(self, *words: str) -> At:
-        """Where one of these words stands first in the query, in any case; ``NOWHERE`` if none does.
+        """Where one of these words, in any case, first occurs in the query; ``NOWHERE`` if none does.
 
-        What the front matter, comments, texts and quoted names say does not count.
+        The front matter, comments, texts and quoted names do not count.
         """
         front = _FRONT.match(self.text)
         parts = re.compile(rf"#[^\n]*|'[^'\n]*'|\"[^\"\n]*\"|\b(?P<word>{'|'.join(words)})\b", re.IGNORECASE)
@@ -39,11 +39,11 @@ class SourceText:
         return NOWHERE
 
     def excerpt(self, line: int) -> str | None:
-        """A line, counted from 1, as errors show it; None beyond the last one."""
+        """A line, counted from 1, as errors show it; None after the last one."""
         lines = self.text.split("\n")
         return _shown(lines[line - 1]) if line <= len(lines) else None
 
 
 def _shown(line: str) -> str:
-    """A line as a message shows it, each character in its place."""
+    """A line as messages show it, with every character in its place."""
     return "".join(letter if letter.isprintable() else " " if letter.isspace() else "?" for letter in line.rstrip("\r"))

@@ -1,1 +1,1 @@
-"""Everything that is wrong or doubtful in a pattern file, found without events."""
+"""Finds everything that is wrong or doubtful in a pattern file, without events."""

@@ -1,4 +1,4 @@
-"""Calls of functions of pairs that cost more than they have to, and functions that nobody calls."""
+"""Warnings about calls of functions of pairs that cost more than they must, and about functions never called."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainlake.errors import DefinitionError
 
 
 def costly_calls(pattern: Pattern, source: SourceText) -> Iterator[DefinitionError]:
-    """What a pattern's author probably does not mean about its calls.
+    """Warnings about what a pattern's author probably does not intend with its calls.
 
     Args:
         pattern: the pattern.

@@ -1,4 +1,4 @@
-"""What a pattern may say and its author probably does not mean: each kind of warning as a class of its own."""
+"""What a pattern may say but its author probably does not intend: each kind of warning is a class of its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chainlake.cep.language.errors.placed import PatternError
 from chainlake.cep.language.source_text import NOWHERE, At, SourceText
 from chainlake.words import closest, listed, nearest
 
-#: Known words that are listed where none is like the one that was written.
+#: How many known words are listed where none resembles the one that was written.
 _LISTED = 10
 
 
@@ -26,7 +26,7 @@ class Unsaid(PatternError):
 
     @classmethod
     def source(cls, source: SourceText) -> Unsaid:
-        """Which source's events it is for."""
+        """The source whose events the pattern reads."""
         what = (
             "the front matter names no source: a lake needs one (detect, backfill, plan, status), and without it "
             "attributes and keys are not checked; match and find on files work as it is"
@@ -35,23 +35,23 @@ class Unsaid(PatternError):
 
     @classmethod
     def description(cls, source: SourceText, at: At) -> Unsaid:
-        """What it is about."""
+        """The description."""
         hint = "Add 'description: TEXT': readers of the match table see it."
         return cls._at(source, at, "the front matter has no description", hint)
 
     @classmethod
     def rates(cls, source: SourceText, at: At, names: Sequence[str]) -> Unsaid:
-        """The rates of some names."""
+        """The rates of some names, though it states others."""
         what = f"rates leave out {', '.join(names)}, so the order of search is estimated instead"
         return cls._at(source, at, what, "State a rate for every positive name, or none.", key="rates")
 
 
 class Unused(PatternError):
-    """Something is declared, and nothing refers to it."""
+    """Something is declared, but nothing refers to it."""
 
     @classmethod
     def parameter(cls, source: SourceText, at: At, name: str, key: str) -> Unused:
-        """A parameter or a set, which stands under ``key``."""
+        """A parameter or a set, declared under ``key``."""
         return cls._at(source, at, f"{name} is never used", key=key)
 
     @classmethod
@@ -61,30 +61,30 @@ class Unused(PatternError):
 
 
 class Unheard(PatternError):
-    """Events that there are not."""
+    """The pattern names events that do not exist."""
 
     @classmethod
     def of_source(cls, source: SourceText, at: At, kind: str, types: Collection[str]) -> Unheard:
-        """The source says its types, and this is none of them."""
+        """The source lists its types, and this is not one of them."""
         return cls._at(source, at, f"the source has no events of type {kind}", nearest(kind, types))
 
     @classmethod
     def kind(cls, source: SourceText, where: str, kind: str, known: Collection[str]) -> Unheard:
-        """No event at hand has the type; ``where``: which events these are."""
+        """No event that lint looked at has the type; ``where``: which events these are."""
         return cls._at(source, NOWHERE, f"no event {where} has the type '{kind}'", key_hint(kind, known))
 
     @classmethod
     def value(cls, source: SourceText, at: At, where: str, key: str, value: str, known: Collection[str]) -> Unheard:
-        """No event at hand has the key; ``key``: the column it is in."""
+        """No event that lint looked at has the key; ``key``: the key column."""
         return cls._at(source, at, f"no event {where} has the {key} '{value}'", key_hint(value, known))
 
 
 class Unconnected(PatternError):
-    """Events that nothing ties to each other."""
+    """Events that no condition ties to each other."""
 
     @classmethod
     def rejecting(cls, source: SourceText, at: At, names: Sequence[str]) -> Unconnected:
-        """Events that must not be there."""
+        """Events that reject a match."""
         return cls._other(source, at, f"{_and(names)} shares", "any of its events rejects")
 
     @classmethod
@@ -105,7 +105,7 @@ class Unconnected(PatternError):
 
     @classmethod
     def called(cls, source: SourceText, at: At, function: str, names: Iterable[str]) -> Unconnected:
-        """Events that only a costly function is called with."""
+        """Events that only a call of a costly function ties to each other."""
         what = (
             f"{function} is called for every pair of events that lie within the window, since no cheaper "
             f"condition is on {_and(sorted(names))}"
@@ -114,13 +114,13 @@ class Unconnected(PatternError):
 
     @classmethod
     def neighbours(cls, source: SourceText, at: At) -> Unconnected:
-        """Neighbours of all keys."""
+        """Neighbours in the stream of all keys."""
         what = "neighbours are events of all keys, and those of equal time follow one another by their ids"
         return cls._at(source, at, what, "SEQ STRICT OF KEY (…) looks at each key by itself.")
 
     @classmethod
     def sets(cls, source: SourceText, at: At, one: str, other: str) -> Unconnected:
-        """Two sets of one place."""
+        """Two sets that are collected in the same place."""
         what = f"{one} and {other} are collected in the same place, so they are not ordered and may share events"
         return cls._at(source, at, what, "Separate them by conditions, or by an event between them.")
 
@@ -130,13 +130,13 @@ class FarReaching(PatternError):
 
     @classmethod
     def gap(cls, source: SourceText, at: At, of: tuple[str, str], steps: int) -> FarReaching:
-        """PREV of the attribute of an event, over any gap."""
+        """PREV of an event's attribute, over any gap."""
         hint = f"Say how far: PREV({'.'.join(of)}, {steps}, 10 min); a pattern of a lake has to."
         return cls._at(source, at, "PREV looks back over gaps as long as the window", hint)
 
     @classmethod
     def events(cls, source: SourceText, at: At, count: int) -> FarReaching:
-        """A window in events alone."""
+        """A window in events, without a duration."""
         what = "a lake needs a duration beside a window in events; this runs over files and in the library"
         return cls._at(source, at, what, f"Say how long it may be, too: WITHIN {count} EVENTS, 12 h.")
 
@@ -151,7 +151,7 @@ class FarReaching(PatternError):
 
     @classmethod
     def stretch(cls, source: SourceText, at: At) -> FarReaching:
-        """Neighbours that a pause alone bounds."""
+        """Neighbours that only a pause bounds."""
         what = "a lake has to know how long a stretch of neighbours may be"
         return cls._at(source, at, what, "Write 'limits: {longest: 12 h}' in the front matter, or WITHIN.")
 
@@ -167,64 +167,64 @@ class Decided(PatternError):
 
     @classmethod
     def never(cls, source: SourceText, at: At) -> Decided:
-        """It is FALSE."""
+        """The condition is FALSE."""
         return cls._at(source, at, "this condition is never true, so nothing matches")
 
     @classmethod
     def never_together(cls, source: SourceText, at: At) -> Decided:
-        """It excludes another one."""
+        """The condition excludes another one."""
         return cls._at(source, at, "this condition and an earlier one are never true together, so nothing matches")
 
     @classmethod
     def no_event(cls, source: SourceText, at: At) -> Decided:
-        """It is about constants."""
+        """The condition is on constants only."""
         return cls._at(source, at, "this condition mentions no event", "Write name.attribute.")
 
     @classmethod
     def kinds(cls, source: SourceText, at: At, kinds: tuple[str, str], *, equal: bool) -> Decided:
-        """It asks whether values of two kinds are equal, or unequal."""
+        """The condition asks whether values of two kinds are equal, or unequal."""
         left, right = kinds
         so = "so this is never true" if equal else "so this is true of all values there are"
         return cls._at(source, at, f"a {left} and a {right} are never equal, {so}")
 
     @classmethod
     def no_item(cls, source: SourceText, at: At, kind: str) -> Decided:
-        """It looks for a value in a set of other kinds."""
+        """The condition looks for a value in a set of other kinds."""
         return cls._at(source, at, f"the set holds no {kind}, which is looked up in it")
 
     @classmethod
     def by_order(cls, source: SourceText, at: At, *, true: bool) -> Decided:
-        """The order of the events says it already."""
+        """The order of the events decides the condition."""
         return cls._at(source, at, f"SEQ makes this condition {'always' if true else 'never'} true")
 
     @classmethod
     def beyond_window(cls, source: SourceText, at: At) -> Decided:
-        """It asks for more time than the window allows."""
+        """The condition asks for more time than the window allows."""
         return cls._at(source, at, "this time is longer than the window, so the condition is never true")
 
     @classmethod
     def within_window(cls, source: SourceText, at: At) -> Decided:
-        """The window says it already."""
+        """The window makes the condition true."""
         return cls._at(source, at, "the window is not longer than this time, so the condition is always true")
 
     @classmethod
     def no_window(cls, source: SourceText, at: At) -> Decided:
-        """A sequence in no time."""
+        """A sequence is to fit into a window of 0."""
         return cls._at(source, at, "a sequence never fits into a window of 0, so nothing matches")
 
 
 class Apart(PatternError):
-    """Lists of a ranking that leave times out."""
+    """The lists of a ranking leave some times out."""
 
     @classmethod
     def windows(cls, source: SourceText, at: At) -> Apart:
-        """A step from one window to the next that is longer than the window."""
+        """The step from one window to the next is longer than the window."""
         what = "STEP is longer than the window, so matches between two windows are in no list"
         return cls._at(source, at, what, "BUCKET has windows that follow one another.")
 
 
 class WrittenTwice(PatternError):
-    """A part that another one says already."""
+    """A part of the query that repeats another."""
 
     @classmethod
     def condition(cls, source: SourceText, at: At) -> WrittenTwice:
@@ -238,7 +238,7 @@ class WrittenTwice(PatternError):
 
 
 class OddText(PatternError):
-    """A text that is probably meant as something else."""
+    """A text literal that probably means something else."""
 
     @classmethod
     def null(cls, source: SourceText, at: At, value: object) -> OddText:
@@ -254,7 +254,7 @@ class OddText(PatternError):
 
     @classmethod
     def two_kinds(cls, source: SourceText, at: At, attr: str, here: str, elsewhere: str) -> OddText:
-        """A text in one place, and a number in another."""
+        """An attribute is compared with a text in one place and with a number in another."""
         what = f"{attr} is compared with a {here} here and with a {elsewhere} elsewhere, and no value is both"
         return cls._at(source, at, what)
 
@@ -264,6 +264,6 @@ def _and(names: Sequence[str]) -> str:
 
 
 def key_hint(word: str, known: Collection[str]) -> str:
-    """What was probably meant, or what there is."""
+    """The hint: the word that was probably meant, or the known ones."""
     close = closest(word, known)
     return f"There are {listed(sorted(known), _LISTED)}." if close is None else f"Did you mean '{close}'?"

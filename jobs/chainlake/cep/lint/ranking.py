@@ -1,4 +1,4 @@
-"""What a query ranks its matches by."""
+"""The values by which a query ranks its matches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainlake.cep.language.resolve import IN_A_MATCH
 
 
 def ranked_values(query: ast.Query) -> Iterator[tuple[ast.Node, frozenset[str]]]:
-    """The values that matches are ranked by, each with the names of events that it may mention."""
+    """The values by which matches are ranked, each with the names of events that it may mention."""
     names = [frozenset(e.name for e in ast.events_of(b.structure) if e.role in IN_A_MATCH) for b in query.branches]
     every = frozenset().union(*names)
     scores = [(branch.score, own) for branch, own in zip(query.branches, names, strict=True)]

@@ -1,4 +1,4 @@
-"""All errors of a pattern file, not only the first, and warnings about what is legal but probably not intended.
+"""All errors of a pattern file, not only the first one, and warnings about what is legal but probably not intended.
 
 The compiler stops at the first error. Lint goes on: what is wrong is set aside (a key of the front matter, a condition)
 and the rest is checked, each condition by itself. Only an error in the structure that PATTERN gives can hide others.
@@ -39,20 +39,20 @@ from chainlake.errors import DefinitionError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Most errors that are reported of one file.
+#: How many errors are reported for one file at most.
 MOST = 100
 
 
 @dataclass(frozen=True)
 class Schema:
-    """What a source says of its events.
+    """What a source says about its events.
 
     Args:
         columns: what patterns may refer to, with Arrow types.
-        types: the types that its events can have, or None if any.
-        histories: those of the columns that are derived.
+        types: the types that its events can have, or None for any type.
+        histories: the derived ones among the columns.
         key: the column that says which events are of one series, or None.
-        heard: what the events at hand have, if there are any.
+        heard: the keys and types of actual events, or None if there are no events to look at.
     """
 
     columns: Mapping[str, pa.DataType]
@@ -68,7 +68,7 @@ class Report:
 
     Args:
         errors: in the order of their places.
-        warnings: the same; only if there is no error.
+        warnings: in the same order; empty if there are errors.
         pattern: the compiled pattern, None if there are errors.
     """
 
@@ -80,7 +80,7 @@ class Report:
 def lint(
     text: str, *, name: str = "pattern", file: str | None = None, schema: Callable[[str], Schema] | None = None
 ) -> Report:
-    """Look a pattern file through.
+    """Find what is wrong or doubtful in a pattern file.
 
     Args:
         text: the file's text.
@@ -97,7 +97,7 @@ class _Lint:
         self.name = name
         self.lookup = schema
         self.errors: list[DefinitionError] = []
-        #: whether the front matter's parameters are not all known, so that one that is missing is no news
+        #: whether some of the front matter's parameters could not be read, so that an unknown one is not reported
         self.params_lost = False
 
     def report(self) -> Report:
@@ -119,7 +119,7 @@ class _Lint:
         return Report((), tuple(warnings), pattern)
 
     def add(self, error: DefinitionError) -> None:
-        """Keep an error once, with the line as it stands in the file."""
+        """Keep an error once, with its line as it is in the file."""
         if self.params_lost and isinstance(error, UnknownParameter):
             return
         error = as_in(self.source, error)
@@ -152,14 +152,14 @@ class _Lint:
                 if error.key is None:
                     first = next(i for i, line in enumerate(lines) if is_fence(line)) + 1
                 else:
-                    # What is wrong may stand below the key; all of the key is set aside.
+                    # The error may be on a line below the key; the whole key is set aside.
                     begins = [i for i in range(first + 1) if lines[i].startswith(f"{error.key}:")]
                     first = begins[-1] if begins else first
                     last = next((i for i in range(first + 1, end) if lines[i][:1] not in (" ", "\t", "#", "\n")), end)
                 self.params_lost |= error.key in (None, "params", "sets")
                 if first >= last:
                     return FrontMatter(), query_start(self.source.text)
-                # Blanks keep every other place of the text where it was.
+                # Blanks keep the rest of the text in its place.
                 lines[first:last] = [" " * (len(line) - 1) + "\n" for line in lines[first:last]]
 
     def schema(self, front: FrontMatter) -> Schema | None:
@@ -178,13 +178,13 @@ class _Lint:
     # ---- syntax
 
     def query(self, start: int) -> ast.Query | None:
-        """The query, with TRUE for conditions that cannot be read; None if its structure cannot."""
+        """The query, with TRUE for conditions that cannot be read; None if its structure cannot be read."""
         text = self.source.text
         for _ in range(MOST):
             try:
                 return parse(SourceText(text, self.source.file), start)
             except DefinitionError as error:
-                # A window that could not be read is missing in what is left.
+                # A window that could not be read is missing from what is left.
                 if not (isinstance(error, WindowExpected) and WindowExpected in map(type, self.errors)):
                     self.add(error)
                 masked = without(text, start, error)
@@ -212,7 +212,7 @@ class _Lint:
         def resolve(node: ast.Node, names: frozenset[str]) -> ast.Node:
             found = resolver.node(node, names)
             if not any(isinstance(part, ast.Aggregate) for part in found.walk()):
-                return found  # To look at all events for each of very many conditions would take long.
+                return found  # Looking at all events for each condition may take long.
             return lists.query(replace(query, branches=tuple(bare), where=found, measures=())).where or found
 
         for number, names in enumerate(reach):
@@ -234,7 +234,7 @@ class _Lint:
                 self.tried(checker.kind, lists.query(one).measures[0].value)
         for node, names in ranked_values(query):
             value = self.tried(resolver.computed, node, names)
-            if value is not None and not value.aggregated:  # which may be of lists, which is known of the whole query
+            if value is not None and not value.aggregated:  # only the whole query tells whether it is over lists
                 self.tried(checker.kind, value)
         if None not in structures:
             derived = frozenset() if schema is None else frozenset(one.name for one in schema.histories)
@@ -306,7 +306,7 @@ class _Lint:
                 series=None if schema is None else Series(schema.key, schema.histories),
             )
         except DefinitionError as error:
-            # It is one of those found, unless it needs more than one condition or name to show.
+            # It has been found already, unless only several conditions or names together show it.
             self.add(error)
             return None
         finally:

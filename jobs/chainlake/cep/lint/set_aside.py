@@ -1,4 +1,4 @@
-"""What of a pattern file cannot be read is set aside in its text, so that everything else keeps its place."""
+"""Sets aside the parts of a pattern file that cannot be read, so that the rest of its text keeps its place."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def query_start(text: str) -> int:
 
 
 def without(text: str, start: int, error: DefinitionError) -> str | None:
-    """``text`` with the condition or window that ``error`` lies in replaced by one that can be read, or None."""
+    """``text`` with the condition or window that holds ``error`` replaced by one that can be read, or None."""
     lines = text.splitlines(keepends=True)
     offset = sum(map(len, lines[: (error.line or 1) - 1])) + (error.column or 1) - 1
     found = [p for p in pieces(text, start) if p.kind not in ("space", "comment")]
@@ -52,7 +52,7 @@ def without(text: str, start: int, error: DefinitionError) -> str | None:
 
 
 def _conditions(text: str, start: int) -> list[tuple[int, int]]:
-    """Begin and end of every condition joined by AND or OR at the top of a WHERE."""
+    """Beginning and end of every condition joined by AND or OR at the top level of a WHERE."""
     found: list[tuple[int, int]] = []
     depth, where, begin, end = 0, -1, -1, -1
     between, before = False, ""

@@ -1,4 +1,4 @@
-"""Keys and types that a pattern names and no event has: most often misspelt, and then nothing ever matches."""
+"""Keys and types that a pattern names but no event has; most are misspelt, so that nothing ever matches."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from chainlake.errors import DefinitionError
 
 @dataclass(frozen=True)
 class Heard:
-    """What the events at hand have.
+    """The keys and types that actual events have.
 
     Args:
-        where: which events these are, as it stands after "no event".
-        keys, types: theirs.
+        where: which events these are, in words that follow "no event".
+        keys, types: those that occur.
     """
 
     where: str
@@ -28,7 +28,7 @@ class Heard:
 
 
 def named_keys(pattern: Pattern, key: str) -> dict[str, At]:
-    """The texts that conditions compare the key column with, each with its first place."""
+    """The texts with which conditions compare the key column, each with its first place."""
     found: dict[str, At] = {}
     for branch in pattern.branches:
         for literal in (literal for clause in branch.clauses for literal in clause.literals):
@@ -58,7 +58,7 @@ def unheard(pattern: Pattern, source: SourceText, key: str, heard: Heard) -> lis
 
 
 def pinned(branch: Branch, key: str | None) -> frozenset[str]:
-    """The events of a branch whose key must be one of those that a condition of theirs names."""
+    """The names of a branch that have a condition naming the keys that their events may have."""
     found: set[str] = set()
     for clause in branch.clauses:
         if len(clause.names) == 1 and all(_names_keys(literal, key) for literal in clause.literals):

@@ -1,4 +1,4 @@
-"""Warnings: what a pattern may say, but its author probably does not mean."""
+"""Warnings about what a pattern may say but its author probably does not intend."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _unconnected(
 ) -> Iterator[DefinitionError]:
     """Names that no condition ties to the rest: every event of one goes with every event of the others.
 
-    It is meant where each part names the keys of an event (``pinned``): events of chosen series are set beside others.
+    No warning is given where each part names the keys of an event (``pinned``): comparing chosen series is intended.
     """
     if branch.stream is not None:
         return  # Neighbours need no condition in common.
@@ -169,7 +169,7 @@ def _neighbours(written: ast.Branch, branch: Branch, source: SourceText, by_key:
 
 
 def _sets(written: ast.Branch, branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
-    """Collected sets that have a place in common."""
+    """Collected sets that have the same place."""
     places = {event.name: event.at for event in ast.events_of(written.structure)}
     positive = set(branch.positive)
     for one, other in combinations((one.name for one in branch.collected), 2):
@@ -180,7 +180,7 @@ def _sets(written: ast.Branch, branch: Branch, source: SourceText) -> Iterator[D
 
 
 def _gaps(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
-    """PREV that looks back as far as the window."""
+    """A PREV that looks back as far as the window."""
     if query.pause is not None:
         return
     values = (*pattern.extras.conditions, *pattern.extras.measured)
@@ -231,7 +231,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
 
 
 def unlike_kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
-    """Comparisons of values of unlike kinds: legal, since such values differ, but decided before any event is seen."""
+    """Comparisons of values of different kinds: legal, since they differ, but decided before any event is seen."""
     for literal in (literal for clause in branch.every_clause for literal in clause.literals):
         if isinstance(literal, ast.Compare) and literal.op in ("=", "!="):
             left, right = checker.kind(literal.left), checker.kind(literal.right)
@@ -245,7 +245,7 @@ def unlike_kinds(branch: Branch, checker: Checker, source: SourceText) -> Iterat
 
 
 def _texts_in_order(branch: Branch, source: SourceText) -> Iterator[DefinitionError]:
-    """Numbers in quotes: texts are put in order letter by letter."""
+    """Numbers in quotes that are compared by order, which for texts goes letter by letter."""
     for literal in (literal for clause in branch.every_clause for literal in clause.literals):
         if isinstance(literal, ast.Compare) and literal.op in _FLIPPED:
             for side in (literal.left, literal.right):
@@ -276,7 +276,7 @@ def _constants(literal: ast.Node) -> Iterator[tuple[ast.Ref, ast.Literal]]:
 
 
 def _time(branch: Branch, clause: Clause, window: int, source: SourceText) -> Iterator[DefinitionError]:
-    """Conditions on times that the window or ≺ decides already."""
+    """Conditions on times that the window or ≺ already decides."""
     if len(clause.literals) != 1 or not isinstance(clause.literals[0], ast.Compare):
         return
     node = clause.literals[0]
@@ -316,9 +316,9 @@ def _contradict(first: _Bound, second: _Bound) -> bool:
 
 
 def _tightest(bounds: list[_Bound]) -> list[_Bound]:
-    """Of conditions on one attribute, the few that exclude whatever one of them does.
+    """Of conditions on one attribute, the few that together exclude all that any of them excludes.
 
-    So lists of thousands of conditions are not compared pair by pair.
+    With these, thousands of conditions need not be compared pair by pair.
     """
     equal = list({bound[2]: bound for bound in bounds if bound[1] == "="}.values())[:2]
     if bounds and isinstance(bounds[0][2], str):

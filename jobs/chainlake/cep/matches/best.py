@@ -26,12 +26,12 @@ def rule_of(pattern: Pattern) -> Rule:
 
 
 def names_of(pattern: Pattern) -> tuple[str, ...]:
-    """The columns of the bound events, in the order in which matches of equal scores are compared by them."""
+    """The columns of the bound events, in the order in which they break ties of score."""
     return tuple(name.name for name in pattern.names)
 
 
 def columns_of(pattern: Pattern) -> list[str]:
-    """The columns of a match table that are needed to rank its rows."""
+    """The columns of a match table by which its rows are ranked."""
     rule = rule_of(pattern)
     scores = [f"score_{n + 1}" for n in range(rule.scores[0].width)]
     criteria = [f"criterion_{n + 1}" for n in range(rule.criteria)]
@@ -40,11 +40,11 @@ def columns_of(pattern: Pattern) -> list[str]:
 
 
 def thinned(pattern: Pattern, rows: pa.Table) -> pa.Table:
-    """Those rows of a match table that can be among the best, whatever is decided on other days.
+    """The rows of a match table that can be among the best, whatever is decided on other days.
 
     Args:
-        pattern: with a ranking, and not one that keeps all its matches.
-        rows: of the match table: all that can be of some days, and maybe others.
+        pattern: with a ranking that does not keep all matches.
+        rows: of the match table: all those of some days that can be among the best, and perhaps others.
     """
     days = ticks_of(rows["decision_ts"], "decision_ts") // rule_of(pattern).period.day
     kept = [np.zeros(0, np.int64)]
@@ -84,12 +84,12 @@ def part_of(pattern: Pattern, rows: pa.Table) -> Part:
 
 
 def ranked_rows(pattern: Pattern, rows: pa.Table, lo: int, hi: int) -> pa.Table:
-    """The best rows of a match table, as the table of ranked matches has them.
+    """The best rows of a match table, as rows of the table of ranked matches.
 
     Args:
         pattern: with a ranking.
         rows: of the match table, all that can be in the periods.
-        lo, hi: only the periods that begin in ``[lo, hi)`` µs.
+        lo, hi: only periods that begin in ``[lo, hi)`` µs are wanted.
     """
     rule, names = rule_of(pattern), names_of(pattern)
     part = part_of(pattern, rows)
@@ -118,7 +118,7 @@ def ranked_rows(pattern: Pattern, rows: pa.Table, lo: int, hi: int) -> pa.Table:
 
 
 def _numbers(rows: pa.Table, kind: str, width: int) -> np.ndarray:
-    """Columns of numbers side by side, NaN for null."""
+    """Columns of numbers as a matrix, shape (rows, ``width``), NaN for null."""
     found = np.full((len(rows), width), np.nan)
     for number in range(width):
         found[:, number] = numpy_of(pc.fill_null(_flat(rows[f"{kind}_{number + 1}"]), float("nan")))
@@ -133,7 +133,7 @@ def _lists(values: np.ndarray) -> pa.Array:
 
 
 def _events(rows: pa.Table, names: tuple[str, ...]) -> pa.Array:
-    """What says where the events of each row stand among all events, name by name."""
+    """For each row, its events name by name, with what places them among all events."""
     match, number, bound = [], [], []
     for place, name in enumerate(names):
         column = _flat(rows[name])
@@ -160,7 +160,7 @@ def _events(rows: pa.Table, names: tuple[str, ...]) -> pa.Array:
 
 
 def _named(events: pa.ChunkedArray, names: tuple[str, ...]) -> pa.Array:
-    """The same events with their names, as rows of ranked matches have them."""
+    """The same events with their names, as in rows of ranked matches."""
     lists = _flat(events)
     flat = lists.flatten()
     columns = [pa.array(names, pa.string()).take(flat.field("name")), flat.field("id"), flat.field("ts")]

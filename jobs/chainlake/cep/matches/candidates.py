@@ -1,4 +1,4 @@
-"""Which matches of a ranked pattern can be among its best, and what their rows say so that they can be compared."""
+"""Which matches of a ranked pattern can be among its best, and the columns by which their rows are compared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chainlake.cep.values.arrow import numpy_of
 
 
 def keeps_all(pattern: Pattern) -> bool:
-    """Whether no match of a ranked pattern may be left out: each can use events up, or exclude a worse one."""
+    """Whether no match of a ranked pattern may be left out, since each can use up events or exclude a worse match."""
     policy, ranking = pattern.extras.policy, pattern.extras.ranking
     return (policy is not None and policy.consumes) or (ranking is not None and ranking.rule.non_overlapping)
 
@@ -36,16 +36,15 @@ def find_candidates(
     statistics: Statistics | None = None,
     options: SearchOptions | None = None,
 ) -> Iterator[MatchBatch]:
-    """The matches that can be among the best, with what they are compared by.
+    """The matches that can be among the best, with the values by which they are compared.
 
-    What is left out is worse than enough others that are decided on the same day, so that it does not matter which
-    matches of other days there are, or come. Which these are is a function of the day's matches alone: all ways of
-    finding them give the same rows.
+    A match is left out if enough matches decided on the same day are better, whatever matches other days have or will
+    have. So the result is a function of the day's matches alone: all ways of finding them give the same rows.
 
     Args:
         pattern: with a ranking.
-        events, own, backend, statistics, options: as of :func:`chainlake.cep.search.find.find`; ``statistics.best``
-            says how the matches were found. Of a day that ``own`` cuts, more may be given than are left of the whole
+        events, own, backend, statistics, options: as in :func:`chainlake.cep.search.find.find`; ``statistics.best``
+            says how the matches were found. For a day that ``own`` cuts, there may be more matches than for the whole
             day (:func:`chainlake.cep.matches.best.thinned`).
 
     Raises:
@@ -76,7 +75,7 @@ def find_candidates(
 
 
 def _described(best: Best, batch: MatchBatch) -> MatchBatch:
-    """With the columns that ``ranking_columns`` names in the place of the values that they are made of."""
+    """The batch with the columns of ``ranking_columns`` in place of the values that they are made from."""
     criteria, per, distinct = value_names(best.rule)
     score = best.scores(batch)
     visible = [one.name for one in best.pattern.extras.measures]

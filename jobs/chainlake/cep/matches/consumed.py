@@ -1,4 +1,4 @@
-"""Which events published matches use up, told from the rows of the match table alone."""
+"""Which events published matches use up, as the rows of the match table alone tell."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from chainlake.schemas.matches import FIXED_COLUMNS
 
 @dataclass(frozen=True)
 class Consumed:
-    """Events that matches have used up; an event can be there more than once.
+    """Events that matches have used up; an event may occur more than once.
 
     Args:
         ids: their ids.
         ts: their times, µs.
-        decided: when the match was decided that used each of them up, µs.
+        decided: for each, when the match that used it up was decided, µs.
     """
 
     ids: pa.Array
@@ -31,16 +31,16 @@ class Consumed:
 
     @classmethod
     def none(cls) -> Consumed:
-        """No event."""
+        """No events."""
         return cls(pa.array([], pa.string()), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     @classmethod
     def by(cls, policy: Policy, rows: pa.Table) -> Consumed:
-        """What the matches of a policy use up.
+        """The events that the matches of a policy use up.
 
         Args:
             policy: the policy.
-            rows: of the match table; of the bound events at least ``event_id`` and ``ts``, and ``seq`` if it is known.
+            rows: of the match table; bound events have at least ``event_id`` and ``ts``, and ``seq`` if it is known.
         """
         bound = _bound(policy, rows)
         if policy.consume == "initiator":
@@ -55,17 +55,17 @@ class Consumed:
 
     @classmethod
     def together(cls, parts: Iterable[Consumed]) -> Consumed:
-        """All of them."""
+        """All events of the parts."""
         every = [cls.none(), *parts]
         arrays = (np.concatenate([getattr(one, name) for one in every]) for name in ("ts", "decided"))
         return cls(pa.concat_arrays([one.ids for one in every]), *arrays)
 
     def since(self, lo: int) -> Consumed:
-        """Those that lie at a time or later, µs."""
+        """The events at or after a time, µs."""
         return self._only(self.ts >= lo)
 
     def before(self, time: int) -> Consumed:
-        """Those that were used up before a time, µs."""
+        """The events that were used up before a time, µs."""
         return self._only(self.decided < time)
 
     def digest(self) -> str | None:
@@ -80,13 +80,13 @@ class Consumed:
 
 
 def consuming_columns(policy: Policy, schema: pa.Schema) -> list[str]:
-    """The columns of a match table whose events, or the first of whose events, are used up."""
+    """The columns of a match table whose events are used up, or one of which is the initiator."""
     names = [field.name for field in schema if field.name not in FIXED_COLUMNS and _is_bound(field.type)]
     return [name for name in names if isinstance(policy.consume, str) or name in policy.consume]
 
 
 def _bound(policy: Policy, rows: pa.Table) -> pa.Table:
-    """The events that may be used up, one a row, with the number of their match."""
+    """The events that may be used up, one per row, with the number of their match."""
     parts = [pa.table({name: pa.array([], kind) for name, kind in _BOUND.items()})]
     for name in consuming_columns(policy, rows.schema):
         column = rows[name].combine_chunks()

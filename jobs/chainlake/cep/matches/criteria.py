@@ -1,4 +1,4 @@
-"""What published matches are ranked by, computed from the attributes of the bound events that a row carries."""
+"""The values by which published matches are ranked, computed from the attributes of the events in their rows."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from chainlake.cep.values.arrow import int64_array, numpy_of
 
 @dataclass(frozen=True)
 class OfBranch:
-    """What some rows give if a branch has found them.
+    """The values of rows that a branch may have found.
 
     Args:
         branch: its number.
-        rows: those that bind the names of the branch, and no other.
+        rows: the rows that bind the names of the branch, and no others.
         criteria: a column per criterion, NaN where it is missing.
-        known: which criteria can be told from a row; others depend on events that no match binds.
-        texts: the values of ``per`` (``FOR EACH``) and ``distinct_on``, as the columns have them, where a row tells
-            all of them.
+        known: which criteria can be computed from a row; others depend on events that no match binds.
+        texts: ``per`` (``FOR EACH``) and ``distinct_on`` as in the match table, each only if all of its values can be
+            computed from a row.
     """
 
     branch: int
@@ -47,8 +47,8 @@ class _Bound:
     """The events of one name in all rows.
 
     Args:
-        row: of each event, ascending.
-        place: of each event among the events of all names.
+        row: the row of each event, ascending.
+        place: the place of each event among the events of all names.
     """
 
     row: np.ndarray
@@ -56,7 +56,7 @@ class _Bound:
 
 
 def criteria_of(pattern: Pattern, rows: pa.Table) -> Iterator[OfBranch]:
-    """What matches are ranked by, for each branch that can have found them, as their bound events have it.
+    """The values by which matches are ranked, for each branch that may have found them, from their bound events.
 
     Args:
         pattern: with a ranking.
@@ -95,7 +95,7 @@ def criteria_of(pattern: Pattern, rows: pa.Table) -> Iterator[OfBranch]:
 
 
 def attributes_of_value(measure: Measure, branch: int) -> set[str]:
-    """The attributes that a value looks at in a branch; what is computed of other events has names of its own."""
+    """The attributes that a value reads in a branch; values of earlier events are columns with their own names."""
     return {attr for _, attr in attributes_of(measure.values[branch])}
 
 
@@ -106,7 +106,7 @@ def _numbers(column: pa.Array) -> np.ndarray:
 
 
 def _events(pattern: Pattern, rows: pa.Table) -> tuple[pa.Table, dict[str, _Bound]]:
-    """The bound events of all rows, each as often as it is bound, and where those of each name are among them."""
+    """The bound events of all rows, each as often as it is bound, and the places of each name's events among them."""
     tables, bound, count = [], {}, 0
     for name in pattern.names:
         column = rows[name.name].combine_chunks()
@@ -123,7 +123,7 @@ def _events(pattern: Pattern, rows: pa.Table) -> tuple[pa.Table, dict[str, _Boun
 
 
 def _rows_of(pattern: Pattern, branch: Branch, bound: dict[str, _Bound], n: int) -> np.ndarray:
-    """The rows that bind the names of a branch, and no other."""
+    """The rows that bind the names of a branch, and no others."""
     may_be_empty = {one.name for one in branch.collected}
     good = np.ones(n, bool)
     for name in pattern.names:
@@ -137,7 +137,7 @@ def _rows_of(pattern: Pattern, branch: Branch, bound: dict[str, _Bound], n: int)
 
 
 def _bindings(branch: Branch, bound: dict[str, _Bound], mine: np.ndarray, position: np.ndarray) -> Bindings:
-    """The rows of a branch, bound to positions among all events."""
+    """The rows of a branch as bindings to positions among all events."""
     singles, groups = {}, {}
     names = [*branch.positive, *(one.name for one in branch.collected)]
     for name in names:

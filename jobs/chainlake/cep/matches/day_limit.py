@@ -1,4 +1,4 @@
-"""The limit on matches per day, which does not depend on where and in how many pieces they are found."""
+"""The limit on matches per day, which does not depend on where, or in how many pieces, they are found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class DayLimit:
     """Counts the matches of a pattern per UTC day of their decision.
 
     Args:
-        pattern: names the limit ``matches_per_day``.
+        pattern: its ``limits`` hold ``matches_per_day``.
     """
 
     def __init__(self, pattern: Pattern) -> None:
@@ -33,7 +33,7 @@ class DayLimit:
 
 
 def check_day(pattern: Pattern, day: object, matches: int) -> None:
-    """Compare the matches of a day with the limit.
+    """Compare the number of matches of a day with the limit.
 
     Raises:
         LimitExceeded: there are more.

@@ -1,7 +1,7 @@
 """Ids of matches: 128-bit BLAKE2b over the pattern's name and the ids of the events bound to every name.
 
-Two ways to the same digests: ``hashlib`` match by match, and machine code over columns, which takes a tenth of the time
-where all names stand for one event each and all event ids are equally long, as the lake's are.
+The same digests are made in two ways: by ``hashlib``, match by match, and by machine code over columns, which takes a
+tenth of the time where each name has one event and all event ids are equally long, as the lake's are.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chainlake.cep.events.event_ids import PACKED, SIZE, fixed_texts, hex_array,
 from chainlake.cep.search.compiled import machine
 from chainlake.cep.values.arrow import int64_array
 
-#: Matches of a process for which Numba is imported, perhaps this code compiled; fewer are hashed before it is ready.
+#: If a process hashes at least this many matches, importing Numba pays; fewer are hashed before it is ready.
 WORTH_COMPILING = 100_000
 _DIGITS = 2 * SIZE
 _BLOCK = 128
@@ -34,7 +34,8 @@ def match_ids(pattern: str, ids: pa.ChunkedArray | pa.Array, names: Sequence[Sin
     Args:
         pattern: name of the pattern.
         ids: the event id of each row of the events table, as text or packed (``chainlake.cep.events.event_ids``).
-        names: per bound name its rows, shape (matches,), or the offsets, shape (matches + 1,), and rows of its events.
+        names: for each bound name, its rows, shape (matches,), or the offsets, shape (matches + 1,), and rows of its
+            events.
 
     Returns:
         32 hex digits per match, an array of strings.
@@ -71,7 +72,7 @@ def _hashed(pattern: str, ids: pa.ChunkedArray | pa.Array, names: Sequence[Singl
 def _compiled(
     pattern: str, octets: np.ndarray, length: int, names: Sequence[Single], n: int, *, packed: bool
 ) -> pa.Array:
-    # The text that is hashed, with room for the ids, whose places are noted.
+    # The text that is hashed, with space for the ids at ``places``.
     text, places = bytearray(f"{pattern}\x1e".encode()), []
     for number, (name, _) in enumerate(names):
         text += (b"\x1e" if number else b"") + f"{name}\x1f".encode()
@@ -93,7 +94,7 @@ def _compiled(
     return hex_array(found, n)
 
 
-# The tables of BLAKE2b (RFC 7693): initial state, and which word of the message goes where in each round.
+# The tables of BLAKE2b (RFC 7693): the initial state, and the order of the message's words in each round.
 _STATE = np.array([
     0x6A09E667F3BCC908, 0xBB67AE8584CAA73B, 0x3C6EF372FE94F82B, 0xA54FF53A5F1D36F1,
     0x510E527FADE682D1, 0x9B05688C2B3E6C1F, 0x1F83D9ABFB41BD6B, 0x5BE0CD19137E2179,
@@ -116,10 +117,10 @@ _SIGMA = np.array(_ROUNDS.split(), np.int64)
 
 
 def _source() -> str:
-    """The code: 64-bit words as signed numbers, whose sums wrap as those of unsigned ones do."""
+    """The code; its 64-bit words are signed numbers, whose sums wrap as those of unsigned ones do."""
 
     def rotated(a: int, b: int, r: int) -> list[str]:
-        # A shift of a signed number drags its sign along, which the mask takes away.
+        # Shifting a signed number right copies its sign bit, which the mask removes.
         return [f"x = v{a} ^ v{b}", f"v{a} = ((x >> {r}) & {(1 << (64 - r)) - 1}) | (x << {64 - r})"]
 
     mixed: list[str] = []

@@ -22,7 +22,7 @@ def match_rows(pattern: Pattern, events: pa.Table, batch: MatchBatch, schema: pa
         pattern: the pattern that found them.
         events: the table they were found in; a field that it lacks is null.
         batch: the matches.
-        schema: of the match table; default: the pattern's shape with the columns of ``events`` (and no key).
+        schema: of the match table; by default, the pattern's shape with the columns of ``events`` (and no key).
 
     Returns:
         Columns ``match_id``, ``decision_ts``, ``start_ts``, ``end_ts``, one struct or list of structs per name.

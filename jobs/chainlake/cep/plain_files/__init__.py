@@ -1,1 +1,1 @@
-"""Events from files on the command line, without a source definition."""
+"""Reads events from files on the command line, without a source definition."""

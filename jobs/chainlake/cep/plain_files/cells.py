@@ -1,4 +1,4 @@
-"""What kind of values a column of a file holds: one rule for all its cells, or what the caller says of it."""
+"""The kind of values that a column of a file holds: one rule for all its cells, or what the caller says about it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from chainlake.cep.plain_files.event_times import dates, iso, iso_error
 from chainlake.cep.plain_files.places import row_place
 from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, int64_scalar, text_array, vanished
 
-#: A number as it stands in a cell: 007 and 1E3 are none, for codes are written like that.
+#: A number as it is written in a cell; 007 and 1E3 do not count, since codes are written like that.
 PLAIN = r"^\s*[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)\s*$"
-#: A number as JSON writes it, or as a cell may write it in a column that is said to hold numbers.
+#: A number as JSON writes it, or as a cell may in a column that the caller says holds numbers.
 ANY = r"^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?\s*$"
 _WHOLE = r"^-?\d+$"
-#: Whole numbers beyond these are not kept exactly as doubles.
+#: Whole numbers beyond these are not exact as doubles.
 _LOWEST, _HIGHEST = int64_scalar(-(2**53)), int64_scalar(2**53)
 #: A whole number of at most this many characters fits into 64 bits.
 _SURE_DIGITS = int64_scalar(18)
@@ -33,8 +33,8 @@ class Column:
 
     Args:
         file: the file.
-        values: its values; texts as they are written if ``written``.
-        written: ``cell`` (of a delimited file), ``number`` (of JSON), or an empty text: the values have their type.
+        values: its values; texts as they are written, unless ``written`` is empty.
+        written: ``cell`` (of a delimited file), ``number`` (of JSON), or empty if the values already have their type.
     """
 
     file: Path
@@ -49,11 +49,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell that makes a column one of texts.
+    """A cell that makes its column a column of texts.
 
     Args:
         file: its file.
-        row: its row, the first event being 1.
+        row: its row; the first event is row 1.
         text: what is written there.
         what: what is wrong with it.
     """
@@ -64,17 +64,17 @@ class Cell:
     what: str = "is not a number"
 
     def said(self, name: str) -> Said:
-        """What an error says of it, as a cell of the column ``name``."""
+        """What an error says about it, as a cell of the column ``name``."""
         return Said(self.text, self.what, row_place(self.file, self.row), name)
 
 
 def typed(name: str, columns: Sequence[Column]) -> tuple[list[pa.ChunkedArray], Cell | None]:
-    """The columns of one name with their types, and the first cell that makes them texts, if they are.
+    """The columns of one name with their types, and the first cell that makes them texts, if one does.
 
-    Cells are numbers if all of them are, in all files together, and none is too large to be kept exactly; else texts.
+    Cells are numbers if all of them, in all files together, are numbers that can be kept exactly; else they are texts.
 
     Raises:
-        InputError: a number of JSON is too large to be kept exactly.
+        InputError: a number in JSON cannot be kept exactly.
     """
     found = [column.values for column in columns]
     cells = [at for at, column in enumerate(columns) if column.written == "cell"]
@@ -105,12 +105,12 @@ def typed(name: str, columns: Sequence[Column]) -> tuple[list[pa.ChunkedArray], 
 
 
 def as_asked(name: str, kind: str, columns: Sequence[Column]) -> list[pa.ChunkedArray]:
-    """The columns of one name as what the caller says that they hold.
+    """The columns of one name, as the kind that the caller says they hold.
 
     Args:
         name: of the columns.
         kind: one of ``KINDS``.
-        columns: of the files that have it.
+        columns: one of each file that has it.
 
     Raises:
         InputError: with the place of the first cell that is something else.
@@ -146,7 +146,7 @@ def asked_kinds(options: Sequence[str]) -> dict[str, str]:
 
 
 def spelled_alike(columns: Sequence[Column]) -> tuple[str, str] | None:
-    """Two cells that are written differently and are one number, if there are any; other texts are passed over."""
+    """Two cells that write one number differently, if there are any; texts that are not numbers are ignored."""
     distinct = pc.unique(pa.chunked_array([chunk for column in columns for chunk in column.values.chunks], pa.string()))
     distinct = distinct.filter(pc.fill_null(pc.match_substring_regex(distinct, PLAIN), FALSE))
     parsed = _numbers([Column(Path(), pa.chunked_array([distinct]), "cell")])
@@ -159,7 +159,7 @@ def spelled_alike(columns: Sequence[Column]) -> tuple[str, str] | None:
 
 
 def _first(columns: Sequence[Column], form: str) -> Cell | None:
-    """The first text that does not have a form."""
+    """The first text that does not match a regular expression."""
     for column in columns:
         row = pc.index(pc.match_substring_regex(column.values, form), FALSE).as_py()
         if row >= 0:
@@ -168,7 +168,7 @@ def _first(columns: Sequence[Column], form: str) -> Cell | None:
 
 
 def _filled(column: Column) -> Cell | None:
-    """The first text."""
+    """The first cell that is not null."""
     row = pc.index(pc.is_valid(column.values), TRUE).as_py()
     return None if row < 0 else _cell(column, row, "is a text")
 
@@ -178,7 +178,7 @@ def _cell(column: Column, row: int, what: str = "is not a number") -> Cell:
 
 
 def _numbers(columns: Sequence[Column]) -> list[pa.ChunkedArray] | Cell:
-    """Texts as numbers, whole ones if all are; or the first that is none, or that cannot be kept exactly."""
+    """Texts as numbers, whole ones if all are; or the first one that is not a number or cannot be kept exactly."""
     wrong = _first(columns, ANY)
     if wrong is not None:
         return wrong
@@ -244,7 +244,7 @@ _READERS: dict[str, Callable[[str, str, Column], pa.ChunkedArray]] = {
 
 
 def _kept(name: str, kind: str, column: Column) -> pa.ChunkedArray:
-    """Values that have a type, which is the one asked for."""
+    """Values that already have a type, which must be the one asked for."""
     of = column.values.type
     is_number = pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_decimal(of)
     if kind == "text" and pa.types.is_integer(of):

@@ -1,4 +1,4 @@
-"""What a pattern asks of columns that hold something else than it looks like: notes for who reads the matches."""
+"""Notes on columns that do not hold what a pattern seems to expect, for the person who reads the matches."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def notes_of(pattern: Pattern, columns: Mapping[str, pa.DataType], events: Event
 
     Args:
         pattern: compiled without columns.
-        columns: name to type.
-        events: what was read, and which cells decided the types.
+        columns: their types by name.
+        events: the events as read, with the cells that decided the types.
     """
     kinds = kinds_of(columns)
     literals = pattern.extras.conditions
@@ -43,13 +43,13 @@ def notes_of(pattern: Pattern, columns: Mapping[str, pa.DataType], events: Event
         try:
             found = list(unlike_kinds(branch, checker, pattern.text))
         except DefinitionError:
-            return  # The pattern does not fit the columns, which is said when it is compiled with them.
+            return  # The pattern does not fit the columns, which compiling it with them will report.
         for warning in found:
             yield str(warning)
 
 
 def _as_numbers(literal: ast.Node, kinds: Mapping[str, str]) -> set[str]:
-    """Attributes that a literal of a clause computes with, puts in order, or compares with numbers."""
+    """Attributes that a literal of a clause computes with, compares by order, or compares with numbers."""
     found: set[str] = set()
     for node in literal.walk():
         match node:
@@ -76,7 +76,7 @@ def _is_number(node: ast.Node, kinds: Mapping[str, str]) -> bool:
 
 
 def _equal(literal: ast.Node) -> set[str]:
-    """Attributes that a literal of a clause looks for equal values of."""
+    """Attributes that a literal of a clause tests for equality."""
     match literal:
         case ast.Compare("=" | "!=", left, right):
             return {side.attr for side in (left, right) if isinstance(side, ast.Ref)}

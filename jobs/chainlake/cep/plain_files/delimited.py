@@ -1,4 +1,4 @@
-"""Delimited text as a table of texts: each cell as it is written, each row on a line of its own."""
+"""Reads delimited text as a table of texts: each cell as it is written, each row on a line of its own."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from chainlake.cep.plain_files.errors import UnfitColumn, UnfitLine
 from chainlake.cep.plain_files.places import csv_error, delimiter_of, text_of
 from chainlake.cep.values.arrow import NO_TEXT
 
-#: A line's longest length: Arrow reads a file in blocks of this size, and a row lies within one.
+#: The longest line in bytes: Arrow reads a file in blocks of this size, and a row must fit into one.
 _BLOCK = 1 << 24
 
 
 def read_delimited(file: Path) -> pa.Table:
-    """The rows of a delimited file, a header before them; a cell of blanks alone is null.
+    """The rows of a delimited file with a header; a cell that is empty or all blanks is null.
 
     Raises:
-        InputError: with the line: no UTF-8 text, a NUL, a carriage return inside a line, a cell whose quotes do not
-            fit, a row with another number of cells than the header.
+        InputError: with the line: text that is not UTF-8, a NUL, a carriage return inside a line, unbalanced quotes,
+            a row that does not have as many cells as the header; or two columns have one name.
     """
-
     data = text_of(file)
     _check_lines(file, data)
     try:
         lines = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8", newline=""), delimiter=delimiter_of(file))
         header = next((cells for cells in lines if cells), [])
     except csv.Error:
-        # A name that is longer than this reader takes.
+        # A name is longer than this reader accepts.
         raise csv_error(file) from None
     twice = [name for name in dict.fromkeys(header) if header.count(name) > 1]
     if twice:
@@ -52,7 +51,7 @@ def read_delimited(file: Path) -> pa.Table:
 
 
 def _check_lines(file: Path, data: bytes) -> None:
-    """Refuse lines that readers split into rows and cells in different ways."""
+    """Refuse lines that different readers would split differently into rows and cells."""
     ending = b"\n"
     if data.count(b"\r") > data.count(b"\r\n"):
         if b"\n" in data:

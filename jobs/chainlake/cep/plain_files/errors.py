@@ -1,4 +1,4 @@
-"""What is wrong with files of events, or with what is said of their columns."""
+"""What is wrong with files of events, or with what options say about their columns."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NamedTuple
 from chainlake.errors import InputError, UsageError
 from chainlake.words import counted
 
-#: What is wrong with a number that a double does not keep.
+#: What is wrong with a number that no double can represent.
 INEXACT = "is a larger number than can be kept exactly"
 VANISHED = "is a smaller number than can be told from 0"
-#: Characters of a text in a message.
+#: The most characters of a text in a message.
 _SHOWN = 40
 _LINES = 'Each line is one object, such as {"id": 1, "type": "A", "ts": 0}.'
 _OPTION = "--type-of"
@@ -21,10 +21,10 @@ _FORMS = "Forms are those of Python's strptime: date:%Y%m%d, date:%d.%m.%Y, date
 
 
 class Place(NamedTuple):
-    """Where in a file something is.
+    """A place in a file.
 
     Args:
-        file: the file; with the number of the row, if it has no lines.
+        file: the file, with the number of the row if it has no lines.
         line: 1-based, or None.
     """
 
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What is said of a cell.
+    """What an error says about a cell.
 
     Args:
         text: what is written in it.
@@ -49,7 +49,7 @@ class Said(NamedTuple):
 
 
 def shown(text: str) -> str:
-    """A text from a file, which may be anything, fit for a message."""
+    """A text from a file, which may be anything, made fit for a message."""
     cut = text[:_SHOWN] + ("…" if len(text) > _SHOWN else "")
     return "".join(letter if letter.isprintable() else "?" for letter in cut)
 
@@ -59,43 +59,43 @@ class UnfitFile(InputError):
 
     @classmethod
     def folder(cls, file: Path) -> UnfitFile:
-        """It is a folder."""
+        """The file is a folder."""
         return cls("this is a folder", file=file, hint="Name the files in it.")
 
     @classmethod
     def special(cls, file: Path) -> UnfitFile:
-        """It is a pipe, a device or the like."""
+        """The file is a pipe, a device or the like."""
         hint = "Write what comes through a pipe to a file first."
         return cls("this is not a regular file", file=file, hint=hint)
 
     @classmethod
     def missing(cls, file: Path) -> UnfitFile:
-        """There is none."""
+        """There is no such file."""
         return cls("there is no such file", file=file)
 
     @classmethod
     def denied(cls, file: Path) -> UnfitFile:
-        """Its owner does not allow it."""
+        """The file's permissions do not allow reading it."""
         return cls("the file cannot be read: permission denied", file=file)
 
     @classmethod
     def no_parquet(cls, file: Path) -> UnfitFile:
-        """Only its name says Parquet."""
+        """The file is called Parquet, but is not, or is damaged."""
         return cls("the file is not a Parquet file, or a damaged one", file=file)
 
     @classmethod
     def damaged(cls, file: Path) -> UnfitFile:
-        """It ends early, or cannot be unpacked."""
+        """The file ends early, or cannot be unpacked."""
         return cls("the file is cut off or damaged", file=file)
 
     @classmethod
     def no_rows(cls, file: Path, error: Exception | None = None) -> UnfitFile:
-        """It cannot be split into rows and cells; ``error`` says why, if that is known."""
+        """The file cannot be split into rows and cells; ``error`` says why, if that is known."""
         return cls("the file is not delimited text" + ("" if error is None else f": {error}"), file=file)
 
     @classmethod
     def misfit(cls, file: Path) -> UnfitFile:
-        """It does not fit to the others."""
+        """The file does not fit the others."""
         return cls("the files do not fit together", file=file)
 
 
@@ -115,48 +115,48 @@ class UnfitLine(InputError):
 
     @classmethod
     def no_text(cls, file: Path, line: int) -> UnfitLine:
-        """It is no UTF-8 text."""
+        """The line is not UTF-8 text."""
         hint = "Save the file as UTF-8; with --source NAME the source says the encoding."
         return cls("this line is not UTF-8 text", file=file, line=line, hint=hint)
 
     @classmethod
     def half_character(cls, file: Path, line: int, key: str | None) -> UnfitLine:
-        """Half of a surrogate pair, in the attribute ``key``, if that is known."""
+        """The line has half of a surrogate pair; ``key``: the attribute that holds it, if that is known."""
         what = "this line holds half of a surrogate pair, which is not a character"
         return cls(what, file=file, line=line, key=key, hint="Decode the text it came from.")
 
     @classmethod
     def cells(cls, file: Path, line: int, number: int, header: int, separated: str) -> UnfitLine:
-        """It has another number of cells than the header; ``separated``: "tabs" or "commas"."""
+        """The row does not have as many cells as the header; ``separated``: "tabs" or "commas"."""
         what = f"this row has another number of cells ({number}) than the header ({header})"
         return cls(what, file=file, line=line, hint=f"Cells are separated by {separated}.")
 
     @classmethod
     def carriage_return(cls, file: Path, line: int) -> UnfitLine:
-        """A carriage return where other readers do not end a line."""
+        """There is a carriage return where other readers do not end a line."""
         hint = "Lines end with a line feed, with or without a carriage return before it."
         return cls("there is a carriage return inside this line", file=file, line=line, hint=hint)
 
     @classmethod
     def open_quote(cls, file: Path, line: int) -> UnfitLine:
-        """Other readers let a cell end elsewhere."""
+        """Other readers would end a cell elsewhere."""
         what = "a cell of this line begins with a quote and does not end with one"
         hint = "Double a quote inside a quoted cell; a cell cannot continue on the next line."
         return cls(what, file=file, line=line, hint=hint)
 
     @classmethod
     def no_json(cls, file: Path, line: int, error: ValueError) -> UnfitLine:
-        """It is not JSON."""
+        """The line is not JSON."""
         return cls(f"this line is not JSON: {str(error).split(':')[0]}", file=file, line=line, hint=_LINES)
 
     @classmethod
     def too_deep(cls, file: Path, line: int) -> UnfitLine:
-        """Lists within lists, beyond what Python reads."""
+        """Lists are nested more deeply than Python reads."""
         return cls("this line is nested too deep", file=file, line=line)
 
     @classmethod
     def no_object(cls, file: Path, line: int, kind: str) -> UnfitLine:
-        """It is JSON of another kind."""
+        """The line is JSON, but not an object."""
         return cls(f"this line holds {kind}, not an object", file=file, line=line, hint=_LINES)
 
     @classmethod
@@ -171,12 +171,12 @@ class UnfitLine(InputError):
 
     @classmethod
     def two_kinds(cls, file: Path, line: int, name: str, kinds: tuple[str, str]) -> UnfitLine:
-        """An attribute is of another kind, the first of ``kinds``, than in the lines before, the second."""
+        """An attribute is of one kind here and of another in earlier lines; ``kinds``: both, in this order."""
         return cls(f"{name} is {kinds[0]} here, and {kinds[1]} before", file=file, line=line, key=name)
 
 
 class UnfitCell(InputError):
-    """A cell does not hold what its column has to hold."""
+    """A cell does not hold what its column must hold."""
 
     @classmethod
     def of(cls, said: Said, hint: str | None = None) -> UnfitCell:
@@ -186,18 +186,18 @@ class UnfitCell(InputError):
 
     @classmethod
     def too_large(cls, said: Said) -> UnfitCell:
-        """A number of JSON that a double does not keep."""
+        """A number in JSON cannot be kept exactly."""
         return cls.of(said, f"{_OPTION} {said.name}=text keeps it as it is written.")
 
     @classmethod
     def no_number(cls, said: Said) -> UnfitCell:
-        """In a column that is said to hold numbers."""
+        """A cell is not a number, in a column that is said to hold numbers."""
         hint = f"--missing TEXT names the text that means a missing value; {_OPTION} {said.name}=text keeps texts."
         return cls.of(said, hint)
 
     @classmethod
     def in_order(cls, said: Said) -> UnfitCell:
-        """It makes a column one of texts, which a pattern puts in order."""
+        """A cell makes its column texts, which a pattern compares by order."""
         name = said.name
         return cls.of(
             said,
@@ -207,7 +207,7 @@ class UnfitCell(InputError):
 
     @classmethod
     def unlike(cls, said: Said, one: str, other: str) -> UnfitCell:
-        """It makes a column one of texts, of which two are one number."""
+        """A cell makes its column texts, two of which would be equal as numbers."""
         name = said.name
         hint = f"{name} holds texts, so '{shown(one)}' and '{shown(other)}' differ; "
         return cls.of(said, f"{hint}{_OPTION} {name}=text says that it is meant.")
@@ -222,26 +222,26 @@ class UnfitTime(InputError):
 
     @classmethod
     def calendar(cls, place: Place, name: str, value: int, form: str, unit: str, *, seconds: bool) -> UnfitTime:
-        """A number reads as a date of a form, not as a count of ``unit``; ``seconds``: whether it may count seconds."""
+        """A number reads as a date, not as a count of ``unit``; ``seconds``: whether it may count seconds."""
         what = f"{name} is {value} here, which reads as a calendar date and not as a count of {unit}"
         ways = "; --ts-unit s says that the numbers count seconds" if seconds else ""
         return cls._at(place, name, what, f"{_OPTION} {name}=date:{form} reads such dates{ways}.")
 
     @classmethod
     def outside(cls, place: Place, name: str, value: float, unit: str, fits: Sequence[str]) -> UnfitTime:
-        """A number counts a time that cannot be meant; ``fits``: units with which it would be one."""
+        """A number counts a time that cannot be meant; ``fits``: units with which it could be."""
         what = f"{name} is {value} here, which is outside the years 1900 to 2199 if it counts {unit}"
         return cls._at(place, name, what, f"Name what it counts: --ts-unit {' or '.join(fits)}." if fits else None)
 
     @classmethod
     def mixed(cls, place: Place, name: str, text: str) -> UnfitTime:
-        """A number among texts."""
+        """A time is a number and others are texts."""
         what = f"'{shown(text)}' is a number here, and other times of the column are texts in ISO 8601"
         return cls._at(place, name, what, "Write all times of a column in one form.")
 
     @classmethod
     def no_time(cls, place: Place, name: str, text: str) -> UnfitTime:
-        """A text that is no time."""
+        """A text is not a time."""
         return cls._at(
             place,
             name,
@@ -252,25 +252,25 @@ class UnfitTime(InputError):
 
     @classmethod
     def contradicts(cls, place: Place, name: str, text: str, part: str, date: datetime) -> UnfitTime:
-        """A directive, such as a weekday, says something else than the date it belongs to."""
+        """A part of the text, such as a weekday, does not belong to its date; ``part``: the directive."""
         right = date.strftime(f"%{part}")
         what = f"'{shown(text)}' contradicts itself: %{part} of {date:%Y-%m-%d} is {right}"
         return cls._at(place, name, what)
 
     @classmethod
     def other_form(cls, place: Place, name: str, text: str, form: str) -> UnfitTime:
-        """A text does not have the form that is stated."""
+        """A text does not have the stated form."""
         return cls._at(place, name, f"'{shown(text)}' is not a date of the form {form}")
 
     @classmethod
     def without_zone(cls, place: Place, name: str, text: str) -> UnfitTime:
-        """A time names no zone, and others do; a note, which stops nothing."""
+        """A time names no zone although others do; this is a note and stops nothing."""
         said = f"'{shown(text)}' names no time zone, and other times do: such times are taken as UTC"
         return cls._at(place, name, said)
 
 
 class UnfitColumn(InputError):
-    """A column of a file cannot be what it has to be."""
+    """A column of a file cannot be used as it must be."""
 
     @classmethod
     def duplicate(cls, file: Path, name: str, line: int | None = None) -> UnfitColumn:
@@ -279,7 +279,7 @@ class UnfitColumn(InputError):
 
     @classmethod
     def absent(cls, file: Path, name: str, names: Sequence[str]) -> UnfitColumn:
-        """There is none; the file has ``names``."""
+        """There is no such column; ``names``: the columns of the file."""
         hint = (
             f"Columns are {', '.join(names)}; name them with --id, --type and --ts, or give --source NAME to read "
             "files as they land."
@@ -293,65 +293,65 @@ class UnfitColumn(InputError):
 
     @classmethod
     def unreadable(cls, file: Path, name: str, holds: str, kind: str) -> UnfitColumn:
-        """It has typed values that are not what they are said to be."""
+        """The column has typed values that are not of the kind that they are said to be."""
         return cls(f"{name} holds {holds} values, which cannot be read as {kind}", file=file, key=name)
 
     @classmethod
     def no_single(cls, place: Place, name: str, kind: str) -> UnfitColumn:
-        """What names or places an event is a list, an object or bytes."""
+        """The id, type or time of an event is a list, an object or bytes."""
         hint = "Ids and types are texts or numbers, and times one value; --id, --type and --ts name other columns."
         return cls(f"{name} is {kind} here", file=place.file, line=place.line, key=name, hint=hint)
 
     @classmethod
     def incomplete(cls, place: Place, name: str, missing: int) -> UnfitColumn:
-        """Some events have no value; ``place`` is that of the first of ``missing``."""
+        """Some events have no value; ``missing``: how many; ``place``: the first of them."""
         others = f" and in {counted(missing - 1, 'other row')}" if missing > 1 else ""
         return cls(f"there is no {name} here{others}", file=place.file, line=place.line, key=name)
 
     @classmethod
     def no_count(cls, file: Path, name: str, holds: str) -> UnfitColumn:
-        """Times are said to be counts, and are none."""
+        """Times are said to be counts, but are not."""
         return cls(f"{name} holds {holds}, not numbers", file=file, key=name, hint="Leave out --ts-unit.")
 
     @classmethod
     def no_times(cls, file: Path, name: str, holds: str) -> UnfitColumn:
-        """It cannot be the times."""
+        """The column cannot hold the times."""
         hint = "Times are ISO 8601 texts, timestamps, or whole seconds; --ts-unit takes other counts."
         return cls(f"{name} holds {holds}, not times", file=file, key=name, hint=hint)
 
 
 class WrongTypeOf(UsageError):
-    """What ``--type-of`` says of a column cannot be."""
+    """What ``--type-of`` says about a column cannot be."""
 
     @classmethod
     def equals_sign(cls, kind: str) -> WrongTypeOf:
-        """A form of dates could not be told from the name."""
+        """A form of dates could not be told from the column's name."""
         return cls(f"the form of dates '{kind}' holds a '='", key=_OPTION)
 
     @classmethod
     def unclear(cls, option: str, kinds: str) -> WrongTypeOf:
-        """It is not of the form COLUMN=KIND."""
+        """The option is not of the form COLUMN=KIND."""
         hint = f"Write COLUMN=KIND; kinds are {kinds}, such as date:%Y%m%d."
         return cls(f"'{option}' does not say what a column holds", key=_OPTION, hint=hint)
 
     @classmethod
     def two_kinds(cls, name: str, one: str, other: str) -> WrongTypeOf:
-        """It says two things of a column."""
+        """Two options give a column different kinds."""
         return cls(f"{name} is declared both as {one} and as {other}", key=_OPTION)
 
     @classmethod
     def no_year(cls, form: str) -> WrongTypeOf:
-        """A form of dates without a year."""
+        """A form of dates has no year."""
         return cls(f"the form of dates '{form}' names no year", key=_OPTION, hint=_FORMS)
 
     @classmethod
     def no_form(cls, form: str, what: str, hint: str | None) -> WrongTypeOf:
-        """A form that dates cannot be read with."""
+        """No date can be read by a form."""
         return cls(f"the form of dates '{form}' {what}", key=_OPTION, hint=hint)
 
     @classmethod
     def text_expected(cls, name: str, what: str) -> WrongTypeOf:
-        """The column of ids or types (``what``) is said to be no text."""
+        """The column of ids or types (``what``) is said not to be text."""
         return cls(f"{name} is the {what} of the events, which is a text", key=_OPTION)
 
     @classmethod
@@ -361,5 +361,5 @@ class WrongTypeOf(UsageError):
 
     @classmethod
     def dates_and_counts(cls, name: str) -> WrongTypeOf:
-        """Another option says that the column counts."""
+        """Another option says that the column holds counts."""
         return cls(f"{_OPTION} says that {name} holds dates, --ts-unit that it counts", hint="Leave out one of them.")

@@ -19,12 +19,12 @@ from chainlake.definitions.formats.time_formats import contradicted, digits_of, 
 
 UTC_US = pa.timestamp("us", tz="UTC")
 UNITS = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-#: Seconds at the beginning of 1900 and of 2200: what is not between them counts something else.
+#: Seconds at the beginning of 1900 and of 2200: a number that is not between them counts something else.
 _FIRST_S, _END_S = -2_208_988_800, 7_258_118_400
-#: Digits of a second beyond the sixth; they are cut off, as everywhere (docs/sources.md).
+#: Digits of a second after the sixth; they are cut off, as everywhere (docs/sources.md).
 _FINER = r"(\.\d{6})\d+"
 _ZONED = r":.*([Zz]|[+-]\d\d(:?\d\d)?)$"
-#: Digits that a calendar date is written with, from its year to its day, hour, minute, second or millisecond.
+#: The digits of a calendar date, from its year to its day, hour, minute, second or millisecond.
 _CALENDAR = (
     r"^(?:19|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
     r"(?:(?:[01]\d|2[0-3])(?:[0-5]\d(?:[0-5]\d(?:\d{3})?)?)?)?$"
@@ -33,14 +33,14 @@ _FORMS = {8: "%Y%m%d", 10: "%Y%m%d%H", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S", 17:
 
 
 def counted(file: Path, numbers: pa.ChunkedArray, name: str, unit: str | None) -> pa.ChunkedArray:
-    """Numbers that count ``unit`` since 1970 UTC as timestamps, or as they are, seconds, if no unit is named.
+    """Numbers that count ``unit`` since 1970 UTC as timestamps; if no unit is named, seconds as they are.
 
-    A number that reads as a calendar date (20240301) is no count: it is refused where no unit is named, and where all
-    numbers do and another unit than seconds is.
+    A number that reads as a calendar date (20240301) is refused if no unit is named; if all numbers do,
+    they are refused also if a unit other than seconds is named.
 
     Args:
         file: for errors.
-        numbers: whole ones; or doubles, if a unit is named.
+        numbers: whole numbers, or doubles if a unit is named.
         name: of the column.
         unit: a key of ``UNITS``, or None.
 
@@ -71,10 +71,10 @@ def counted(file: Path, numbers: pa.ChunkedArray, name: str, unit: str | None) -
 
 
 def iso(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts in ISO 8601 as timestamps; UTC if they name no zone.
+    """Texts in ISO 8601 as timestamps, in UTC if they name no zone.
 
     Raises:
-        pa.ArrowInvalid: one of them is none; ``iso_error`` says which.
+        pa.ArrowInvalid: one of them is not ISO 8601; ``iso_error`` says which.
     """
     texts = pc.replace_substring_regex(texts, _FINER, r"\1")
     # Arrow takes texts with an offset or texts without one, but not both in a column.
@@ -84,7 +84,7 @@ def iso(texts: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def iso_error(file: Path, texts: pa.ChunkedArray, name: str) -> UnfitTime:
-    """An error at the first text that ``iso`` does not take."""
+    """An error at the first text that ``iso`` does not accept."""
     low, high = 0, len(texts)
     # The first half that fails holds the first text that fails.
     while high - low > 1:
@@ -111,10 +111,10 @@ def first_without_zone(texts: pa.ChunkedArray) -> int | None:
 
 
 def check_form(form: str) -> None:
-    """Refuse a form of dates that none can be read with.
+    """Refuse a form by which no date can be read.
 
     Raises:
-        UsageError: it names no year, or does not give a time.
+        UsageError: the form has no year, or does not give a time.
     """
     if not {"Y", "y", "G"} & set(directives(form)):
         raise WrongTypeOf.no_year(form)
@@ -124,10 +124,10 @@ def check_form(form: str) -> None:
 
 
 def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.ChunkedArray:
-    """Texts of a stated form as timestamps; UTC if the form names no zone.
+    """Texts of a stated form as timestamps, in UTC if the form has no zone.
 
     Raises:
-        InputError: with the place of the first that has another form, or names a weekday that its date is not.
+        InputError: with the place of the first that has another form, or a weekday that its date does not have.
     """
     known: dict[str | None, int] = {None: 0}
     ticks = np.zeros(len(texts), np.int64)

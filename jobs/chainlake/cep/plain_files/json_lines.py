@@ -1,4 +1,4 @@
-"""JSON lines as a table: numbers as they are written, texts as texts, one kind of value for each attribute."""
+"""Reads JSON lines as a table: numbers as they are written, texts as texts, one kind of value for each attribute."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from chainlake.cep.values.arrow import text_array
 from chainlake.cep.values.texts import is_unicode
 
 _KINDS = {bool: "true or false", str: "a text", dict: "an object", list: "a list"}
-#: Whole numbers up to this size are doubles.
+#: Whole numbers up to this size are exact as doubles.
 _WHOLE = 2**53
-#: Lines that are put into arrays together.
+#: How many lines are put into arrays together.
 _BLOCK = 1 << 16
 
 
 class _Number(str):
-    """A number as it is written."""
+    """A number as it is written in the file."""
 
     __slots__ = ()
 
@@ -39,13 +39,14 @@ class _Attribute:
 
 
 def read_json_lines(file: Path) -> tuple[pa.Table, frozenset[str]]:
-    """The objects of a file, one a line, ``attrs`` among the others; and the columns that are numbers, as texts.
+    """The objects of a file, one per line, with the entries of ``attrs`` as columns; and which columns are numbers.
 
-    A null is a missing value, and so is NaN. A list of numbers is one; other lists, and objects, are columns without
-    values, which no pattern can use.
+    Numbers are texts, as written. Null and NaN are missing values. A list of numbers is a list; other lists and objects
+    become empty structs, which no pattern can use.
 
     Raises:
-        InputError: with the line: no UTF-8 text, no object, a key that occurs twice, an attribute of two kinds.
+        InputError: with the line: text that is not UTF-8, a line that is not an object, a key that occurs twice, an
+            attribute of two kinds, a number in a list that cannot be kept exactly.
     """
     found: dict[str, _Attribute] = {}
     lines: list[int] = []
@@ -129,7 +130,7 @@ def _array(kind: str, values: list[Any]) -> pa.Array:
 
 
 class _Inexact(Exception):
-    """A number in a list that a double does not keep, of the value ``row``."""
+    """The list ``row`` has a number that no double can represent."""
 
     def __init__(self, row: int, text: str) -> None:
         self.row, self.text = row, text
@@ -138,7 +139,7 @@ class _Inexact(Exception):
 def _see_that_all_are_kept(values: list[Any]) -> None:
     for row, one in enumerate(values):
         for text in (str(x) for x in one or () if x is not None):
-            # As of single numbers: whole ones are exact, and none is infinite.
+            # As for single numbers: whole ones are exact, and none is infinite.
             if not abs(float(text)) < np.inf or (text.lstrip("-").isdigit() and abs(int(text)) > _WHOLE):
                 raise _Inexact(row, text)
 
@@ -148,7 +149,7 @@ def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     with opened(file) as stream:
         for line, raw in enumerate(stream, 1):
             try:
-                # Files that were put together have their marks of the byte order in the middle.
+                # Concatenated files have byte order marks in the middle.
                 text = raw.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise UnfitLine.no_text(file, line) from None
@@ -177,7 +178,7 @@ def _objects(file: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 class _Twice(Exception):
-    """A key of an object that occurs twice."""
+    """A key occurs twice in an object."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -192,7 +193,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _constant(name: str) -> None:
-    """NaN is a missing value, as everywhere; an infinity is no value of JSON."""
+    """NaN is a missing value, as everywhere; an infinity is not a value of JSON."""
     if name != "NaN":
         raise ValueError(f"{name} is not a number")
 

@@ -1,4 +1,4 @@
-"""Parquet files as tables: one way for texts and times, however their writer stored them."""
+"""Reads Parquet files as tables: texts and times have one type each, however their writer stored them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from chainlake.cep.values.texts import masked
 
 
 def read_parquet(file: Path) -> pa.Table:
-    """The rows of a file; texts are strings, and timestamps microseconds, whose finer digits are cut off.
+    """The rows of a file; texts are strings, timestamps are microseconds, and finer digits are cut off.
 
-    What is a text to one writer is a dictionary to another (pandas, of categories) or a large string (Polars): what is
-    asked of texts must not hang on that. Times of 96 bits, which old writers write, reach beyond nanoseconds.
+    Some writers store texts as strings, others as dictionaries (pandas categories) or large strings (Polars), which
+    must not change results. 96-bit times, which old writers use, can exceed the range of nanoseconds.
 
     Raises:
-        OSError, ArrowException: it is none, or damaged.
+        OSError, ArrowException: it is not a Parquet file, or is damaged.
     """
     import pyarrow.parquet
 

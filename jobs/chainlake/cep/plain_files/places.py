@@ -1,4 +1,4 @@
-"""Where in a file of events something stands: read again row by row, once it is known that something is wrong."""
+"""Where something is in a file of events, which is read again row by row once an error is found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = (".csv", ".tsv", ".txt")
 
 
 def suffix_of(file: Path) -> str:
-    """What the name says that the file holds, ``.gz`` left aside."""
+    """The suffix that says what the file holds, without ``.gz``."""
     return Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
 
 
@@ -28,7 +28,7 @@ def delimiter_of(file: Path) -> str:
 
 
 def rows(file: Path) -> Iterator[tuple[int, list[str]]]:
-    """The line (1-based) and cells of each row of a delimited file, the header first; blank lines are passed over."""
+    """The line (1-based) and cells of each row of a delimited file, the header first; blank lines are skipped."""
     with opened(file) as stream:
         text = io.TextIOWrapper(stream, "utf-8-sig", errors="replace", newline="")
         reader = csv.reader(text, delimiter=delimiter_of(file))
@@ -45,7 +45,7 @@ def row_place(file: Path, row: int) -> Place:
     if suffix in TEXT:
         try:
             return Place(file, next((line for at, (line, _) in enumerate(rows(file)) if at == row), None))
-        except csv.Error:  # a cell that is larger than this reader takes
+        except csv.Error:  # a cell is larger than this reader accepts
             return Place(f"{file}, row {row}")
     if suffix not in JSON:
         return Place(f"{file}, row {row}")
@@ -55,15 +55,15 @@ def row_place(file: Path, row: int) -> Place:
 
 
 def text_of(file: Path) -> bytes:
-    """The bytes of a file of text; byte order marks before lines are left out.
+    """The bytes of a text file, without byte order marks at the start of lines.
 
     Raises:
-        InputError: with the line, if it is no UTF-8 text or holds a NUL.
+        InputError: with the line, if it is not UTF-8 text or holds a NUL.
     """
     with opened(file) as stream:
         data = stream.read()
     while (plain := data.removeprefix(codecs.BOM_UTF8).replace(b"\n" + codecs.BOM_UTF8, b"\n")) != data:
-        # Files that were put together have their marks in the middle.
+        # Concatenated files have byte order marks in the middle.
         data = plain
     at = data.find(b"\0")
     try:
@@ -76,7 +76,7 @@ def text_of(file: Path) -> bytes:
 
 
 def csv_error(file: Path) -> UnfitFile | UnfitLine:
-    """Why a delimited file of UTF-8 text could not be read: its first line that is no row."""
+    """Why a delimited file of UTF-8 text could not be read: the first line with a wrong number of cells."""
     try:
         table = rows(file)
         header = next(table, (1, []))[1]
@@ -90,5 +90,5 @@ def csv_error(file: Path) -> UnfitFile | UnfitLine:
 
 
 def opened(file: Path) -> BinaryIO:
-    """A file, or what is packed in it, for reading."""
+    """A file, unpacked if it ends in ``.gz``, opened for reading."""
     return cast(BinaryIO, gzip.open(file)) if file.suffix == ".gz" else file.open("rb")

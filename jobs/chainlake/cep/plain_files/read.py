@@ -1,4 +1,4 @@
-"""Events from plain files: JSON lines, CSV and Parquet, plain or gzipped."""
+"""Reads events from plain files: JSON lines, CSV and Parquet, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from chainlake.terminal import storable
 
 @dataclass(frozen=True)
 class Asked:
-    """What the caller says of the files' columns.
+    """What the caller says about the files' columns.
 
     Args:
-        id_column: default ``event_id`` or ``id``; events without an id are called ``FILE:ROW``, by the
-            whole path of the file where several have its name.
+        id_column: default ``event_id`` or ``id``; events without an id are called ``FILE:ROW``, with the whole path if
+            several files have the same name.
         type_column: default ``type``; a table without it has no column ``type``.
         ts_column: default ``ts``; timestamps, texts in ISO 8601 (UTC if they name no zone), or whole seconds. Digits
             finer than a microsecond are cut off.
-        ts_unit: a key of ``event_times.UNITS``: times are numbers that count these since 1970 UTC.
-        kinds: column name to what it holds (``cells.KINDS``), instead of what the rule says.
+        ts_unit: a key of ``event_times.UNITS``; times are numbers that count this unit since 1970 UTC.
+        kinds: by column name, what the column holds (``cells.KINDS``), instead of what the rule would say.
         missing: texts that stand for a missing value, in every column.
     """
 
@@ -54,11 +54,11 @@ class Events:
 
     Args:
         table: ``event_id``, ``type`` (if there is one), ``ts`` and attributes.
-        texts: columns that are texts because of their cells, with the first that makes them so.
+        texts: columns that are texts because of their cells, each with the first cell that makes it so.
         cells: columns of delimited files as they are written, except those whose kind the caller declares.
         notes: what the reader of the matches should know.
         key: the column that says which events are of one series, or None.
-        landed: whether they are read as those of a source; then ``seq`` is no attribute.
+        landed: whether they are read as a source's files; then ``seq`` is not an attribute.
     """
 
     table: pa.Table
@@ -93,16 +93,16 @@ class _Rows:
 def read_events(files: Sequence[Path], asked: Asked = Asked()) -> Events:  # noqa: B008
     """All events of the files.
 
-    A column of cells is one of numbers if all of its cells are, in all files, else one of texts (``cells.typed``). In
-    JSON and Parquet each value has its kind.
+    A column of cells holds numbers if all its cells in all files are numbers, else texts (``cells.typed``). In JSON and
+    Parquet, each value has its own kind.
 
     Args:
         files: JSON lines (flat objects, or ``{id, type, ts, attrs: {…}}``), CSV with a header, or Parquet, by suffix.
-        asked: what the caller says of the columns.
+        asked: what the caller says about the columns.
 
     Raises:
-        InputError: a file that cannot be read, files that do not fit together, a column that is not there.
-        UsageError: a suffix that says nothing, or what is said of a column does not fit.
+        InputError: a file cannot be read, files do not fit together, or a column is missing.
+        UsageError: a suffix is not known, or what the caller says about a column does not fit.
     """
     for kind in asked.kinds.values():
         if kind.startswith("date:"):
@@ -139,9 +139,9 @@ def read_events(files: Sequence[Path], asked: Asked = Asked()) -> Events:  # noq
 
 
 def _names(files: Sequence[Path]) -> dict[Path, str]:
-    """What the events of each file are called by: its name, or its whole path where several have that name.
+    """The name in the ids of each file's events: the file's name, or its whole path if several files have that name.
 
-    A file that is named twice is one file.
+    A file that is given twice is read once.
     """
     places: dict[str, Path] = {}
     for file in files:
@@ -164,7 +164,7 @@ def _without(file: _File, missing: Sequence[str]) -> _File:
 
 
 def _misfit(files: Sequence[Path], tables: Sequence[pa.Table], texts: Mapping[str, Cell]) -> InputError:
-    """Which column of which two files cannot have one type."""
+    """The error that names the column, and two files, for which there is no common type."""
     first: dict[str, tuple[Path, pa.DataType]] = {}
     for file, table in zip(files, tables, strict=True):
         for one in table.schema:
@@ -188,7 +188,7 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def regular_file(file: Path) -> None:
-    """Refuse what is not there, and folders, pipes and devices.
+    """Refuse missing files, folders, pipes and devices.
 
     Raises:
         InputError: with the file.
@@ -266,7 +266,7 @@ def _ids(one: _File, called: str, id_column: str | None, kinds: Mapping[str, str
 
 
 def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The texts as whole numbers if each is written as a number prints, else as they are."""
+    """The texts as whole numbers if every text is written as its number prints, else as they are."""
     try:
         numbers = column.cast(pa.int64())
     except pa.ArrowInvalid:
@@ -275,7 +275,7 @@ def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _single(file: Path, column: pa.ChunkedArray, name: str) -> None:
-    """Refuse lists, objects and bytes, which neither name an event nor place it."""
+    """Refuse lists, objects and bytes, which cannot be an id, a type or a time."""
     of = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     is_bytes = pa.types.is_binary(of) or pa.types.is_large_binary(of) or pa.types.is_fixed_size_binary(of)
     if pa.types.is_nested(of) or is_bytes:
@@ -293,7 +293,7 @@ def _complete(file: Path, column: pa.ChunkedArray, name: str) -> None:
 
 
 def _without_zone(column: Column, name: str) -> str | None:
-    """A note on the first of the times that name no zone, if others do."""
+    """A note on the first time that names no zone, if others name one."""
     row = first_without_zone(column.values) if column.is_text else None
     if row is None:
         return None

@@ -1,4 +1,4 @@
-"""What is still to be done once all ordinary names of a match are bound: PAUSE, UNTIL, COLLECT.
+"""What remains to be done once all ordinary names of a match are bound: PAUSE, UNTIL, COLLECT.
 
 The rules are docs/semantics.md#sets.
 
@@ -22,8 +22,8 @@ class Gathering:
     Args:
         name: the name.
         may_be_empty: whether a match may have none of its events.
-        scope: where they lie, with all ordinary names bound.
-        clauses: what each member passes, but for the conditions on it alone, which its candidates pass already.
+        scope: where its events lie once all ordinary names are bound.
+        clauses: the conditions on each member, except those on it alone, which its candidates have passed already.
         sizes: conditions on nothing but the number of members.
     """
 
@@ -39,10 +39,10 @@ class Completion:
     """What is done with bindings of all ordinary names.
 
     Args:
-        pause: neighbouring events are at most so many ticks apart; None if nothing is left to test.
+        pause: neighbouring events are at most this many ticks apart; None if nothing is left to test.
         until: the tests of UNTIL.
         gatherings: one per collected name.
-        finished: conditions on finished sets, those on sizes left out.
+        finished: conditions on finished sets, except those on sizes.
         kleene: repeated names.
         sets: names bound to sets, collected ones among them.
     """
@@ -64,7 +64,7 @@ def completion_of(branch: Branch, pause: int | None) -> Completion:
     """What completes the bindings that a search of the branch finds.
 
     Args:
-        branch: the branch, with the pause as conditions where they can say it.
+        branch: the branch, in which conditions express the pause where they can.
         pause: the pattern's, in ticks.
     """
     tested_by_search = branch.stream is not None or neighbours(branch) is not None
@@ -90,7 +90,7 @@ def completion_of(branch: Branch, pause: int | None) -> Completion:
 
 
 def _own(branch: Branch, name: str) -> tuple[Clause, ...]:
-    """The conditions on each event of a name, but for those on it alone."""
+    """The conditions on each event of a name, except those on it alone."""
     return tuple(clause for clause in branch.clauses_of(name) if clause not in branch.alone[name])
 
 

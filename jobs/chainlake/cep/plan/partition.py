@@ -1,4 +1,4 @@
-"""What is known of a pattern before any event is read: a partition key."""
+"""What a pattern alone tells before any event is read: its partition key."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from chainlake.cep.language.normal_form import Branch, Clause
 def partition_key(branches: tuple[Branch, ...], key: str | None = None) -> str | None:
     """A column such that equal values of it link all names of every branch, not only positive ones.
 
-    Neighbours are so among all events, whatever the conditions say; only those of one key are linked by that key.
+    Neighbours are neighbours among all events, whatever the conditions say, so only ``OF KEY`` links them, by that key.
 
     Args:
-        branches: of the pattern.
+        branches: the pattern's.
         key: the column that says which events are of one series.
     """
     streams = [branch.stream for branch in branches if branch.stream is not None]
@@ -33,12 +33,12 @@ def equated(branches: tuple[Branch, ...], key: str) -> bool:
 
 
 def linked_by(clause: Clause, column: str) -> bool:
-    """Whether a clause says nothing but that two names have the same value of a column."""
+    """Whether a clause says only that two names have the same value of a column."""
     return _linked(clause)[0] == column
 
 
 def _linked(clause: Clause) -> tuple[str | None, frozenset[str]]:
-    """``(column, {name, name})`` of a clause ``name.column = name.column``."""
+    """``(column, {name, name})`` for a clause ``name.column = name.column``."""
     match clause.literals:
         case (ast.Compare("=", ast.Ref(one, a), ast.Ref(other, b)),):
             if a == b and one != other and a not in ("id", "ts"):
@@ -47,7 +47,7 @@ def _linked(clause: Clause) -> tuple[str | None, frozenset[str]]:
 
 
 def _links_all(branch: Branch, column: str) -> bool:
-    """Whether all events that a match, its sets or its rejection take have one value of the column.
+    """Whether all events that are bound in a match, belong to its sets or reject it have one value of the column.
 
     A clause with a negated name says which event rejects, and nothing about the match itself: it links the negated name
     to the match, but neither two positive names nor the members of a set. The same goes for collected names and UNTIL.
@@ -58,10 +58,10 @@ def _links_all(branch: Branch, column: str) -> bool:
 
 
 def same_in_match(branch: Branch, column: str) -> bool:
-    """Whether conditions see to it that all events of a match, those of its sets left out, have one value of a column.
+    """Whether conditions give all events of a match, except those of collected sets, one value of a column.
 
     Args:
-        branch: of the pattern.
+        branch: one of the pattern's.
         column: an attribute.
     """
     positive = set(branch.positive)
@@ -76,7 +76,7 @@ def _links(branch: Branch, column: str) -> list[frozenset[str]]:
 
 
 def _reached(branch: Branch, column: str) -> set[str]:
-    """The positive names whose events have the value of the first one's in a column."""
+    """The positive names whose events conditions equate in a column with those of the first name."""
     linked, positive = _links(branch, column), set(branch.positive)
     reached = {branch.positive[0]}
     while new := {n for names in linked if names & reached and names <= positive for n in names} - reached:

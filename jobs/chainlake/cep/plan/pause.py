@@ -20,7 +20,7 @@ def neighbours(branch: Branch) -> tuple[tuple[str, str], ...] | None:
 
 
 def with_pause(branch: Branch, pause: int | None, strict: bool) -> Branch:
-    """The branch with the pause as conditions, which a search tests as soon as it can, if they can say it.
+    """The branch with the pause as conditions, which a search tests early; the same branch if none can express it.
 
     Args:
         branch: the branch.

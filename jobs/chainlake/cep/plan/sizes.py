@@ -1,4 +1,4 @@
-"""How many sets there are of some events, by how many members they may have."""
+"""How many sets some events make, given how many members a set may have."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from math import comb
 
 from chainlake.cep.language.ast import Size
 
-#: Events of one window are never more.
+#: One window never has more events.
 _MOST_EVENTS = 1 << 40
 
 
 def number_of_sets(size: Size, events: int) -> int:
-    """How many sets of the size ``events`` events make."""
+    """How many sets of this size ``events`` events make."""
     if size.most is None or size.most >= events:
         return (1 << events) - sum(comb(events, k) for k in range(size.least))
     return sum(comb(events, k) for k in range(size.least, size.most + 1))
@@ -20,11 +20,11 @@ def number_of_sets(size: Size, events: int) -> int:
 
 @lru_cache
 def most_usable(size: Size, members: int) -> int:
-    """Of how many events all sets of the size may be made.
+    """The largest number of events whose sets of a size are not too many.
 
     Args:
-        size: of the sets.
-        members: of how many events all sets of any size may be made: no more sets than these make are allowed.
+        size: how many members a set may have.
+        members: the same for sets of any size: no more sets are allowed than this many events make.
     """
     allowed, low, high = (1 << members) - 1, members, members
     while number_of_sets(size, high) <= allowed and high < _MOST_EVENTS:

@@ -1,4 +1,4 @@
-"""From a branch and an order to steps: scopes, clauses of each step, negation tests (docs/automata.md)."""
+"""Makes steps from a branch and an order: scopes, clauses of each step, negation tests (docs/automata.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Scope:
     Args:
         after: bound names that precede it; it lies strictly after the latest of their events.
         before: bound names that follow it.
-        apart_from: bound names that can have the same event, for ≺ does not order them; it must be another one.
+        apart_from: bound names that ≺ does not order, so that they could have the same event; it must be another one.
     """
 
     after: tuple[str, ...]
@@ -57,11 +57,11 @@ class Step:
         name: the name.
         kleene: whether it is bound to a set.
         scope: where its events lie.
-        member_clauses: of a set: clauses that each member passes on its own, whatever the rest of the set; those that
-            cost most come last.
-        clauses: clauses tested on the extended binding, likewise.
+        member_clauses: for a set, the clauses that each member must pass on its own, whatever the other members are;
+            heavy ones come last.
+        clauses: clauses tested on the extended binding, in the same order.
         forbidden: negated names that can be tested exactly from here on.
-        size: of a set.
+        size: how many members a set may have.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Plan:
 
 
 def routing(branch: Branch) -> dict[str, tuple[Clause, ...]]:
-    """Per name the clauses that mention it alone and no aggregate: they decide which events are its candidates."""
+    """For each name, the clauses on it alone, without aggregates; they decide which events are its candidates."""
     return branch.alone
 
 
@@ -137,7 +137,7 @@ def make_plan(branch: Branch, order: tuple[str, ...]) -> Plan:
 
 
 def scope_of(branch: Branch, name: str, bound: list[str] | tuple[str, ...]) -> Scope:
-    """The scope of ``name`` when ``bound`` are bound. All bound neighbours count: the tightest wins at run time."""
+    """The scope of ``name`` when ``bound`` are bound. All bound names count: the tightest bound wins at run time."""
     return Scope(
         after=tuple(n for n in bound if n in branch.before[name]),
         before=tuple(n for n in bound if n in branch.after[name]),
@@ -176,5 +176,5 @@ def _can_meet(branch: Branch, one: str, other: str) -> bool:
 
 
 def _is_apart(branch: Branch, name: str) -> bool:
-    """Whether an event of a match cannot also be this one; no event of the match itself is a forbidden one."""
+    """Whether this name must have an event of its own; a forbidden event is never one of the match."""
     return branch.apart or name not in branch.positive

@@ -1,1 +1,1 @@
-"""The best matches: scores, periods in which matches compete, and which of them are kept. Pure functions on arrays."""
+"""The best matches: their scores, the periods in which they compete, which are kept. Pure functions on arrays."""

@@ -9,9 +9,9 @@ import numpy as np
 
 from chainlake.cep.ranking.rule import Rule
 
-#: In the place of an event that a match does not bind: behind all that are bound.
+#: The place of an event that a match does not bind: after all bound events.
 UNBOUND = np.iinfo(np.int64).max
-#: Behind the last event of a set: a set that is part of a longer one begins like it, and comes first.
+#: Follows the last event of a set, so that a set comes before a longer one that begins with it.
 NO_MORE = -1
 
 
@@ -22,10 +22,10 @@ class Entries:
     Args:
         match: the number of the match.
         group: the number of the list.
-        keys: what the matches are sorted by, the smallest first; shape (entries, numbers of a score).
-        order: for each name the places of its events in the order of all events, ``UNBOUND`` for none; of a set in
-            ascending order, filled up with ``NO_MORE``; shape (entries, largest set).
-        distinct: the number of what at most some rows of a list may agree in, or zeros.
+        keys: the sort keys of the matches, the smallest first; shape (entries, numbers of a score).
+        order: for each name, the places of its events in the order of all events, ``UNBOUND`` for none; those of a set
+            ascend and are filled up with ``NO_MORE``; shape (entries, largest set).
+        distinct: the number of the values of ``DISTINCT ON``, or zeros.
     """
 
     match: np.ndarray
@@ -38,7 +38,7 @@ class Entries:
         return len(self.match)
 
     def at(self, rows: np.ndarray) -> Entries:
-        """The entries ``rows``."""
+        """The entries at ``rows``."""
         return Entries(
             self.match[rows],
             self.group[rows],
@@ -71,11 +71,11 @@ def _filled(places: np.ndarray, width: int) -> np.ndarray:
 
 
 def padded(row: np.ndarray, place: np.ndarray, n: int) -> np.ndarray:
-    """The places of the events of one name, as ``Entries.order`` has them.
+    """The places of the events of one name, in the form of ``Entries.order``.
 
     Args:
         row: the row of each event.
-        place: its place.
+        place: the place of each event.
         n: how many rows there are.
     """
     order = np.lexsort([place, row])
@@ -92,11 +92,11 @@ def best(entries: Entries, rule: Rule, *, final: bool) -> tuple[np.ndarray, np.n
 
     Args:
         entries: of any lists.
-        rule: how many are kept, and what excludes one another.
-        final: whether these are all entries; of a part, all that can still be kept beside others are.
+        rule: how many are kept, and which exclude each other.
+        final: whether these are all entries; if not, all that may still be kept beside others are kept.
 
     Returns:
-        rows of the entries, list by list and the best first; and the rank of each, from 1 on.
+        rows of the entries, list by list with the best first, and the rank of each, from 1.
     """
     if not len(entries):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -120,7 +120,7 @@ def best(entries: Entries, rule: Rule, *, final: bool) -> tuple[np.ndarray, np.n
 
 
 def _walked(entries: Entries, order: np.ndarray, begins: np.ndarray, rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """Along each list, what no better row excludes: places in ``order``, and ranks."""
+    """The rows of each list that no better row excludes, as places in ``order``, and their ranks."""
     keys = entries.keys[order]
     distinct = entries.distinct[order].tolist()
     events = [places[order] for places in entries.order] if rule.non_overlapping else []

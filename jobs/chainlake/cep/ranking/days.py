@@ -1,4 +1,4 @@
-"""On which UTC days periods begin, and which days they reach: matches are published by days, a period has several."""
+"""On which UTC days periods begin and which days they reach, since matches are published by day."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import Period
 from chainlake.days import ALWAYS, US_PER_DAY
 
-#: Days that a period of the calendar can be long, and a little more where clocks change.
+#: How many days a period of the calendar can have at most, with room for changes of clocks.
 _LONGEST = {"day": 2, "week": 8, "month": 32}
-#: No period of the calendar is shorter than two of these.
+#: Every period of the calendar is at least twice as long.
 _PROBE = US_PER_DAY // 4
 
 
@@ -18,12 +18,12 @@ def spans(period: Period, reach: int, numbers: np.ndarray) -> tuple[np.ndarray, 
     """When the matches of the periods that begin on some days are decided.
 
     Args:
-        period: what kind of.
+        period: the kind of period.
         reach: how long after the end of a period a match of it is decided, at most, in µs.
         numbers: the days, as days since 1970-01-01, ascending.
 
     Returns:
-        per day the first instant and the one behind the last, in µs; both alike where no period begins.
+        for each day, the first instant and the one after the last, in µs; both are equal where no period begins.
     """
     begin = numbers * US_PER_DAY
     if period.kind == "all":
@@ -41,7 +41,7 @@ def spans(period: Period, reach: int, numbers: np.ndarray) -> tuple[np.ndarray, 
 
 
 def owners(period: Period, reach: int, decided: np.ndarray) -> np.ndarray:
-    """The days on which the periods begin in which matches that are decided on some days can be.
+    """The days on which those periods begin that can hold matches decided on some days.
 
     Args:
         period, reach: as for :func:`spans`.
@@ -59,7 +59,7 @@ def owners(period: Period, reach: int, decided: np.ndarray) -> np.ndarray:
 
 
 def _calendar(period: Period, begin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The begins and ends of all periods that begin on some days, and of some others."""
+    """The beginnings and ends of all periods that begin on some days, and of a few others."""
     probes = np.arange(int(begin[0]), int(begin[-1]) + US_PER_DAY + 2 * _PROBE, _PROBE)
     _, starts, ends = periods(period, probes, probes)
     starts, first = np.unique(starts, return_index=True)

@@ -1,4 +1,4 @@
-"""Matches block by block: of each list only those are remembered that may still be among its best."""
+"""Remembers matches block by block: of each list, only those that may still be among its best."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Keeper:
     """Remembers the best entries of each list.
 
     Args:
-        rule: how many are kept, and what excludes one another.
-        room: so many entries may wait before those are dropped that cannot be kept any more.
+        rule: how many are kept, and which exclude each other.
+        room: how many entries may wait before those that can no longer be kept are dropped.
     """
 
     def __init__(self, rule: Rule, room: int) -> None:
@@ -24,11 +24,11 @@ class Keeper:
 
     @property
     def worst(self) -> np.ndarray:
-        """Of the first lists the first sort key of the last row that is kept, infinite where a list is not full."""
+        """For the first lists, the first sort key of the last row kept; infinite where a list is not full."""
         return self._worst
 
     def hopeful(self, groups: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """Which entries may be among the best: all but those that are worse than all kept rows of a full list."""
+        """Which entries may be among the best: all except those that are worse than every kept row of a full list."""
         if not len(self._worst):
             return np.ones(len(groups), bool)
         known = groups < len(self._worst)
@@ -37,19 +37,19 @@ class Keeper:
         return found
 
     def add(self, entries: Entries) -> bool:
-        """Remember entries; whether others were dropped for them."""
+        """Remember entries; tells whether entries that can no longer be kept were dropped."""
         if not len(entries):
             return False
         self._parts.append(entries)
         self._waiting += len(entries)
-        # What is kept anyway must not be sorted again for every block.
+        # Entries that are kept anyway should not be sorted again for every block.
         if self._waiting <= max(self._room, 2 * self._kept):
             return False
         self.entries()
         return True
 
     def entries(self) -> Entries | None:
-        """All entries that may still be among the best; None if there is none."""
+        """All entries that may still be among the best; None if there are none."""
         if not self._parts:
             return None
         whole = joined(self._parts)

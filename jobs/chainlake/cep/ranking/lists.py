@@ -1,4 +1,4 @@
-"""The lists that matches compete in: a period, the values of ``FOR EACH``, and maybe the day of the decision."""
+"""The lists in which matches compete: by period, values of ``FOR EACH``, and perhaps the day of the decision."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from chainlake.cep.values.arrow import int64_array, numpy_of
 
-#: Whole doubles up to this size are written as whole numbers.
+#: Doubles up to this size that are whole are written as whole numbers.
 _EXACT = 2**53
 
 
@@ -22,7 +22,7 @@ class Values:
     """A number for each combination of values that was seen.
 
     Args:
-        texts: of each number its values as a JSON array.
+        texts: for each number, its values as a JSON array.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -49,14 +49,14 @@ class Values:
 
 
 def texts_of(columns: Sequence[pa.Array], n: int) -> pa.Array:
-    """Values of ``n`` matches, a column each, as a JSON array for each match."""
+    """Columns of values of ``n`` matches as one JSON array per match."""
     values = Values()
     codes = values.codes(columns, n)
     return pa.array(values.texts or [json.dumps([])], pa.string()).take(int64_array(codes))
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it, equal values alike."""
+    """A value in the form that JSON has for it, the same for equal values."""
     if isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT:
         return int(value)
     return value.isoformat() if isinstance(value, date | datetime) else value
@@ -64,15 +64,15 @@ def _plain(value: Any) -> Any:
 
 @dataclass
 class Lists:
-    """A number for each list that was seen, and what was counted in it.
+    """A number for each list that was seen, and the counts of its matches.
 
     Args:
-        starts, ends: of the periods, in ticks.
-        per: the values of ``FOR EACH``, by their numbers.
-        days: of the decision; all 0 where matches of all days compete.
-        candidates: matches in each list.
-        excluded: those of them without a score.
-        below: those of them whose score is too small.
+        starts, ends: the bounds of each list's period, in ticks.
+        per: the number of each list's values of ``FOR EACH``.
+        days: the day of the decision; 0 everywhere if matches of all days compete.
+        candidates: how many matches each list has.
+        excluded: how many of them have no score.
+        below: how many of them have a score that is too small.
     """
 
     starts: list[int] = field(default_factory=list)

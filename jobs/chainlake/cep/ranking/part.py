@@ -1,4 +1,4 @@
-"""Matches that were found in parts (day by day, say), and the best of all of them."""
+"""Matches that were found in parts (such as day by day), and the best of all of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from chainlake.cep.ranking.lists import Lists, Values
 from chainlake.cep.ranking.rule import Rule
 from chainlake.cep.values.arrow import int64_array, numpy_of
 
-#: An event of a match: the number of its name, and what says where it stands among all events.
+#: An event of a match: the number of its name, and what places it among all events.
 EVENT = pa.struct([("name", pa.int64()), ("ts", pa.int64()), ("seq", pa.int64()), ("id", pa.string())])
-#: Columns of ``Part.rows`` that rank them.
+#: The columns of ``Part.rows`` by which rows are ranked.
 ROWS = pa.schema([
     ("scope_start", pa.int64()), ("scope_end", pa.int64()), ("per", pa.string()), ("keys", pa.list_(pa.float64())),
     ("distinct_on", pa.string()), ("events", pa.list_(EVENT)),
@@ -24,10 +24,10 @@ ROWS = pa.schema([
 
 @dataclass(frozen=True)
 class Part:
-    """Matches in the lists that they compete in.
+    """Matches in the lists in which they compete.
 
     Args:
-        rows: the columns ``ROWS``, and whatever else is known of each match.
+        rows: the columns ``ROWS``, and any others that each match has.
         names: how many names the pattern has.
     """
 
@@ -38,14 +38,14 @@ class Part:
 def kept(rule: Rule, part: Part) -> pa.Table:
     """The rows of a part that can be among the best, whatever other parts there are.
 
-    In whichever order and groups parts are put together, the same rows are left.
+    The rows left are the same in whatever order and groups parts are put together.
     """
     rows, _ = best(_entries(rule, part), rule, final=False)
     return part.rows.take(int64_array(np.sort(rows)))
 
 
 def ranked(rule: Rule, part: Part) -> pa.Table:
-    """The best rows of a part that all matches are in, with their ``rank``, by list and rank."""
+    """The best rows of a part that holds all matches, with their ``rank``, sorted by list and rank."""
     chosen, rank = best(_entries(rule, part), rule, final=True)
     rows = part.rows.take(int64_array(chosen)).append_column("rank", int64_array(rank))
     return rows.sort_by([("scope_start", "ascending"), ("per", "ascending"), ("rank", "ascending")])

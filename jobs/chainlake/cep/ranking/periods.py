@@ -1,4 +1,4 @@
-"""Which periods matches belong to."""
+"""The periods to which matches belong."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainlake.cep.ranking.rule import Period
 from chainlake.cep.values.arrow import int64_array, numpy_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: Of 1970-01-01, a Thursday, the day number of the Monday before.
+#: The day number of the Monday before 1970-01-01, a Thursday.
 _MONDAY = -3
 
 
@@ -22,15 +22,15 @@ def periods(period: Period, first: np.ndarray, last: np.ndarray) -> tuple[np.nda
     """The periods of matches.
 
     Args:
-        period: what kind of.
+        period: the kind of period.
         first: time of the earliest event of each match, in ticks.
-        last: of the latest.
+        last: time of the latest.
 
     Returns:
-        a row for each match and period: the match's number, begin and end of the period. Of all time, both are 0.
+        for each match and period: the match's number, and the period's beginning and end (0 and 0 for all time).
 
     Raises:
-        InputError: a time of which there is no calendar date.
+        InputError: a time has no calendar date.
     """
     every = np.arange(len(first))
     if period.kind == "all":
@@ -49,7 +49,7 @@ def periods(period: Period, first: np.ndarray, last: np.ndarray) -> tuple[np.nda
     if period.kind == "bucket":
         starts = period.offset + (at - period.offset) // period.size * period.size
         return every, starts, starts + period.size
-    # Where a clock goes back over midnight, what is the day before once more belongs to the day that has begun.
+    # Where a clock goes back over midnight, the repeated part of the day before belongs to the day that has begun.
     begins = _local(period, at)
     begins = sorted({*begins, *(_next(period.kind, day) for day in begins)})
     bounds = np.array([(_begin(period, day), _begin(period, _next(period.kind, day))) for day in begins], np.int64)
@@ -59,7 +59,7 @@ def periods(period: Period, first: np.ndarray, last: np.ndarray) -> tuple[np.nda
 
 
 def _local(period: Period, at: np.ndarray) -> list[date]:
-    """The first days of the periods of some times by the clock of the zone."""
+    """The first days of the periods that hold some times, by the clock of the zone."""
     times = int64_array(at * (1_000_000 // period.second)).cast(pa.timestamp("us", tz=period.zone))
     if len(at) and not (_tick(datetime.min) < int(at.min()) // period.second <= int(at.max()) // period.second < _LAST):
         raise UnfitTimes.no_calendar(period.kind)
@@ -71,7 +71,7 @@ def _local(period: Period, at: np.ndarray) -> list[date]:
 
 
 def _tick(at: datetime) -> int:
-    """Seconds since 1970, a few days inside what any zone has a date for."""
+    """Seconds from 1970 to 40 days after a time, which keeps clear of dates that some zone lacks."""
     return int((at.replace(tzinfo=UTC) - _EPOCH).total_seconds()) + 40 * 86_400
 
 
@@ -85,6 +85,6 @@ def _next(kind: str, day: date) -> date:
 
 
 def _begin(period: Period, day: date) -> int:
-    """The tick at which a day begins by the clock of the zone; where midnight is left out, the next instant."""
+    """The tick at which a day begins by the clock of the zone; if it skips midnight, the next instant."""
     at = datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(period.zone))
     return int((at.astimezone(UTC) - _EPOCH) // timedelta(seconds=1)) * period.second

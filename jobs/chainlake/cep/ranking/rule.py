@@ -1,10 +1,10 @@
-"""What a ranking asks for, in numbers."""
+"""What a ranking asks for, as plain numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: Columns of a ranked pattern's rows beside those of every pattern.
+#: The columns that rows of a ranked pattern have beside those of every pattern.
 COLUMNS = ("scope_kind", "scope_start", "scope_end", "per", "rank", "score", "criteria")
 
 
@@ -14,8 +14,8 @@ class Criterion:
 
     Args:
         highest: whether more is better.
-        norm: the ends of what counts, or None: values between them become numbers from 0 to 1.
-        weight: under ``wsum``.
+        norm: the ends between which values become numbers from 0 to 1, or None.
+        weight: its weight under ``wsum``.
     """
 
     highest: bool
@@ -43,16 +43,16 @@ class Score:
 
 @dataclass(frozen=True)
 class Period:
-    """Among which matches a match competes, by time.
+    """By time, the matches among which a match competes.
 
     Args:
         kind: ``all``, ``day``, ``week``, ``month``, ``bucket`` or ``hop``.
         size: ticks of a bucket or a window.
         step: ticks from one window to the next.
         offset: where a bucket or a window begins, in ticks.
-        by_first: whether the first event says where a match belongs, and not the last.
-        zone: by whose clock days, weeks and months begin.
-        second: ticks of a second.
+        by_first: whether a match belongs where its first event is, not its last.
+        zone: the time zone by whose clock days, weeks and months begin.
+        second: how many ticks a second has.
     """
 
     kind: str
@@ -65,7 +65,7 @@ class Period:
 
     @property
     def day(self) -> int:
-        """Ticks of a UTC day."""
+        """How many ticks a UTC day has."""
         return 86_400 * self.second
 
 
@@ -75,15 +75,15 @@ class Rule:
 
     Args:
         scores: one for all branches, or one for each branch as written.
-        count: so many rows of each list are kept.
-        period: what a list is of.
+        count: how many rows of each list are kept.
+        period: the period that a list covers.
         with_ties: whether rows as good as the last one are kept, too.
-        per: how many values say which list a match is in, beside the period.
-        distinct: of how many values at most ``most`` rows of a list may agree; 0 for no such limit.
+        per: how many values, beside the period, decide which list a match is in.
+        distinct: how many values ``DISTINCT ON`` has; at most ``most`` rows of a list may agree in all; 0 for no limit.
         most: see ``distinct``.
         non_overlapping: whether no event is in two rows of a list.
         least: the smallest score that is kept, or None.
-        quantum: scores are compared in steps of it, or None.
+        quantum: the step in which scores are compared, or None.
     """
 
     scores: tuple[Score, ...]
@@ -103,7 +103,7 @@ class Rule:
 
     @property
     def unsaid(self) -> frozenset[str]:
-        """Those of ``COLUMNS`` that say nothing of a row that its pattern does not say."""
+        """Those of ``COLUMNS`` that say nothing about a row beyond what its pattern says."""
         found = {"scope_kind"} | ({"scope_start", "scope_end"} if self.period.kind == "all" else set())
         return frozenset(found if self.per else found | {"per"})
 

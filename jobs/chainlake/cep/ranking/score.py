@@ -1,4 +1,4 @@
-"""Criteria to scores, in doubles and in the order written, so that every plan gives the same bits."""
+"""Computes scores from criteria, in doubles and in the order written, so that every plan gives the same bits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scores(score: Score, values: np.ndarray) -> np.ndarray:
         values: a column per criterion, NaN where it is missing.
 
     Returns:
-        shape (matches, ``score.width``), NaN throughout where a match has no score: a criterion is missing, or a number
+        shape (matches, ``score.width``), all NaN where a match has no score because a criterion is missing or a number
         is not finite.
     """
     with np.errstate(all="ignore"):
@@ -53,12 +53,12 @@ def scores(score: Score, values: np.ndarray) -> np.ndarray:
                 found = found / len(parts)
     missing = np.isnan(values[:, : len(score.criteria)]).any(axis=1)
     unknown = missing | ~np.isfinite(found).all(axis=1)
-    # Of the two zeros, the positive one is shown.
+    # Adding 0.0 turns the negative zero into the positive one.
     return np.where(unknown[:, None], np.nan, found + 0.0)
 
 
 def beyond_one(score: Score, values: np.ndarray) -> tuple[int, float] | None:
-    """A criterion of a product, by its number, that a match has outside 0 to 1, and what it is there; or None."""
+    """The number of a criterion of a product that is outside 0 to 1 in a match, and its value there; or None."""
     if score.combine == "product":
         for number, one in enumerate(score.criteria):
             found = utility(one, values[:, number])
@@ -69,7 +69,7 @@ def beyond_one(score: Score, values: np.ndarray) -> tuple[int, float] | None:
 
 
 def sort_keys(rule: Rule, found: np.ndarray) -> np.ndarray:
-    """What matches are sorted by, the smallest first: the negated scores, or the steps of the quantum they round to."""
+    """The keys by which matches are sorted, the smallest first: negated scores, rounded to steps of the quantum."""
     if rule.quantum is None:
         return -found
     with np.errstate(over="ignore"):

@@ -1,4 +1,4 @@
-"""One search of a pattern in some events: how each branch is searched, and what it finds."""
+"""One search of a pattern in some events: how each branch is searched, and what is found."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Ready:
     """How a branch is searched.
 
     Args:
-        number: of the branch.
+        number: the number of the branch.
         choice: the order of its names.
-        compiled: its machine code, not made yet.
+        compiled: its machine code, not yet made.
         decision: what it runs on.
-        key: under what the choice is remembered.
+        key: the key under which the choice is remembered.
     """
 
     number: int
@@ -50,7 +50,7 @@ class Ready:
 
     @property
     def chooses(self) -> bool:
-        """Whether it finds the matches that are wanted, not all."""
+        """Whether the search itself finds only the wanted matches."""
         return self.decision.compiled is not None and self.compiled.wanted is not None
 
 
@@ -63,9 +63,9 @@ class Run:
         data: the events.
         own: ``[lo, hi)`` of owned decision times, or None for all.
         statistics: what is counted.
-        chooses: whether kernels choose among the matches, where the pattern wants some of them and they can.
-        scans: of the branches up to the one that is searched.
-        watched: of each branch the thresholds of the best matches; empty if all matches are wanted.
+        chooses: whether kernels choose among the matches if the pattern wants only some of them and they can.
+        scans: one of each branch, up to the one that is searched.
+        watched: for each branch, the thresholds of the best matches; empty if all matches are wanted.
     """
 
     pattern: Pattern
@@ -78,13 +78,13 @@ class Run:
 
     @property
     def by_start(self) -> bool:
-        """Whether ``own`` is about the ends of windows, and not about the ends of matches; so it is of matches that are
-        not compared."""
+        """Whether kernels take ``own`` as a range of the ends of windows rather than of matches, which they do unless
+        matches are compared."""
         return self.pattern.open_right and not self.pattern.extras.keep
 
     @cached_property
     def within(self) -> tuple[int, int]:
-        """Between which times its matches are decided, by the events and by what is asked for."""
+        """The earliest and latest time at which its matches can be decided, given the events and ``own``."""
         lo, hi = self.data.ends
         at_end = self.pattern.decision == "end"
         if not at_end:
@@ -116,7 +116,7 @@ class Run:
         return Ready(number, choice, compiled, decision, key)
 
     def found(self, ready: Ready, doubles: Sequence[int]) -> Iterator[MatchBatch]:
-        """The matches of a branch that none of the branches ``doubles`` has."""
+        """The matches of a branch that none of the branches ``doubles`` finds."""
         number, choice, decision = ready.number, ready.choice, ready.decision
         pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
         branch, before = pattern.branches[number], statistics.evaluations
@@ -144,12 +144,12 @@ class Run:
             pattern.memory.keep(ready.key, replace(choice, evaluations=evaluations))
 
     def batch(self, number: int, found: Bindings, *, positions: bool = True) -> MatchBatch:
-        """Matches of a branch, with what is computed of them.
+        """Matches of a branch, with what is computed from them.
 
         Args:
-            number: of the branch.
-            found: bound to positions among the candidates, or to rows of the events table.
-            positions: which of the two.
+            number: the number of the branch.
+            found: the matches, bound to positions among the candidates or to rows of the events table.
+            positions: whether they are bound to positions.
         """
         pattern, scan = self.pattern, self.scans[number]
         batch = _batch(number, found, scan.candidates if positions else None, self)
@@ -160,7 +160,7 @@ class Run:
     def _blocks(
         self, scan: Scan, choice: Choice, compiled: Compiled | None, cutter: Cutter | None, *, positions: bool
     ) -> Iterator[Bindings]:
-        """What a backend finds, as far as it is owned."""
+        """What a backend finds, limited to owned matches."""
         if compiled is not None:
             yield from compiled.run(self.own, self.statistics, positions=positions)
             return
@@ -175,7 +175,7 @@ class Run:
 
 
 def _batch(number: int, found: Bindings, candidates: dict[str, Candidates] | None, run: Run) -> MatchBatch:
-    """Bound positions among ``candidates``, or rows of the events table where these are None, as a batch."""
+    """Bindings as a batch; they hold positions among ``candidates`` or, if that is None, rows of the events table."""
     data, pattern = run.data, run.pattern
 
     def rows(name: str, positions: np.ndarray) -> np.ndarray:

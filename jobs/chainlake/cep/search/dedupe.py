@@ -1,7 +1,7 @@
-"""One binding found by several branches is one match (docs/semantics.md#operators): it is left to the first of them.
+"""A binding that several branches find is one match, left to the first of them (docs/semantics.md#operators).
 
-Whether an earlier branch finds a binding too is decided by testing the definition of a match on it, so that no set of
-matches has to be kept.
+Whether an earlier branch finds a binding too is decided by testing the definition of a match on it, so no set of
+matches needs to be kept.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chainlake.cep.search.statistics import Statistics
 
 
 def same_names(earlier: Branch, branch: Branch) -> bool:
-    """Whether the two can have a match in common: the same names have events, and types in common."""
+    """Whether the two can have a match in common: the same names have events, of types that can be the same."""
     names = _kept(branch)
     return _kept(earlier) == names and all(share_events(earlier.types[name], branch.types[name]) for name in names)
 
@@ -38,14 +38,14 @@ def also_matches(
     earlier_scan: Scan,
     pause: int | None = None,
 ) -> np.ndarray:
-    """Which matches of ``branch`` are matches of the branch ``earlier`` as well.
+    """Which matches of ``branch`` are also matches of the branch ``earlier``.
 
     Args:
-        earlier: the branch that comes first; of the ``same_names``.
+        earlier: the branch that comes first; both have the ``same_names``.
         branch: the branch that found the matches.
-        found: its matches, sets included.
-        scan: what it was searched in.
-        earlier_scan: the same for ``earlier`` (the candidates of its names that are not ordinary are used).
+        found: its matches, including sets.
+        scan: the scan in which it was searched.
+        earlier_scan: that of ``earlier``, whose candidates of negated, collected and UNTIL names are used.
         pause: the pattern's, in ticks.
     """
     same = np.ones(found.n, bool)
@@ -73,7 +73,7 @@ def also_matches(
 
 
 def _as_bound_by(branch: Branch, found: Bindings, candidates: dict[str, Candidates]) -> Bindings:
-    """The ordinary names of ``branch`` with the same events, each as single event or set as the branch has it."""
+    """The same events bound to the ordinary names of ``branch``, each as a single event or a set as it has them."""
     singles, groups = {}, {}
     for name in branch.positive:
         if name in branch.kleene:
@@ -89,7 +89,7 @@ def _as_bound_by(branch: Branch, found: Bindings, candidates: dict[str, Candidat
 
 
 def _fits(earlier: Branch, branch: Branch, rebound: Bindings, scan: Scan) -> np.ndarray:
-    """Which bindings fit the types, the order and the window of ``earlier``, and have no event twice."""
+    """Which bindings fit the types, order and window of ``earlier`` and bind no event twice."""
     every = scan.candidates
     good: np.ndarray = rebound.end - rebound.start <= scan.window
     for name in earlier.positive:
@@ -101,7 +101,7 @@ def _fits(earlier: Branch, branch: Branch, rebound: Bindings, scan: Scan) -> np.
         for other in earlier.before[name].intersection(earlier.positive):
             good &= rebound.latest(other, every) < rebound.earliest(name, every)
     if not set(earlier.positive) <= set(branch.positive):
-        # What was collected by the other branch may be bound to two of its names.
+        # An event that the other branch collected may be bound to two of its names.
         bound = [_events(rebound, name, every) for name in earlier.positive]
         keys = np.concatenate([at * len(scan.data.ts) + events for at, events in bound])
         found, counts = np.unique(keys, return_counts=True)

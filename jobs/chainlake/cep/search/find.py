@@ -44,7 +44,7 @@ from chainlake.cep.search.statistics import BestSearch, Statistics
 from chainlake.cep.search.strict.blocks import blocks
 from chainlake.cep.search.ties import in_total_order
 
-#: Neighbours of one key are searched in as many events at a time for each row of a block: arrays that caches hold.
+#: How many events per row of a block are searched at a time for neighbours of one key, so that arrays fit in caches.
 _EVENTS_PER_ROW = 4
 
 
@@ -74,21 +74,21 @@ def find(
         pattern: the pattern.
         events: columns ``event_id`` (unique), ``type``, ``ts`` (timestamp or µs) and the attributes, rows in any order.
             An attribute that is missing is null.
-        order: binding order of the positive names; default: by rates, or as the options say. An order that was chosen
-            once is kept for events like those, beside the pattern.
+        order: binding order of the positive names; default: by rates, or as the options say. A chosen order is kept
+            beside the pattern for similar events.
         own: ``[lo, hi)`` in µs; only matches decided in it are given. ``events`` must hold
-            ``pattern.source_range(*own)``. Of a ranked pattern, only these compete.
+            ``pattern.source_range(*own)``. In a ranked pattern, only these matches compete.
         backend: ``numpy``; ``compiled``, which falls back on NumPy where there is no code for a condition; or ``auto``,
-            the one that is estimated to be done first. Both give the same matches and counts; ``statistics`` says
-            which it was.
+            the one that is estimated to finish first. Both give the same matches and counts; ``statistics`` says
+            which was used.
         statistics: filled while matches are drawn.
-        options: what is rarely asked for.
+        options: options that are rarely needed.
 
     Raises:
-        DefinitionError: kinds of columns that the conditions cannot be applied to.
+        DefinitionError: columns are of kinds to which the conditions cannot be applied.
         LimitExceeded: a limit of the front matter was exceeded.
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
-        UsageError: ``order`` or ``rates`` do not fit the pattern, or the parts are too many for their span of time.
+        UsageError: ``order`` or ``rates`` do not fit the pattern, or there are too many parts for their span of time.
     """
     statistics = Statistics() if statistics is None else statistics
     options = SearchOptions() if options is None else options
@@ -119,10 +119,10 @@ def best_of(
     statistics: Statistics | None = None,
     options: SearchOptions | None = None,
 ) -> Best:
-    """The matches of a ranked pattern that can be among its best ones.
+    """The matches of a ranked pattern that can be among its best.
 
     Args:
-        as of ``find``.
+        as in ``find``.
 
     Raises:
         as ``find``; UsageError: the strategy that is asked for is not allowed.
@@ -147,7 +147,7 @@ def _asked(
     own: tuple[int, int] | None,
     backend: str,
 ) -> _Asked:
-    """What is asked for, if it can be."""
+    """What is asked of a search, after checking that it is possible."""
     keep_freed_memory()
     check_asked(pattern, options, order, backend)
     check_kinds(pattern, events)
@@ -169,7 +169,7 @@ def _asked(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked of a search by time.
+    """What is asked of a search, whatever range of decision times.
 
     Args:
         pattern: the pattern.
@@ -177,8 +177,8 @@ class _Asked:
         statistics: what is counted.
         wishes: how the order of each branch is to be chosen.
         options: the options.
-        clock: how times are moved, if it is not for the sake of the parts.
-        used: which events are used up already, if any are.
+        clock: how times are moved, if not because of the parts.
+        used: which events are already used up, or None.
     """
 
     pattern: Pattern
@@ -191,7 +191,7 @@ class _Asked:
     memo: Memo = field(default_factory=Memo, init=False)
 
     def data(self, own: tuple[int, int] | None) -> Dataset:
-        """The events that matches decided in ``own`` need."""
+        """The events that the matches decided in ``own`` need."""
         found = dataset(self.pattern, self.events, own, parts=self.options.parts, clock=self.clock, others=True)
         found.calls = Calls.of(self.events, self.options.memo, self.memo, self.statistics.called)
         return found
@@ -207,7 +207,7 @@ class _Asked:
         return self.blocks(own) if self.pattern.neighbours or self.pattern.extras.keep else self.all(own)
 
     def best(self, own: tuple[int, int] | None) -> tuple[Iterator[MatchBatch], Watch | None, BestSearch]:
-        """Matches of a ranked pattern, the best ones among them; the thresholds that they are found by; and the way.
+        """Matches of a ranked pattern, including the best; the thresholds by which they are found; and how it is done.
 
         Raises:
             UsageError: the strategy that is asked for is not allowed.
@@ -222,24 +222,24 @@ class _Asked:
         return batches, found.watch, found.search
 
     def with_scans(self, own: tuple[int, int] | None) -> Run:
-        """One search of what is decided in ``own``, which has looked at all branches."""
+        """One search of what is decided in ``own``, with the scans of all branches."""
         run = self.run(own)
         run.scans += [self.scan(branch, run.data, own) for branch in self.pattern.branches]
         return run
 
     def all(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
-        """The matches of all branches, each once; where kernels choose among the matches of a branch, what they do."""
+        """The matches of all branches, each once; if kernels choose among a branch's matches, only the chosen ones."""
         yield from self.each(self.run(own))
 
     def each(self, run: Run) -> Iterator[MatchBatch]:
-        """The same of a search that has begun."""
+        """The same for a search that has begun."""
         branches = self.pattern.branches
         for number, branch in enumerate(branches):
             doubles = [k for k, earlier in enumerate(branches[:number]) if same_names(earlier, branch)]
             yield from run.found(self.ready(run, number), doubles)
 
     def ready(self, run: Run, number: int) -> Ready:
-        """A branch that can be searched, after those before it."""
+        """A branch ready to be searched; branches must be made ready in order."""
         if number >= len(run.scans):
             run.scans.append(self.scan(self.pattern.branches[number], run.data, run.own))
         return run.ready(number, self.wishes[number])
@@ -274,7 +274,7 @@ class _Asked:
         self.statistics.modes.append(("B" if selection.blocks > 1 else "P", why_not(able, mode)))
 
     def blocks(self, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
-        """The matches of neighbours, or the largest, in each block of events."""
+        """The matches of neighbours, or the largest matches, in each block of events."""
         most = _EVENTS_PER_ROW * self.options.block_rows
         for number, block in enumerate(blocks(self.pattern, self.events, self.options.parts, most)):
             statistics, options = Statistics(), replace(self.options, parts=block.parts)
@@ -286,7 +286,7 @@ class _Asked:
             self.statistics.add(statistics, first=not number)
 
     def branch(self, number: int, data: Dataset, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
-        """The matches of one branch, also those that others have, too."""
+        """The matches of one branch, including those that other branches have too."""
         scans = [self.scan(branch, data, own) for branch in self.pattern.branches[: number + 1]]
         run = Run(self.pattern, data, own, self.statistics, scans=scans)
         yield from run.found(run.ready(number, self.wishes[number]), [])
@@ -313,18 +313,19 @@ def dataset(
     clock: Clock | None = None,
     others: bool = False,
 ) -> Dataset:
-    """The events that ``pattern`` may use for the matches decided in ``own``, with the columns it mentions.
+    """The events that ``pattern`` may use for the matches decided in ``own``, with the columns that it mentions.
 
-    Ties of ts are in the order of the ids as ``by_id`` says; default: where that order can show (in sums over sets, and
-    in E_neg). ``parts`` are those of ``find``, ``clock`` moves their times, and ``others`` of other types may stay.
+    ``by_id`` says whether ties of ts are in the order of the ids; by default they are where that order can show (in
+    sums over sets, and in E_neg). ``parts`` are those of ``find``, ``clock`` moves their times, and with ``others``,
+    events of other types may stay.
 
     Raises:
         InputError: missing columns, null ts, a ts that is not within ±2^62 ticks.
-        UsageError: too many parts for their span of time.
+        UsageError: there are too many parts for their span of time.
     """
     events = add_computed(events, pattern.extras.computed, pattern.key, pattern.strict)
     lo, hi = (None, None) if own is None else pattern.read_range(*own)
-    # Neighbours are put in order among themselves, which takes less than to order the events of all keys.
+    # Neighbours are sorted among themselves, which is cheaper than sorting the events of all keys.
     shown = (b.collected or b.stream is None and (b.sets or b.negated or b.until) for b in pattern.branches)
     in_order = any(shown) if by_id is None else by_id
     types, attributes, words = pattern.event_types, pattern.searched, pattern.words
@@ -364,7 +365,7 @@ def check_kinds(pattern: Pattern, events: pa.Table) -> None:
 def candidates_of(
     pattern: Pattern, branch: Branch, data: Dataset, own: tuple[int, int] | None = None
 ) -> dict[str, Candidates]:
-    """The events that each name of ``branch`` accepts by its own conditions, as far as the matches of ``own`` go."""
+    """The events that each name of ``branch`` accepts by its own conditions, limited to those that ``own`` allows."""
     found: dict[str, Candidates] = {}
     of_type: dict[str, Candidates] = {}
     for name, clauses in routing(branch).items():
@@ -388,7 +389,7 @@ def candidates_of(
 
 
 def _decides(pattern: Pattern, branch: Branch, name: str) -> bool:
-    """Whether ≺ alone says that the time of a name's event decides who owns a match."""
+    """Whether ≺ alone implies that the time of a name's event decides who owns a match."""
     positive = set(branch.positive)
     if name in branch.kleene or name not in positive or pattern.extras.keep:
         return False

@@ -1,4 +1,4 @@
-"""What the orders of a pattern really cost on a sample: the estimate's check, and the regret of the order chosen."""
+"""What the orders of a pattern really cost on a sample, to check the estimate and the regret of the chosen order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chainlake.cep.search.binding.levels import Search
 from chainlake.cep.search.find import candidates_of, dataset
 from chainlake.cep.search.statistics import Statistics
 
-#: Evaluations spent on one pattern; orders that are estimated to go beyond are not tried, since none of them is best.
+#: How many evaluations are spent on one pattern; orders estimated to exceed that are not tried, since none is best.
 BUDGET = 2_000_000
 
 
@@ -31,8 +31,8 @@ class Sample:
     Args:
         pattern: the pattern.
         data: the events.
-        candidates: per branch, of every name.
-        models: per branch, measured on these events.
+        candidates: for each branch, those of every name.
+        models: for each branch, the model measured on these events.
     """
 
     pattern: Pattern
@@ -47,12 +47,12 @@ class Sample:
         whose events are neighbours: they have no order.
 
         Args:
-            orders: the orders chosen.
-            budget: evaluations to spend, by the estimate.
+            orders: the chosen orders.
+            budget: how many evaluations to spend, by the estimate.
 
         Returns:
             0.0 if no order is better; None if a branch has more than ``LISTED_NAMES`` single names, or the chosen
-            order itself would go beyond the budget.
+            order itself would exceed the budget.
         """
         chosen = best = 0
         for number, (model, order) in enumerate(zip(self.models, orders, strict=True)):
@@ -92,7 +92,7 @@ class Sample:
 
 
 def sample_of(pattern: Pattern, events: pa.Table) -> Sample:
-    """The sample that ``events`` (columns as for ``find``) are; nothing in it depends on the order of the rows."""
+    """The sample made of ``events`` (columns as for ``find``); nothing in it depends on the order of the rows."""
     data = dataset(pattern, events.sort_by([("ts", "ascending"), ("event_id", "ascending")]))
     candidates = tuple(candidates_of(pattern, branch, data) for branch in pattern.branches)
     models = tuple(

@@ -1,4 +1,4 @@
-"""The keys of a partitioned pattern: events of different keys are in no match together, and no limit counts both."""
+"""The keys of a partitioned pattern: events of different keys are never in one match, nor counted by one limit."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from chainlake.cep.values.arrow import MINUS_ONE, numpy_of
 
 
 def parts_by_key(pattern: Pattern, events: pa.Table) -> np.ndarray | None:
-    """The part of each event, as ``SearchOptions`` takes it, by which sets are counted key by key.
+    """The part of each event, as in ``SearchOptions``, so that sets are counted key by key.
 
     Returns:
         A number per event; ``None`` for a pattern without a partition key or without sets, and where one part is
-        enough. Of more keys than times of 62 bits can tell apart, some share a part.
+        enough. If there are more keys than 62-bit times can tell apart, some share a part.
     """
     key = pattern.partition_key
     if key is None or not any(branch.kleene for branch in pattern.branches):
@@ -33,7 +33,7 @@ def parts_by_key(pattern: Pattern, events: pa.Table) -> np.ndarray | None:
 
 
 def _codes(column: pa.ChunkedArray) -> pa.Array:
-    """A number for each value, null for none; values that conditions take for equal have the same."""
+    """A number for each value, the same for values that conditions take for equal; null for null."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

@@ -1,4 +1,4 @@
-"""What is rarely asked of a search."""
+"""Options of a search that are rarely needed."""
 
 from __future__ import annotations
 
@@ -22,33 +22,34 @@ from chainlake.cep.values.arrow import numpy_of, plain
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What is rarely asked of a search; none of it changes what is found but ``used``, ``parts``, ``ties_in_order``,
+    """Options that are rarely needed; they do not change what is found, except ``used``, ``parts``, ``ties_in_order``,
     ``shared_events``, ``trailing``, ``unranked`` and ``by_day``.
 
     Args:
-        orders: the binding order of each branch by itself.
+        orders: one binding order for each branch.
         rates: events per name in any common unit; default: the front matter's.
-        by: without order and rates: ``cost`` takes the order of the fewest estimated seconds
+        by: without order and rates, ``cost`` takes the order of the fewest estimated seconds
             (chainlake.cep.search.choosing.seconds), ``frequency`` the rarest name first.
-        mode: how matches are chosen where the pattern wants some of them: ``auto``, or ``S``, ``P`` or ``B``
+        mode: how matches are chosen if the pattern wants only some of them: ``auto``, or ``S``, ``P`` or ``B``
             (chainlake.cep.search.selection.modes), which all give the same rows.
-        used: ids of events that are used up already: no match has one. Forbidden events and conditions look at them all
-            the same. So a search can go on where one of earlier events ended, whose rows say what was used up.
-        parts: a whole number from 0 on for each event, in the order of the rows: the matches are those of the events of
-            each number by itself. So all keys of a partitioned pattern can be searched at a time.
-        ties_in_order: events of equal time follow one another in the order of (seq, id), so that they can be in
-            sequence; not with ``own`` and ``parts``, and of patterns of single events.
-        shared_events: an event may be bound to several names that are in no order; of patterns of single events.
-        trailing: of a ranked pattern, a group with a window of its own does not bind events that lie near each other,
-            but events of the last such time of the period; of patterns of single events.
-        unranked: of a ranked pattern all matches are given, and what they are ranked by.
-        by_day: of a ranked pattern only matches that are decided on one UTC day compete, so that the best of all
-            days can be chosen among what is found.
+        used: ids of events that are already used up, so that no match has one; negation and conditions still see them.
+            So a search can go on where one of earlier events ended, whose rows say what was used up.
+        parts: a whole number from 0 up for each event, in the order of the rows; each part is searched by itself. So
+            all keys of a partitioned pattern can be searched at a time.
+        ties_in_order: whether events of equal time follow one another in the order of (seq, id), so that they can be in
+            sequence; only for patterns of single events, and not with ``own`` or ``parts``.
+        shared_events: whether an event may be bound to several names that are in no order; only for patterns of single
+            events.
+        trailing: for a ranked pattern, a group with its own window binds events within that time before the end of the
+            period, instead of events that lie close to each other; only for patterns of single events.
+        unranked: for a ranked pattern, all matches are given, with the values by which they are ranked.
+        by_day: for a ranked pattern, only matches decided on the same UTC day compete, so that the best of all days
+            can be chosen among what is found.
         strategy: how the best matches of a ranked pattern are found: ``auto``, or ``A``, ``B`` or ``C``
-            (chainlake.cep.search.bounding.strategy), which all give the same rows; ``A`` alone looks at all matches, so
-            that it counts those of each list.
+            (chainlake.cep.search.bounding.strategy), which all give the same rows; only ``A`` looks at all matches, and
+            so counts those of each list.
         block_rows: bounds the memory.
-        memo: what is known of pairs of events that have numbers (``chainlake.cep.heavy.calls``).
+        memo: the known pairs of numbered events (``chainlake.cep.heavy.calls``).
     """
 
     orders: Sequence[Sequence[str]] | None = None
@@ -68,15 +69,15 @@ class SearchOptions:
 
 
 def as_asked(pattern: Pattern, options: SearchOptions) -> Pattern:
-    """The pattern with what only a caller can ask for.
+    """The pattern changed by options that only a caller can set.
 
     Raises:
-        UsageError: it cannot be asked of this pattern.
+        UsageError: they are not possible with this pattern.
     """
     if not (options.shared_events or options.trailing or options.ties_in_order):
         return pattern
     if any(branch.sets or branch.stream is not None for branch in pattern.branches):
-        # Equal times are no obstacle to neighbours, and an order of sets among equal times is not defined.
+        # Neighbours may have equal times anyway, and no order of sets among equal times is defined.
         raise UnfitOption.not_single()
     if options.trailing:
         ranking = pattern.extras.ranking
@@ -89,7 +90,7 @@ def as_asked(pattern: Pattern, options: SearchOptions) -> Pattern:
 
 
 def check_asked(pattern: Pattern, options: SearchOptions, order: Sequence[str] | None, backend: str) -> None:
-    """Raise UsageError for what can be asked of no pattern, or not of this one."""
+    """Raise UsageError for options that are not possible at all, or not with this pattern."""
     if options.block_rows < 1:
         raise UnfitOption.block_rows()
     if options.by not in ("cost", "frequency"):
@@ -110,7 +111,7 @@ def check_asked(pattern: Pattern, options: SearchOptions, order: Sequence[str] |
 
 
 def used_rows(events: pa.Table, ids: Sequence[str] | pa.Array | None) -> np.ndarray | None:
-    """Which events are among the ids, if any are; these are no packed ones, even where the events' are."""
+    """Which events have one of the ids, or None for no ids; these are not packed, even if the events' are."""
     if ids is None or not len(ids):
         return None
     column, some = plain(events["event_id"]), ids if isinstance(ids, pa.Array) else pa.array(ids)

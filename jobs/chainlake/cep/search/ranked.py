@@ -1,4 +1,4 @@
-"""From all matches of a search to the best of them."""
+"""Picks the best of all matches of a search."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from chainlake.cep.search.statistics import BestSearch, ListCounts
 from chainlake.cep.values.arrow import int64_array, numpy_of
 from chainlake.schemas.table import TIMESTAMP
 
-#: Entries that wait before those are dropped that cannot be among the best; matches are looked at in blocks of so many.
+#: How many entries wait before those that cannot be among the best are dropped; also the size of blocks of matches.
 _ROOM = 1 << 17
-#: Matches that may be remembered beyond twice those of which an entry is left.
+#: How many matches may be remembered beyond twice those that still have an entry.
 _POOL = 1 << 12
 
 
@@ -35,13 +35,13 @@ def ranked(best_of: Best) -> Iterator[MatchBatch]:
     """The best matches of each list, with the columns of ``chainlake.cep.ranking.rule``, list by list and by rank.
 
     Args:
-        best_of: all matches that can be among them.
+        best_of: all matches that can be among the best.
     """
     entries = best_of.keeper.entries()
     if entries is None:
         return
     rows, rank = best(entries, best_of.rule, final=True)
-    # The lists are numbered as they were seen.
+    # The lists are numbered in the order in which they were seen.
     number = best_of.sorted_lists()[entries.group[rows]]
     order = np.argsort(number, kind="stable")
     yield from best_of.rows(entries.match[rows[order]], entries.group[rows[order]], rank[order])
@@ -54,10 +54,10 @@ class Best:
     Args:
         pattern: the pattern.
         events: the events table.
-        trailing: whether groups with a window of their own only take events from the end of a period.
+        trailing: whether groups with their own window only take events from the end of a period.
         watch: the thresholds of a search that leaves out what cannot be among the best, or None.
-        searched: how the matches are found; without it, all of them are.
-        by_day: whether only matches that are decided on one UTC day compete.
+        searched: how the matches are found; if None, all of them are.
+        by_day: whether only matches decided on the same UTC day compete.
         pool: the matches that are remembered, each batch with the numbers of its matches.
     """
 
@@ -100,7 +100,7 @@ class Best:
                 self._learn(self.watch)
 
     def _learn(self, watch: Watch) -> None:
-        """Tell a search what the lists ask for by now."""
+        """Tell the search what a match must now reach in each list."""
         entries = self.keeper.entries()
         kept = 0 if entries is None else len(entries)
         if sum(batch.n for _, batch in self.pool) > 2 * kept + _POOL:
@@ -160,7 +160,7 @@ class Best:
         return found
 
     def _trails(self, batch: MatchBatch, match: np.ndarray, ends: np.ndarray) -> np.ndarray:
-        """Which entries have the events of each group with a window in the last of their period."""
+        """Which entries have the events of each group with its own window that close to the end of their period."""
         good = np.ones(len(match), bool)
         for ticks, names in self.pattern.branches[batch.branch].spans:
             begins = np.min([self.ts[batch.single[name]] for name in names], axis=0)
@@ -168,7 +168,7 @@ class Best:
         return good
 
     def _order(self, name: str, batch: MatchBatch) -> np.ndarray:
-        """The places of the events of a name, as ``Entries`` has them."""
+        """The places of the events of a name, in the form of ``Entries``."""
         if name in batch.single:
             found: np.ndarray = self.place[batch.single[name]][:, None]
             return found
@@ -176,7 +176,7 @@ class Best:
         return padded(np.repeat(np.arange(batch.n), np.diff(offsets)), self.place[rows], batch.n)
 
     def _forget(self) -> None:
-        """Drop the matches of which no entry is left."""
+        """Drop the matches that have no entry left."""
         entries = self.keeper.entries()
         left = np.zeros(0, np.int64) if entries is None else np.unique(entries.match)
         pool = []
@@ -186,10 +186,10 @@ class Best:
                 pool.append((numbers[keep], batch.only(keep)))
         self.pool = pool
 
-    # ---- what comes out
+    # ---- the result
 
     def counts(self) -> list[ListCounts]:
-        """What was counted in each list, in their order; nothing is where not all matches were looked at."""
+        """The counts of each list, in the order of the lists; None if not all matches were looked at."""
         lists, known = self.lists, self.searched is None or self.searched.all_seen
         found = []
         for i in np.argsort(self.sorted_lists()).tolist():
@@ -206,7 +206,7 @@ class Best:
         return found
 
     def rows(self, match: np.ndarray, group: np.ndarray, rank: np.ndarray) -> Iterator[MatchBatch]:
-        """Matches with the columns that rank them, in the order given; a batch is of one branch."""
+        """Matches with the columns that rank them, in the given order; each batch is of one branch."""
         branch, at, whole = self._whole(match)
         bounds = np.flatnonzero(np.diff(branch, prepend=-1))
         for run in np.split(np.arange(len(match)), bounds[1:]):
@@ -214,7 +214,7 @@ class Best:
             yield replace(batch, measures=self._columns(batch, group[run], rank[run]))
 
     def _whole(self, match: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[int, MatchBatch]]:
-        """For each match its branch and its row among all matches of the branch, and these."""
+        """For each match, its branch and its row among all matches of that branch; and these matches."""
         by_branch: dict[int, list[tuple[np.ndarray, MatchBatch]]] = {}
         for one in self.pool:
             by_branch.setdefault(one[1].branch, []).append(one)

@@ -9,14 +9,14 @@ from chainlake.cep.heavy.calls import Counted
 
 @dataclass(frozen=True)
 class ListCounts:
-    """What was counted in one list of a ranked pattern.
+    """The counts of one list of a ranked pattern.
 
     Args:
-        start, end: of the period in ticks; both 0 of all time.
+        start, end: of the period, in ticks; both are 0 for all time.
         per: the values of ``FOR EACH`` as a JSON array.
-        candidates: the matches; None, as the other two, where some were not looked at.
-        excluded_null: those of them without a score, since a value is missing or not finite.
-        below_min_score: those of them whose score is smaller than ``AT LEAST``.
+        candidates: how many matches there are; None, like the other two, if some were not looked at.
+        excluded_null: how many of them have no score, since a value is missing or not finite.
+        below_min_score: how many of them have a score smaller than ``AT LEAST``.
     """
 
     start: int
@@ -34,14 +34,16 @@ class BestSearch:
     Args:
         strategy: ``A``: all matches were listed; ``B``: the best beginnings were continued; ``C``: what cannot be among
             the best was left out.
-        why: one phrase: why no other.
-        partial: partial matches that were made, of one event or more, whole ones left out; 0 where nobody counts them.
-        tried: partial and whole matches that were compared with what their lists asked for.
-        cut: those of them that were left out.
-        complete: matches that were scored.
-        unscored: those of them without a score, since a criterion is missing or not finite.
-        switched_off: whether so few were cut that it was not gone on with.
-        lacking: under ``B`` and ``C``, names with events that no match with a score has, since a number is missing.
+        why: why not another strategy, in one phrase.
+        partial: how many partial matches, of one event or more, were made, without whole ones; 0 if they were not
+            counted.
+        tried: how many partial and whole matches were compared with the thresholds of their lists.
+        cut: how many of these were left out.
+        complete: how many matches were scored.
+        unscored: how many of these have no score, since a criterion is missing or not finite.
+        switched_off: whether the search went on without bounds, since so few were cut.
+        lacking: under ``B`` and ``C``, names with events that cannot be in a match with a score, since they lack a
+            number.
     """
 
     strategy: str
@@ -65,11 +67,11 @@ class BestSearches:
     """How the best matches were found by several searches together.
 
     Args:
-        ways: strategy and why no other, each once and in order.
-        partial, tried, cut, complete: as of ``BestSearch``.
+        ways: each strategy with why it was not another, each once and in order.
+        partial, tried, cut, complete: as in ``BestSearch``.
         unscored: matches without a score; None if one of the searches did not look at all of them.
         switched_off: how many searches went on without bounds, since so few partial matches were cut.
-        lacking: as of ``BestSearch``.
+        lacking: as in ``BestSearch``.
     """
 
     ways: tuple[tuple[str, str], ...] = ()
@@ -83,7 +85,7 @@ class BestSearches:
 
     @classmethod
     def of(cls, one: BestSearch | None) -> BestSearches:
-        """A single search; of none, nothing."""
+        """Of a single search; empty if there was none."""
         if one is None:
             return cls()
         unscored = one.unscored if one.all_seen else None
@@ -111,16 +113,16 @@ class Statistics:
         evaluations: E, edge-condition evaluations of events and sets.
         evaluations_neg: E_neg, negated events tested.
         evaluations_pre: E_pre, single members of sets tested.
-        tests: candidates really tested; the compiled backend passes over those that a value rules out.
+        tests: candidates actually tested; the compiled backend skips those that a value rules out.
         matches: matches found.
-        long_stretches: stretches of neighbours that gave no match, since they are longer than ``limits: longest``.
+        long_stretches: stretches of neighbours that gave no match because they are longer than ``limits: longest``.
         order: the binding order of each branch.
         how: where the order came from: ``given``, ``declared``, ``measured`` (frequency) or ``estimated`` (cost).
         backends: what each branch ran on, ``numpy`` or ``compiled``, and why.
-        modes: of a pattern that wants some of its matches, how they were chosen, ``S``, ``P`` or ``B``, and why.
-        lists: of a ranked pattern, by period and values.
-        best: of a ranked pattern, how its best matches were found.
-        called: how often functions of pairs were called, and how often what they gave was known.
+        modes: for a pattern that wants only some of its matches, how they were chosen, ``S``, ``P`` or ``B``, and why.
+        lists: for a ranked pattern, the counts of its lists, by period and values.
+        best: for a ranked pattern, how its best matches were found.
+        called: how often functions of pairs were called, and how often their result was known.
     """
 
     evaluations: int = 0
@@ -139,12 +141,12 @@ class Statistics:
 
     @property
     def pair_evals(self) -> int:
-        """Pairs that a function was given."""
+        """For how many pairs a function was called."""
         return self.called.evaluations
 
     @property
     def pair_memo_hits(self) -> int:
-        """Pairs that were asked for again."""
+        """For how many pairs the result was known."""
         return self.called.hits
 
     def count_neg(self, tests: int) -> None:
@@ -152,7 +154,7 @@ class Statistics:
         self.evaluations_neg += tests
 
     def add(self, part: Statistics, *, first: bool) -> None:
-        """Count what one part of the events took; the order and the backends are those of the first part."""
+        """Add the counts of one part of the events; the order and the backends are those of the first part."""
         self.evaluations += part.evaluations
         self.evaluations_neg += part.evaluations_neg
         self.evaluations_pre += part.evaluations_pre

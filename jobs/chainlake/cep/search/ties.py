@@ -1,4 +1,4 @@
-"""Events of equal time in sequence, by (ts, seq, id): a way to ask for it that only the library has."""
+"""Events of equal time in sequence, by (ts, seq, id), which only the library can ask for."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from chainlake.cep.pattern import Pattern
 
 
 def in_total_order(pattern: Pattern, events: pa.Table) -> tuple[Pattern, Ties, np.ndarray]:
-    """The pattern as it is searched where no two events have the same time.
+    """The pattern as it is searched if no two events have the same time.
 
     Args:
         pattern: the pattern.
         events: the events.
 
     Returns:
-        the pattern with the window that holds on the moved times, and the real one as conditions; the clock that moves
-        them; and each event's place among those of its time.
+        the pattern with a window for the moved times, and the real one as conditions; the clock that moves them; and
+        each event's place among those of its time.
     """
     ts = ticks_of(events["ts"], "ts")
     numbers = np.asarray(places(events, None).to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""What is computed of all events bound to one name (docs/semantics.md#conditions).
+"""What is computed from all events bound to one name (docs/semantics.md#conditions).
 
 Members come in (ts, id) order, and sums run through them in this order. So a result depends neither on what else is in
 the arrays nor on how the work was cut.
@@ -39,8 +39,8 @@ class Function:
 
     Args:
         name: one of ``chainlake.cep.language.ast.AGGREGATES``.
-        distinct: of ``COUNT``: whether equal values count once.
-        share: of ``PERCENTILE``, from 0 to 1.
+        distinct: for ``COUNT``, whether equal values count once.
+        share: for ``PERCENTILE``, from 0 to 1.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Function:
 
 
 def aggregate(function: Function, value: Value | None, members: Members) -> Value:
-    """An aggregate over each set; nulls are skipped but by FIRST and LAST, and a set without values gives null.
+    """An aggregate over each set; nulls are skipped except by FIRST and LAST, and a set without values gives null.
 
     Args:
         function: the aggregate.
@@ -116,11 +116,11 @@ def _extreme(low: bool, value: Value, good: np.ndarray, count: np.ndarray, offse
 
 
 def _running(function: np.ufunc, values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Left-to-right reduction of each set, so that a sum has one value whatever else is in the array; 0 of none."""
+    """Left-to-right reduction of each set, so that a sum has one value whatever else is in the array; 0 if empty."""
     sizes = np.diff(offsets)
     most = int(sizes.max(initial=0))
-    # The largest sets first: of each step only those are looked at that have so many members. Short numbers are sorted
-    # in a tenth of the time.
+    # The largest sets come first, so that each step looks only at the sets that have that many members. 16-bit numbers
+    # are sorted in a tenth of the time.
     order = np.argsort((-sizes).astype(np.int16 if most < 2**15 else np.int64), kind="stable")
     starts, longer = offsets[:-1][order], np.searchsorted(-sizes[order], -np.arange(most))
     found = np.zeros(len(sizes), values.dtype)
@@ -136,18 +136,18 @@ def _running(function: np.ufunc, values: np.ndarray, offsets: np.ndarray) -> np.
 
 
 def _deviation(function: Function, value: Value, offsets: np.ndarray) -> Value:
-    """The sample's standard deviation of each set; NaN of fewer than two values."""
+    """The sample's standard deviation of each set; NaN for fewer than two values."""
     sizes = np.diff(offsets)
     sets = np.repeat(np.arange(len(sizes)), sizes)
-    # Differences from the set's first value are exact where whole numbers and doubles are near each other, as they are
-    # where a small deviation is to be told from none.
+    # Differences from the set's first value are exact for values that are close to each other, and only there does a
+    # small deviation have to be told from none.
     first = take(value, offsets[:-1][sets])
     halves = as_float(arithmetic("-", value, first)) if value.values.dtype.kind in "iO" else _halves(value, first)
     with np.errstate(all="ignore"):
         scale = np.frexp(_running(np.maximum, np.abs(halves), offsets))[1]
         d = np.ldexp(halves, -scale[sets])
         d = d - (_running(np.add, d, offsets) / sizes)[sets]
-        # What rounding left of the mean is taken away too.
+        # Rounding leaves a small mean, which is subtracted too.
         left = _running(np.add, d, offsets)
         squares = _running(np.add, d * d, offsets) - left * left / sizes
         found = np.ldexp(np.sqrt(np.maximum(squares, 0.0) / (sizes - 1)), scale)
@@ -156,13 +156,13 @@ def _deviation(function: Function, value: Value, offsets: np.ndarray) -> Value:
 
 
 def _halves(value: Value, first: Value) -> np.ndarray:
-    """Half of each difference: the whole can be beyond all doubles."""
+    """Half of each difference, since the whole difference can exceed all doubles."""
     found: np.ndarray = value.values / 2 - first.values / 2
     return found
 
 
 def _quantile(function: Function, value: Value, offsets: np.ndarray) -> Value:
-    """The value below which a share of each set's values lies, between two of them in proportion; NaN of none."""
+    """The value below which a share of each set's values lies, interpolated between two of them; NaN for none."""
     share = Fraction(1, 2) if function.share is None else Fraction(repr(function.share))
     sizes = np.diff(offsets)
     sets = np.repeat(np.arange(len(sizes)), sizes)
@@ -189,12 +189,12 @@ def _between(low: Value, high: Value, part: float) -> np.ndarray:
     with np.errstate(all="ignore"):
         wide = y - x
         near = x + wide * part if part < 0.5 else y - wide * (1.0 - part)
-        # Doubles can lie further apart than a double can say.
+        # The distance of two doubles can exceed all doubles.
         found: np.ndarray = np.where(np.isinf(wide), x * (1.0 - part) + y * part, near)
     return found
 
 
-#: Aggregates of values none of which is null, the sets next to one another.
+#: Aggregates of values without nulls, one set directly after another.
 _OF_VALUES: dict[str, Callable[[Function, Value, np.ndarray], Value]] = {
     "STDDEV": _deviation,
     "MEDIAN": _quantile,

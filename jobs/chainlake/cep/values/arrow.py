@@ -23,7 +23,7 @@ def whole_array(values: np.ndarray) -> pa.Array:
 
 
 def int64_scalar(value: int) -> pa.Scalar:
-    """A whole number as Arrow has it."""
+    """A whole number as an Arrow scalar."""
     return int64_array(np.array([value]))[0]
 
 
@@ -57,7 +57,7 @@ NAN = pa.Array.from_buffers(pa.float64(), 1, [None, pa.py_buffer(np.array([np.na
 
 
 def plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column itself, not as a dictionary."""
+    """The column, decoded if it is dictionary-encoded."""
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 
@@ -66,7 +66,7 @@ _NOT_ZERO = r"^[^eE]*[1-9]"
 
 
 def vanished(texts: pa.ChunkedArray | pa.Array, values: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    """The rows whose text is a number that is not 0, and whose double is 0: it is nearer to 0 than doubles are."""
+    """The rows whose text is a number other than 0 but whose double is 0, being closer to 0 than any double."""
     rows = np.flatnonzero(numpy_of(pc.fill_null(pc.equal(values, ZERO.cast(pa.float64())), FALSE)))
     if not len(rows):
         return rows

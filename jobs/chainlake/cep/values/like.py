@@ -11,7 +11,7 @@ from chainlake.cep.values.arrow import text_array
 
 
 def test_of(text: str, regex: bool) -> Callable[[pa.Array], pa.Array]:
-    """Whether texts fit a pattern of ``LIKE``, or a regular expression."""
+    """A function that tells which texts fit a pattern of ``LIKE`` or, with ``regex``, a regular expression."""
     expression = text if regex else _expression(text)
     return lambda texts: pc.match_substring_regex(texts, expression)
 
@@ -23,7 +23,7 @@ def problem_of(text: str, regex: bool) -> str | None:
         wrong = [after for after in rest.split("\\")[1:] if after[:1] not in ("%", "_")]
         return None if not wrong else "a backslash stands before %, _ or another backslash"
     try:
-        # Arrow looks at an expression when there is a text to search.
+        # Arrow looks at an expression only when there is a text to search.
         pc.match_substring_regex(text_array([""]), text)
     except pa.ArrowInvalid as error:
         return str(error).partition("Invalid regular expression: ")[2] or str(error)

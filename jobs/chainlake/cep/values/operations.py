@@ -14,21 +14,21 @@ from chainlake.cep.values.texts import Words
 from chainlake.cep.values.values import NULL, Lists, Value, as_float, both, is_whole, not_null
 from chainlake.days import day_of, instant
 
-#: Elements of lists that are copied at a time.
+#: How many elements of lists are copied at a time.
 _LIST_BLOCK = 1 << 20
 _SECOND = 1_000_000
 _HOUR = 3_600 * _SECOND
 _DAY = 24 * _HOUR
-#: The first tick of the year 1, and the first one after the year 9999; a day away from both, any zone has a date.
+#: One day after the year 1 begins and one day before the year 9999 ends: between them, every zone has a date.
 _FIRST, _END = -62_135_596_800 * _SECOND + _DAY, 253_402_300_800 * _SECOND - _DAY
 
 
 def choose(where: Any, one: Value, other: Value) -> Value:
-    """``one`` where a truth holds, ``other`` elsewhere; numbers of which one is a double are doubles.
+    """``one`` where the condition holds, ``other`` elsewhere; if either has doubles, the result has.
 
     Args:
-        where: truths, or one for all.
-        one, other: of one kind; a null column goes with all.
+        where: a boolean per row, or one for all rows.
+        one, other: of the same kind; a null column goes with any.
     """
     if "null" in (one.kind, other.kind) and one.kind == other.kind:
         return NULL
@@ -92,7 +92,7 @@ def _whole(value: Value, to: np.ufunc) -> Value:
 
 
 def rounded(args: tuple[Any, ...]) -> Value:
-    """The nearest number of so many digits; halves go away from zero."""
+    """The value rounded to a number of digits; halves go away from zero."""
     value, digits = args[0], args[1] if len(args) > 1 else 0
     if value.kind == "null":
         return NULL
@@ -104,7 +104,7 @@ def rounded(args: tuple[Any, ...]) -> Value:
             found = _nearest(x * 10.0**digits) / 10.0**digits
         else:
             found = _nearest(x / 10.0**-digits) * 10.0**-digits
-    # What is too large for the way there has no such digits.
+    # A number so large that the computation overflows has no such digits.
     return _shaped(np.where(np.isfinite(found), found, x), None, value.kind)
 
 
@@ -127,12 +127,12 @@ def _narrowed(values: np.ndarray) -> np.ndarray:
 
 
 def square_root(args: tuple[Value, ...]) -> Value:
-    """The square root; null of a negative number."""
+    """The square root; null for a negative number."""
     return _real(np.sqrt, args)
 
 
 def logarithm(args: tuple[Value, ...]) -> Value:
-    """The natural logarithm; null of what is not greater than 0."""
+    """The natural logarithm; null for a number that is not greater than 0."""
     return _real(np.log, args)
 
 
@@ -142,7 +142,7 @@ def exponential(args: tuple[Value, ...]) -> Value:
 
 
 def power(args: tuple[Value, ...]) -> Value:
-    """The first value to the power of the second; null where that is no finite number."""
+    """The first value to the power of the second; null where that is not a finite number."""
     return _real(np.power, args)
 
 
@@ -172,13 +172,13 @@ def modulo(args: tuple[Value, ...]) -> Value:
         by = np.where(good, abs(y), 1)
         found = _narrowed(np.where(x < 0, -(abs(x) % by), abs(x) % by))
     else:
-        # The processor does not divide the least number by -1; by 1 the remainder is the same.
+        # The processor cannot divide the least number by -1; the remainder of a division by 1 is the same.
         found = np.fmod(x, np.where(good & (y != -1), y, 1))
     return _shaped(found, both(both(one.valid, other.valid), None if good.all() else good), "number")
 
 
 def of_lists(function: Function, value: Value) -> Value:
-    """An aggregate over each list of a column; null of a list that is null."""
+    """An aggregate over each list of a column; null for a list that is null."""
     if value.kind == "null":
         return NULL
     lists, rows = value.values, len(value.values.rows)
@@ -196,7 +196,7 @@ def _of_some(function: Function, lists: Lists, rows: np.ndarray) -> Value:
 
 
 def seconds(args: tuple[Value, ...]) -> Value:
-    """A difference of times in seconds."""
+    """A difference of times, in seconds."""
     value = args[0]
     if value.kind in ("null", "number"):
         return value
@@ -239,7 +239,7 @@ def _of_clock(args: tuple[Any, ...], part: Callable[[np.ndarray], np.ndarray]) -
 
 
 def _local(value: Value, zone: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Times as a clock in a zone shows them, in ticks; 0, and not valid, where there is no such date."""
+    """Times as a clock in a zone shows them, in ticks, and which are valid; 0 where there is no such date."""
     ticks = np.atleast_1d(np.asarray(value.values))
     valid = np.ones(len(ticks), bool) if value.valid is None else value.valid
     with np.errstate(invalid="ignore"):
@@ -286,7 +286,7 @@ def _filled(value: Value, floating: bool) -> Any:
 
 
 def _ticks(values: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray | None]:
-    """Doubles; those that are times or durations as whole ticks, rounded down, and which of them are not null."""
+    """Doubles as they are, but times and durations as whole ticks, rounded down, and which of these are not null."""
     if kind == "number":
         return values, None
     known = np.abs(values) < 2.0**63
@@ -294,7 +294,7 @@ def _ticks(values: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray | None
 
 
 def _shaped(values: Any, valid: np.ndarray | None, kind: str) -> Value:
-    """A column; or one value for all rows as the plain one that constants are."""
+    """A column, or one value for all rows as a Python scalar, as constants are."""
     if isinstance(values, np.ndarray) and values.ndim:
         return Value(values, None if valid is None else np.broadcast_to(valid, values.shape), kind)
     plain = values.item() if isinstance(values, np.ndarray | np.generic) else values

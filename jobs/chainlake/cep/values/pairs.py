@@ -9,11 +9,11 @@ RADIUS = 6_371_008.8
 
 
 def distance(lat1: np.ndarray, lon1: np.ndarray, lat2: np.ndarray, lon2: np.ndarray) -> np.ndarray:
-    """Metres between places on a sphere, along a great circle.
+    """Great-circle distances between pairs of places on a sphere, in metres.
 
     Args:
-        lat1, lon1: of the ones, in degrees.
-        lat2, lon2: of the others.
+        lat1, lon1: the first place of each pair, in degrees.
+        lat2, lon2: the second place, in degrees.
     """
     north, other = np.radians(np.asarray(lat1, np.float64)), np.radians(np.asarray(lat2, np.float64))
     east = np.radians(np.asarray(lon2, np.float64) - np.asarray(lon1, np.float64))
@@ -24,13 +24,12 @@ def distance(lat1: np.ndarray, lon1: np.ndarray, lat2: np.ndarray, lon2: np.ndar
 
 
 def similar(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """How much texts have in common: 1 of equal ones, 0 of those without a common character.
+    """How similar the texts of each pair are: 1 if equal, 0 if they have no character in common.
 
-    It is twice the length of the longest sequence of characters that both have in the same order, over the length of
-    both.
+    It is twice the length of their longest common subsequence, divided by the sum of their lengths.
 
     Args:
-        ones, others: texts, in pairs.
+        ones, others: the first and the second text of each pair.
 
     Example:
         >>> similar(np.array(["brandname"], object), np.array(["brand"], object)).round(3).tolist()

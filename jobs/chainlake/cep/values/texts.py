@@ -1,4 +1,4 @@
-"""Texts by number: what a column of codes stands for while functions are computed of it."""
+"""Texts by code: what a column of codes stands for while functions are computed on it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Words(NamedTuple):
 
     Args:
         words: the texts.
-        places: per row the place of its text among them.
+        places: for each row, the index of its text in ``words``.
         valid: which entries are not null; None if all are.
     """
 
@@ -28,10 +28,10 @@ class Words(NamedTuple):
 
 
 class Texts:
-    """Texts with a code each, from 0 on in the order in which they come.
+    """Texts with codes, which count from 0 in the order in which texts are added.
 
     Args:
-        codes: the codes of those that are there already, in the order of the texts; new texts are added to them.
+        codes: the codes of texts that are known already, ordered as the texts are; new texts are added to it.
     """
 
     def __init__(self, codes: dict[str, int] | None = None) -> None:
@@ -77,22 +77,22 @@ class Texts:
         return value._replace(values=_plain(ranks[value.values]))
 
     def unranked(self, value: Value) -> Value:
-        """What ``ranked`` made of codes as codes again."""
+        """The codes from which ``ranked`` made these numbers."""
         return value._replace(values=_plain(self._order()[value.values])) if value.kind == "string" else value
 
     def _order(self) -> np.ndarray:
-        """The codes in the order of their texts, and -1."""
+        """The codes in the order of their texts, followed by -1."""
         words = self.words
         if len(self._sorted) <= len(words):
             self._sorted = np.array([*sorted(range(len(words)), key=words.__getitem__), -1], np.int64)
         return self._sorted
 
     def mapped(self, value: Value, function: Callable[[pa.Array], pa.Array], key: Hashable) -> Value | Words:
-        """A function of one text, for each text of a column; it is called once with every text that there is.
+        """A function of one text, applied to each row of a column; it is called once, with all different texts.
 
         Args:
             value: codes.
-            function: from texts to texts, whole numbers or truths.
+            function: from texts to texts, whole numbers or booleans.
             key: equal for equal functions.
         """
         if value.kind == "null":
@@ -111,18 +111,18 @@ class Texts:
 
 
 def _plain(found: Any) -> Any:
-    """One value as Python has it; a column as it is."""
+    """One value as a Python scalar; a column as it is."""
     return found if isinstance(found, np.ndarray) else found.item()
 
 
 def masked(values: np.ndarray, valid: np.ndarray) -> pa.Array:
-    """Whole numbers as an Arrow array, null where they are not valid."""
+    """Whole numbers as an Arrow array, with null where they are not valid."""
     there = pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(pa.int64(), len(values), [there, pa.py_buffer(np.ascontiguousarray(values, np.int64))])
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text holds no lone surrogates, which no UTF-8 can spell."""
+    """Whether a text holds no lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:

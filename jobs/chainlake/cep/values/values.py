@@ -45,7 +45,7 @@ def take(value: Value, index: np.ndarray | slice) -> Value:
     if isinstance(value.values, np.ndarray):
         if isinstance(index, slice):
             return Value(value.values[index], None if value.valid is None else value.valid[index], value.kind)
-        # Half as long as by index.
+        # Takes half as long as indexing.
         valid = None if value.valid is None else value.valid.take(index)
         return Value(value.values.take(index), valid, value.kind)
     if isinstance(value.values, Lists):
@@ -84,7 +84,7 @@ _COMPARE = {
 def compare(op: str, left: Value, right: Value) -> Any:
     """Where ``left op right`` is TRUE: a bool array, or one bool.
 
-    Values of different kinds are never equal; that they have no order was checked before.
+    Values of different kinds are never equal; the check of the pattern has refused to order them.
     """
     if "null" in (left.kind, right.kind):
         return False
@@ -118,7 +118,7 @@ def not_null(value: Value) -> Any:
 def member(value: Value, items: list[Any], negated: bool) -> Any:
     """Where ``value [NOT] IN items`` is TRUE; ``items`` holds only values of the same kind.
 
-    An item equals a value where ``compare`` says so: whole numbers exactly, a double and any number as doubles.
+    An item equals a value where ``compare`` says so: whole numbers exactly, a double and any other number as doubles.
     """
     known = not_null(value)
     doubles = [item for item in items if isinstance(item, float)]
@@ -161,9 +161,9 @@ def _add(op: str, x: Any, y: Any, valid: np.ndarray | None) -> Any:
 
 
 def arithmetic(op: str, left: Value, right: Value) -> Value:
-    """``left op right``: sums and differences of whole numbers and ticks are exact, all else is done in double.
+    """``left op right``: sums and differences of whole numbers and ticks are exact, all else is computed in doubles.
 
-    Division by zero is null.
+    Division by zero gives null.
     """
     if "null" in (left.kind, right.kind):
         return NULL
@@ -214,7 +214,7 @@ def absolute(value: Value) -> Value:
 
 
 def correlation(left: Value, right: Value) -> Value:
-    """Pearson's correlation of two lists; null for lists that are null, short, of different length or constant."""
+    """Pearson's correlation of two lists; null if one is null, constant or shorter than 2, or if lengths differ."""
     if "null" in (left.kind, right.kind):
         return NULL
     x, y = left.values, right.values
@@ -238,23 +238,23 @@ def _pearson(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         dx, dy = _deviations(x), _deviations(y)
         r = (dx * dy).sum(axis=1) / np.sqrt((dx * dx).sum(axis=1) * (dy * dy).sum(axis=1))
-    # By the inequality of Cauchy and Schwarz only rounding leads beyond 1.
+    # By the Cauchy-Schwarz inequality, only rounding can lead beyond 1.
     return np.where(constant, np.nan, np.clip(r, -1.0, 1.0))
 
 
 def _deviations(x: np.ndarray) -> np.ndarray:
     """The rows of ``x`` about their means, each row scaled by a power of two so that squares stay in range."""
-    # Halved first: the difference of two doubles can be beyond all doubles. What is tiny loses no digit by it, since it
-    # is scaled up before.
+    # Halved first, since the difference of two doubles can exceed all doubles; tiny values lose no digit, since they
+    # have been scaled up.
     x = _scaled(x) / 2
     d = x - x[:, :1]
     d = d - d.mean(axis=1, keepdims=True)
-    # The mean of large rows is rounded by more than their differences may be: what it left is taken away too.
+    # The mean of large values may be rounded by more than they differ, so the mean that is left is subtracted too.
     d = d - d.mean(axis=1, keepdims=True)
     return _scaled(d)
 
 
 def _scaled(rows: np.ndarray) -> np.ndarray:
-    """The rows, each by the power of two that brings its largest value below 1."""
+    """The rows, each multiplied by the power of two that brings its largest value below 1."""
     found: np.ndarray = np.ldexp(rows, -np.frexp(np.abs(rows).max(axis=1, keepdims=True))[1])
     return found

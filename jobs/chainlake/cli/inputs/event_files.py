@@ -1,4 +1,4 @@
-"""Patterns and files of events on the command line: what ``match`` and ``explain`` share."""
+"""Patterns and files of events on the command line, for ``match``, ``backtest`` and ``explain``."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from chainlake.cep import Pattern
     from chainlake.cep.plain_files.read import Events
 
-#: Types that a note lists.
+#: How many types a note lists.
 _MOST_TYPES = 10
 
 
 def add_column_arguments(parser: argparse.ArgumentParser) -> None:
-    """How files of events are read."""
+    """Add the arguments that say how files of events are read."""
     parser.add_argument(
         "--source",
         metavar="NAME",
@@ -59,12 +59,12 @@ def add_column_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def says_columns(args: argparse.Namespace) -> bool:
-    """Whether an option says how columns are called or read."""
+    """Whether any option says how columns are named or read."""
     return any((args.id, args.type, args.ts, args.key, args.ts_unit, args.type_of, args.missing))
 
 
 def pattern_text(given: str) -> tuple[str, str, str | None]:
-    """Text, name and file of a pattern that was given by its name, as a file or as the query itself."""
+    """Text, name and file of a pattern that was given by name, as a file, or as the query itself."""
     if given.lstrip().upper().startswith(("PATTERN ", "PATTERN\n", "---")):
         return given, "pattern", None
     if not given.strip():
@@ -79,7 +79,7 @@ def pattern_text(given: str) -> tuple[str, str, str | None]:
 
 
 def read(args: argparse.Namespace, files: Sequence[Path], text: str = "") -> Events:
-    """The events of the files, as the column arguments say; with those histories of the source that ``text`` names."""
+    """The events of the files, read as the column arguments say, with the source's histories that ``text`` mentions."""
     from chainlake.cep.plain_files.cells import asked_kinds
     from chainlake.cep.plain_files.read import Asked, read_events
 
@@ -100,7 +100,7 @@ def read(args: argparse.Namespace, files: Sequence[Path], text: str = "") -> Eve
 
 
 def _landed(source_name: str, events: pa.Table, text: str) -> Events:
-    """The events of a source with the histories that the text of a pattern names."""
+    """The events of a source, with the histories that the text of a pattern mentions."""
     from chainlake.cep.events.history import add_histories
     from chainlake.cep.events.previous import positions
     from chainlake.cep.plain_files.read import Events
@@ -108,7 +108,7 @@ def _landed(source_name: str, events: pa.Table, text: str) -> Events:
 
     source = find_source(Home.from_env(), source_name)
     if len(events):
-        # Events of equal key and time are in the order of the files, as ``seq`` has it in the events table.
+        # Events of equal key and time keep the order of the files, as ``seq`` does in the events table.
         events = events.append_column("seq", positions(events, source.key))
         wanted = [one for one in source.derived if re.search(rf"\.{one.name}\b", text)]
         events = add_histories(events, [source.key], wanted) if wanted else events
@@ -118,15 +118,16 @@ def _landed(source_name: str, events: pa.Table, text: str) -> Events:
 def compiled(
     text: str, name: str, file: str | None, events: Events, params: Mapping[str, Any] | None = None
 ) -> Pattern:
-    """What ``pattern_text`` gave as a pattern, checked against the events' columns (if there are events).
+    """The pattern that ``pattern_text`` gave, checked against the events' columns (if there are events).
 
-    Where what a column holds decides a condition of the pattern, and the reader cannot see that it does, a note on
+    If the type guessed for a column decides a condition of the pattern in a way that the reader cannot see, a note on
     stderr says so.
 
     Args:
-        text, name, file: of the pattern.
-        events: what was read.
-        params: values instead of those of the front matter; notes are those of its own values, so they are not said.
+        text, name, file: as ``pattern_text`` gave them.
+        events: the events read.
+        params: values that replace those of the front matter; no notes are printed then, since they concern the
+            pattern's own values.
 
     Raises:
         DefinitionError: the pattern is wrong, or does not fit the events.
@@ -160,9 +161,9 @@ def compiled(
 
 
 def with_type(events: pa.Table, pattern: Pattern) -> pa.Table:
-    """Events without a type are of the pattern's type, if it has only one; if it has none but ``*``, of type event.
+    """The events with a column ``type``; without one they get the pattern's only type, or "event" if it has only ``*``.
 
-    A type of the pattern that no event has is named on stderr.
+    A note on stderr names each type of the pattern that no event has.
     """
     import pyarrow.compute as pc
 

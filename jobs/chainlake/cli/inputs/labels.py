@@ -1,4 +1,4 @@
-"""What a backtest is told: values of parameters, and a file of labelled occurrences."""
+"""The inputs of a backtest: values of parameters, and a file of labelled occurrences."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from chainlake.cli.errors import BadOption
 from chainlake.days import us_of
 from chainlake.errors import InputError
 
-#: Settings of a grid at most: each is a search.
+#: How many settings a grid may have, since each is a search.
 MOST = 1_000
 
 
 class BadLabels(InputError):
-    """A file of labels is none."""
+    """A file of labels is not valid."""
 
     @classmethod
     def no_start(cls, file: Path) -> BadLabels:
-        """It has no column ``start``."""
+        """The file has no column ``start``."""
         hint = "Its columns are start and, optionally, end and key; times are ISO 8601."
         return cls("the labels have no column start", file=file, line=1, hint=hint)
 
     @classmethod
     def no_time(cls, file: Path, line: int, text: str) -> BadLabels:
-        """A time that is none."""
+        """A value is not a time."""
         return cls(f"'{text}' is no time", file=file, line=line, hint="Write times as 2025-10-02T21:30.")
 
     @classmethod
@@ -40,7 +40,7 @@ class BadLabels(InputError):
 
     @classmethod
     def refused(cls, file: Path, error: Exception) -> BadLabels:
-        """It cannot be read as text."""
+        """The file cannot be read as text."""
         return cls(f"the labels cannot be read: {error}", file=file)
 
 
@@ -49,10 +49,10 @@ def read_labels(file: Path, zone: ZoneInfo | None) -> list[Label]:
 
     Args:
         file: the file.
-        zone: of times without an offset; UTC if ``None``.
+        zone: the zone of times without an offset; UTC if ``None``.
 
     Raises:
-        InputError: it is no such file.
+        InputError: the file is not such a file.
     """
     try:
         with file.open(encoding="utf-8-sig", newline="") as stream:
@@ -82,10 +82,10 @@ def _moment(file: Path, line: int, text: str, zone: ZoneInfo | None) -> int:
 
 
 def settings_of(grids: Sequence[str]) -> Iterator[dict[str, float]]:
-    """Each combination of the values of ``NAME=LOW..HIGH:N`` or ``NAME=a,b,c``; one without any if there are none.
+    """Each combination of the values of ``NAME=LOW..HIGH:N`` or ``NAME=a,b,c``; one empty one if there are no grids.
 
     Raises:
-        UsageError: a grid of another form, or too many combinations.
+        UsageError: a grid has another form, or there are too many combinations.
     """
     axes = [_axis(text) for text in grids]
     if math.prod(len(values) for _, values in axes) > MOST:
@@ -111,5 +111,5 @@ def _axis(text: str) -> tuple[str, list[float]]:
         raise BadOption.no_grid("--grid", text) from None
     if not name.strip() or not all(map(math.isfinite, found)):
         raise BadOption.no_grid("--grid", text)
-    # Sums of steps have digits that nobody wrote.
+    # Sums of steps have trailing digits that nobody wrote.
     return name.strip(), [float(f"{value:.12g}") for value in found]

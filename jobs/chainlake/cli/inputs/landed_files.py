@@ -1,4 +1,4 @@
-"""Files of a source on the command line: parsed and resolved as ingest does it, without Spark and without a lake."""
+"""Files of a source on the command line: parsed and resolved as by ingest, without Spark and without a lake."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from chainlake.definitions.source import Source
     from chainlake.ingest.landing.discovery import Landed
 
-#: Outcomes of files whose rows can be used: of a damaged one, those before the damage.
+#: Outcomes of files whose rows can be used; of a damaged file, the rows before the damage.
 _USABLE = ("ok", "empty", "damaged", "bad_path_revision")
 
 
 def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
-    """The events of files of a source, by its rules of identity, conflicts and replacement.
+    """The events in files of a source, by its rules of identity, conflicts and replacement.
 
-    An event is called ``FILE:LINE`` of the row that it is taken from (``FILE:LINE:ENTRY`` where a line holds several).
+    The id of an event is the ``FILE:LINE`` of its row (``FILE:LINE:ENTRY`` where a line holds several).
     What is left out (rows that ingest would quarantine, duplicates, conflicts, superseded rows) is counted on stderr.
 
     Args:
@@ -34,7 +34,7 @@ def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
 
     Raises:
         DefinitionError: the source's file is wrong.
-        InputError: a file that is not there or is none of the source's.
+        InputError: a file does not exist, or does not fit the source.
         UsageError: there is no such source.
     """
     import pyarrow as pa
@@ -73,13 +73,13 @@ def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
 
 
 def _relative(landing: Path, files: Sequence[Path]) -> dict[Path, str]:
-    """The path of each file as ingest would see it; a file named twice is one file."""
+    """The path of each file as ingest would see it; a file that is named twice counts once."""
     found: dict[Path, str] = {}
     for file in files:
         place = file.resolve()
         inside = place.is_relative_to(landing.resolve())
         found[place] = place.relative_to(landing.resolve()).as_posix() if inside else place.name
-    # Two folders may hold files of one name; they must not be taken for one path.
+    # Two folders may hold files with the same name, which must not be taken for the same path.
     names = Counter(found.values())
     return {place: name if names[name] == 1 else place.as_posix().lstrip("/") for place, name in found.items()}
 
@@ -95,7 +95,7 @@ def _contents(source: Source, file: Path, relative: str) -> list[Landed]:
 
 
 def _rows(source: Source, file: Landed, bad: Counter[str]) -> pa.Table:
-    """The good rows of a file with their ids; the reasons of the others are counted in ``bad``."""
+    """The good rows of a file with their ids; ``bad`` counts the reasons of the other rows."""
     import pyarrow as pa
 
     from chainlake.ingest.rows.parse import read_file

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def of_source(text: str, name: str, file: str | None) -> tuple[Pattern, Source | None]:
-    """A pattern, checked against the schema of the source that its front matter names (if it names one).
+    """A pattern and its source, if its front matter names one; the pattern is checked against the source's schema.
 
     Args:
-        text: of the pattern.
-        name: of the pattern.
-        file: shown in errors.
+        text: text of the pattern.
+        name: name of the pattern.
+        file: its file, shown in errors.
 
     Raises:
         DefinitionError: the pattern is wrong, or there is no such source.
@@ -50,7 +50,7 @@ def of_source(text: str, name: str, file: str | None) -> tuple[Pattern, Source |
 
 
 def ingested(source: Source, pattern: Pattern, days: Days) -> pa.Table:
-    """The events that the matches decided on ``days`` need, histories included.
+    """The events needed for the matches that are decided on ``days``, with their histories.
 
     Args:
         source: the pattern's source.
@@ -58,7 +58,7 @@ def ingested(source: Source, pattern: Pattern, days: Days) -> pa.Table:
         days: the days.
 
     Raises:
-        UsageError: nothing of the source has been ingested.
+        UsageError: no event of the source has been ingested.
     """
     from chainlake.cep.events.history import add_histories
     from chainlake.lake.delta import tables

@@ -1,4 +1,4 @@
 """One module per verb: HELP, EXAMPLE, add_arguments(parser), run(args) -> exit code.
 
-Its room is the one whose ``__init__`` describes what the verb works on.
+A verb's room is the one whose ``__init__`` describes what the verb works on.
 """

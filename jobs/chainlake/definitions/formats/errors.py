@@ -1,4 +1,4 @@
-"""What is wrong in the ``formats`` of a source. Where it stands is put to it by the section that was read."""
+"""Errors in the ``formats`` of a source. The section that was read adds the place."""
 
 from __future__ import annotations
 
@@ -8,48 +8,48 @@ from chainlake.errors import DefinitionError
 
 
 class WrongFormat(DefinitionError):
-    """A format that no file has, or that contradicts itself."""
+    """A format that no file can have, or that contradicts itself."""
 
     @classmethod
     def of_cells(cls, key: str) -> WrongFormat:
-        """A key that is for lines of cells, in a format without any."""
+        """A key for lines of cells is in a format that has none."""
         return cls(f"'{key}' means nothing for a json_map", hint="Leave it out.")
 
     @classmethod
     def skipped(cls) -> WrongFormat:
-        """Fewer lines than none are left out."""
+        """The number of lines to skip is negative."""
         return cls("'skip_lines' is a number of lines from 0 on")
 
     @classmethod
     def wide_null(cls, text: str) -> WrongFormat:
-        """A null that no cell is, since cells are stripped."""
+        """A null text that no cell can have, since cells are stripped."""
         return cls(f"'{text}' has white space around it, which is stripped from cells")
 
     @classmethod
     def optional(cls, column: str, read: bool, near: str | None, attributes: Sequence[str]) -> WrongFormat:
-        """A column that may be missing is ``read`` for what no row can do without, or is not read at all."""
+        """An optional column is ``read`` for something that every row needs, or is not read at all."""
         what = "no row is an event without" if read else "this format does not read"
         hint = f"Did you mean {near}?" if near else f"One of: {', '.join(attributes)}."
         return cls(f"'{column}' is a column that {what}", hint=hint)
 
     @classmethod
     def two_headers(cls) -> WrongFormat:
-        """A header line is tested that is said not to be there."""
+        """A header line is tested, but the format says that there is none."""
         return cls("'header' tests a header line, 'columns' says there is none")
 
     @classmethod
     def column_twice(cls, name: str) -> WrongFormat:
-        """Two columns have one name."""
+        """Two columns have the same name."""
         return cls(f"the column '{name}' is given twice")
 
     @classmethod
     def lacking(cls, missing: str, columns: Sequence[str]) -> WrongFormat:
-        """A column that is read is none of those listed."""
+        """A column that is read is not among those listed."""
         return cls(missing, hint=f"The columns are {', '.join(columns)}.")
 
     @classmethod
     def no_file(cls, glob: str, what: str, hint: str) -> WrongFormat:
-        """A glob that fits nothing, as ``globs`` says."""
+        """A glob can match nothing, for the reason that ``globs`` found."""
         return cls(f"'{glob}' can fit no file: it {what}", hint=hint)
 
     @classmethod
@@ -59,7 +59,7 @@ class WrongFormat(DefinitionError):
 
     @classmethod
     def no_charset(cls, name: str) -> WrongFormat:
-        """An encoding of something else than files."""
+        """An encoding is not one for text files."""
         return cls(f"encoding '{name}' is none of files", hint=_ENCODINGS)
 
 
@@ -67,67 +67,67 @@ _ENCODINGS = "E.g. utf-8, utf-16, cp1252."
 
 
 class WrongSign(DefinitionError):
-    """A sign of a format that is none, or that stands for two things."""
+    """A sign of a format is not a single usable character, or stands for two things."""
 
     @classmethod
     def several(cls, key: str, value: str) -> WrongSign:
-        """More than one character."""
+        """A sign has more than one character."""
         hint = 'A tab is written "\\t", in double quotes.' if value in ("\\t", "tab") else None
         return cls(f"'{key}' must be a single character", hint=hint)
 
     @classmethod
     def no_sign(cls, key: str, value: str) -> WrongSign:
-        """A character that stands in values."""
+        """A sign is a character that occurs in values."""
         return cls(f"{value!r} cannot be the {key}", hint="A sign such as , ; | or \\t.")
 
     @classmethod
     def decimal(cls) -> WrongSign:
-        """The decimal sign is another one, too."""
+        """The decimal sign is also the delimiter or the thousands sign."""
         return cls("the decimal sign must differ from delimiter and thousands sign")
 
     @classmethod
     def quote_in_number(cls) -> WrongSign:
-        """The quote is a sign of numbers, too."""
+        """The quote is also the decimal or the thousands sign."""
         return cls("the quote must differ from the decimal and the thousands sign")
 
     @classmethod
     def quote(cls) -> WrongSign:
-        """The quote is the delimiter."""
+        """The quote is also the delimiter."""
         return cls("the quote must differ from the delimiter")
 
 
 class WrongTime(DefinitionError):
-    """The time of rows cannot be read as it is said."""
+    """The time of rows cannot be read as declared."""
 
     @classmethod
     def no_column(cls) -> WrongTime:
-        """No column has it."""
+        """No column is named for the time."""
         return cls("'time.column' is missing", hint="Name the column or columns that hold the time.")
 
     @classmethod
     def column_twice(cls, name: str) -> WrongTime:
-        """A part of it is read twice."""
+        """A part of the time is read twice."""
         return cls(f"the column '{name}' is given twice", hint="Name each part of the time once.")
 
     @classmethod
     def no_format(cls, form: str, known: Sequence[str]) -> WrongTime:
-        """There is no such format."""
+        """There is no such time format."""
         hint = f"One of {', '.join(known)}, or a format such as '%d.%m.%Y %H:%M'."
         return cls(f"time format '{form}' is not known", hint=hint)
 
     @classmethod
     def unfit_format(cls, form: str, what: str, hint: str) -> WrongTime:
-        """A format that gives no time, as ``time_formats`` says."""
+        """A format gives no time, for the reason that ``time_formats`` found."""
         return cls(f"time format '{form}' {what}", hint=hint)
 
     @classmethod
     def one_number(cls, form: str, columns: int) -> WrongTime:
-        """A count of seconds in several columns."""
+        """A count of seconds is spread over several columns."""
         return cls(f"{form} is one number, not {columns} columns")
 
     @classmethod
     def no_zone(cls, form: str) -> WrongTime:
-        """A zone beside times that have their own."""
+        """A zone is given for times that have their own."""
         return cls(f"the zone changes nothing: times of format '{form}' say where they count from")
 
     @classmethod
@@ -137,52 +137,52 @@ class WrongTime(DefinitionError):
 
     @classmethod
     def crossed(cls) -> WrongTime:
-        """The first day is after the last one."""
+        """The earliest day is after the latest."""
         return cls("'earliest' must not be after 'latest'")
 
     @classmethod
     def no_duration(cls, value: object) -> WrongTime:
-        """A distance from the file's date is no length of time."""
+        """The distance from the file's date is not a duration."""
         return cls(f"'{value}' is not a duration", hint="E.g. 36 h or 400 d.")
 
 
 class WrongUnpivot(DefinitionError):
-    """Columns that cannot become rows."""
+    """Columns cannot become rows."""
 
     @classmethod
     def no_attribute(cls, name: str, attributes: Sequence[str]) -> WrongUnpivot:
-        """Their cells go to nothing that events have."""
+        """The target of their cells is not an attribute."""
         return cls(f"'{name}' is not an attribute", hint=f"One of: {', '.join(attributes)}.")
 
     @classmethod
     def no_columns(cls) -> WrongUnpivot:
-        """There are none."""
+        """No columns are named."""
         return cls("no columns are named", hint="E.g. [R1, R2], or {R1: left, R2: right}.")
 
     @classmethod
     def blank_or_twice(cls, what: str, name: str) -> WrongUnpivot:
-        """Two have one name or key; ``what``: "column" or "key"."""
+        """A column or key, as ``what`` says, is blank or given twice."""
         return cls(f"the {what} '{name}' is blank, or given twice")
 
     @classmethod
     def key_mapped(cls) -> WrongUnpivot:
-        """The key comes from a column as well."""
+        """The key is also mapped from a column."""
         return cls("the key comes from the names of the columns of unpivot", hint="Leave it out here.")
 
     @classmethod
     def taken(cls, what: str, column: str, key: str) -> WrongUnpivot:
-        """Something else is read from one of them."""
+        """Something else is read from one of the columns."""
         hint = f"Columns of unpivot become rows: '{key}' is what their names are called, 'value' their cells."
         return cls(f"{what} is read from the column '{column}', which unpivot takes", hint=hint)
 
     @classmethod
     def two_origins(cls, name: str) -> WrongUnpivot:
-        """The attribute that takes their cells comes from elsewhere, too."""
+        """The attribute that takes their cells also comes from elsewhere."""
         return cls(f"'{name}' comes from the cells of unpivot", hint="Leave out where it comes from.")
 
 
 class WrongMapping(DefinitionError):
-    """A value that comes from nowhere, from two places, or would be another one than it says."""
+    """A value comes from nowhere or from two places, or would not be the value that was written."""
 
     @classmethod
     def unknown(cls, name: str, near: str | None, known: Sequence[str]) -> WrongMapping:
@@ -192,67 +192,67 @@ class WrongMapping(DefinitionError):
 
     @classmethod
     def needed(cls, name: str) -> WrongMapping:
-        """Of a json_map the key has no column."""
+        """In a json_map, the key is not mapped."""
         return cls(f"'{name}' needs a mapping", hint="From a path field, or a constant.")
 
     @classmethod
     def one_value(cls) -> WrongMapping:
-        """Of a json_map not exactly one attribute takes the values."""
+        """In a json_map, the number of attributes that take the values is not one."""
         return cls("one attribute must be mapped to the column 'value'")
 
     @classmethod
     def json_column(cls, column: str) -> WrongMapping:
-        """Of a json_map a column is read that it does not have."""
+        """A column is read that a json_map does not have."""
         what = f"a json_map has the columns 'time' and 'value', no '{column}'"
         return cls(what, hint="Its other values come from a path field or a constant.")
 
     @classmethod
     def two_origins(cls) -> WrongMapping:
-        """It comes from several places."""
+        """A value comes from several places."""
         return cls("only one of column, path and constant can be given")
 
     @classmethod
     def for_numbers(cls, key: str, name: str, kind: str) -> WrongMapping:
-        """What numbers take is given to another kind."""
+        """A key for numbers is given to another type."""
         return cls(f"'{key}' is for numbers, and {name} is a {kind}")
 
     @classmethod
     def for_texts(cls, name: str, kind: str) -> WrongMapping:
-        """What texts take is given to another kind."""
+        """A key for texts is given to another type."""
         return cls(f"'case' is for texts, and {name} is a {kind}")
 
     @classmethod
     def no_scale(cls) -> WrongMapping:
-        """All values would be one."""
+        """The scale is 0, which would make all values equal."""
         return cls("a scale of 0 makes every value the same")
 
     @classmethod
     def digits(cls, most: int) -> WrongMapping:
-        """More digits than a double has."""
+        """Rounding is to more digits than a double has."""
         return cls(f"'round' is a number of digits from -{most} to {most}")
 
     @classmethod
     def no_column(cls, text: str) -> WrongMapping:
-        """A blank name, or one with blanks around it."""
+        """A column name is blank or has white space around it."""
         return cls(f"'{text}' is no name of a column", hint="Names have no white space around them.")
 
 
 class WrongConstant(DefinitionError):
-    """A constant that is no value of its kind."""
+    """A constant is not a value of its type."""
 
     @classmethod
     def blank(cls) -> WrongConstant:
-        """It is empty."""
+        """It is blank."""
         return cls("a blank constant is no value")
 
     @classmethod
     def no_number(cls, text: str, kind: str) -> WrongConstant:
-        """It is no number."""
+        """It is not a number."""
         return cls(f"the constant '{text}' is no {kind}", hint="Digits, as in 1000, -0.5 or 1e-3.")
 
     @classmethod
     def no_long(cls, text: str) -> WrongConstant:
-        """It is no whole number that a double holds."""
+        """It is not a whole number that a double can hold."""
         return cls(f"the constant '{text}' is no long", hint="A whole number of at most 2^53.")
 
     @classmethod
@@ -262,21 +262,21 @@ class WrongConstant(DefinitionError):
 
 
 class WrongSentinel(DefinitionError):
-    """What means no value is not said as it must be."""
+    """A sentinel, which means "no value", is not written correctly."""
 
     @classmethod
     def no_number(cls) -> WrongSentinel:
-        """It is no number, with a condition or without."""
+        """It is not a number, with or without conditions."""
         return cls(_SENTINEL, hint="List texts that mean no value under 'null' of the format.")
 
     @classmethod
     def no_conditions(cls) -> WrongSentinel:
-        """Its conditions are no map, or an empty one."""
+        """Its conditions are not a map, or are an empty one."""
         return cls(_SENTINEL)
 
     @classmethod
     def condition(cls, name: object, condition: object) -> WrongSentinel:
-        """A condition is none."""
+        """One of its conditions is not understood."""
         hint = "An attribute of type double or long, and a comparison: {flow: 0} or {flow: '> 0'}."
         return cls(f"condition '{name}: {condition}' is not understood", hint=hint)
 

@@ -1,4 +1,4 @@
-"""How a file looks: the ``formats`` list of a source YAML as data (docs/sources.md)."""
+"""How files look: the ``formats`` list of a source's YAML, as data (docs/sources.md)."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from chainlake.words import closest
 KINDS = ("csv", "json_map")
 EPOCHS = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1, "s_of_day": 1_000_000, "ms_of_day": 1_000}
 NULLS = ("", "NaN", "nan", "NA", "N/A", "n/a", "null", "NULL", "None")
-#: Times of events lie between these days unless a format says otherwise.
+#: Times of events must be between these days unless a format says otherwise.
 EARLIEST, LATEST = date(1900, 1, 1), date(2199, 12, 31)
-#: Seconds of our days, read as milliseconds or microseconds, lie before this day.
+#: Present-day times in seconds, read as milliseconds or microseconds, are before this day.
 FINE_EARLIEST = date(1973, 3, 4)
-#: How far from its file's date the time of an event lies at most, unless a format says otherwise: thirty years. A
-#: file may hold a long history up to its date; the years that clocks and spreadsheets begin with are further away.
+#: The longest distance between an event's time and its file's date, unless a format says otherwise: thirty years. A
+#: file may hold a long history up to its date; the years with which clocks and spreadsheets start are further away.
 AROUND = "10958 d"
-#: Encodings of Python that are no character set of a file.
+#: Python encodings that are not character sets of files.
 _NO_CHARSETS = ("idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem")
-#: Names in the folder of zones that are no place: what the machine is set to, and clocks with leap seconds.
+#: Names in the folder of zones that are not places: the machine's own setting, and clocks with leap seconds.
 _NO_ZONES = ("localtime", "posixrules", "Factory", "right/", "posix/")
 
 
@@ -46,11 +46,11 @@ class TimeRule:
     """Where the time of a row comes from.
 
     Args:
-        columns: columns whose texts, joined by a space, hold the time.
+        columns: columns whose texts, joined by a space, are the time.
         format: ``iso``, a strptime format (``%z`` at its end for offsets), or a key of ``EPOCHS``.
         zone: IANA zone of texts without an offset.
-        earliest, latest: days; a row whose time is before the first or after the second goes to quarantine.
-        around: how far from the file's date, where its path names one, a time may be.
+        earliest, latest: days; a row with a time before the first or after the second goes to quarantine.
+        around: how far a time may be from the file's date, if its path names one.
     """
 
     columns: tuple[str, ...]
@@ -61,10 +61,10 @@ class TimeRule:
     around: timedelta
 
     def bounds(self, file_date: date | None) -> tuple[date, date]:
-        """The first and the last day that times of a file of ``file_date`` can fall on."""
+        """The first and the last possible day for times in a file of ``file_date``."""
         if file_date is None:
             return self.earliest, self.latest
-        # In days since year 1, so that nothing lies outside the calendar.
+        # The computation uses days since year 1, so that nothing falls outside the calendar.
         at, reach = file_date.toordinal(), -(-self.around // timedelta(days=1))
         first, last = max(at - reach, self.earliest.toordinal()), min(at + reach, self.latest.toordinal())
         return date.fromordinal(first), date.fromordinal(last)
@@ -72,7 +72,7 @@ class TimeRule:
 
 @dataclass(frozen=True)
 class Format:
-    """One way the files of a source look; the first format of the list that fits a file is used."""
+    """One way in which a source's files can look; the first format of the list that fits a file is used."""
 
     name: str
     kind: str
@@ -85,7 +85,7 @@ class Format:
     encoding: str
     columns: tuple[str, ...] | None
     skip_lines: int
-    #: Cells that a row lacks at its end are blank; else such a row goes to quarantine.
+    #: Whether missing cells at the end of a row count as blank; if not, such a row goes to quarantine.
     fill_short_rows: bool
     members: str
     nulls: tuple[str, ...]
@@ -93,7 +93,7 @@ class Format:
     mapping: dict[str, Mapping]
     unpivot: tuple[tuple[str, str], ...]
     unpivot_into: str | None
-    #: Columns that are read; without one that is not optional, a file is none of this format.
+    #: The columns that are read; a file that lacks one that is not optional does not have this format.
     needed: tuple[Needed, ...]
 
     def fits_path(self, path: str) -> bool:
@@ -109,7 +109,7 @@ class Format:
         return missing_columns(self.needed, header)
 
     def misfits(self, header: list[str]) -> list[str]:
-        """Why a file with this ``header`` is none of this format, or would be read wrongly; nothing if it would not."""
+        """Why a file with this ``header`` does not have this format or would be read wrongly; empty if it fits."""
         absent = sorted(set(self.header_test) - set(header))
         if absent:
             return [f"no column {', '.join(absent)}, which 'header' asks for"]
@@ -128,19 +128,19 @@ _KEYS = (
     "name", "kind", "glob", "header", "delimiter", "quote", "decimal", "thousands", "encoding", "columns",
     "skip_lines", "short_rows", "members", "null", "time", "map", "unpivot", "optional",
 )  # fmt: skip
-#: Keys that say how lines of cells look, and nothing of a JSON object.
+#: Keys about lines of cells, which mean nothing for a JSON object.
 _OF_CELLS = ("header", "delimiter", "quote", "columns", "short_rows", "unpivot", "optional")
 
 
 def read_format(section: Section, at: int, fields: Fields[str, str], zone: str, type_column: str | None) -> Format:
-    """One entry of ``formats``.
+    """Read one entry of ``formats``.
 
     Args:
         section: the YAML map.
-        at: its position in the list, for a name where none is given.
+        at: its position in the list, which gives it a name if it has none.
         fields: what may be mapped, with its type: type, key and the attributes, in that order.
         zone: zone of the source.
-        type_column: the column that holds the type where ``map`` does not say otherwise.
+        type_column: the column that holds the type, unless ``map`` says otherwise.
 
     Raises:
         DefinitionError: an unknown key, a value that is not allowed, or a mapping of something unknown.
@@ -198,7 +198,7 @@ def _needed(
     wide: tuple[tuple[str, str], ...],
     time: TimeRule,
 ) -> tuple[Needed, ...]:
-    """The columns that are read of a file of cells."""
+    """The columns that are read from a file of cells."""
     optional = section.texts("optional")
     keys = list(fields)[:2]
     given = section.section("map").data
@@ -268,7 +268,7 @@ def _encoding(section: Section) -> str:
     encoding = str(section.get("encoding", str, default="utf-8"))
     try:
         found = codecs.lookup(encoding)
-        # Python also calls base64 and the like encodings; only those of texts decode bytes to characters.
+        # Python also calls base64 and the like encodings; only those for text decode bytes to characters.
         b"aa".decode(encoding, "replace")
     except (LookupError, ValueError):
         raise section.placed(WrongFormat.no_encoding(encoding), "encoding") from None
@@ -318,7 +318,7 @@ def _time(section: Section, zone: str, kind: str) -> TimeRule:
 
 
 def date_from_path(form: str) -> bool:
-    """Whether times of this format are times of day, which need the date that the file's path holds."""
+    """Whether times of this format are times of day, which need the date in the file's path."""
     return form.endswith("_of_day") or (form not in EPOCHS and is_clock(form))
 
 

@@ -8,24 +8,24 @@ from fnmatch import translate
 
 from chainlake.definitions.formats.time_formats import Problem
 
-#: Names that uploaders give to files that are not there yet.
+#: Endings that uploaders give to the names of unfinished files.
 UNFINISHED = (".part", ".partial", ".tmp", ".crdownload", ".filepart")
-#: Parts of a path that name no file.
+#: Parts of a path that do not name a file.
 _FOLDERS = (".", "..")
 #: ``{date}``, ``{date-1}``, ``{date+1:%Y%m%d}`` in an ``expect`` glob.
 DATE_FIELD = re.compile(r"\{date(?:([+-]\d+))?(?::([^{}]+))?\}")
-#: No file of a day is named after a day further away.
+#: The most days between a day and the date in the name of one of its files.
 _FURTHEST = 3660
 
 
 def is_passed_over(path: str) -> bool:
-    """Whether a file of this path is never taken: it is hidden, or in a hidden folder, or an upload has not ended."""
+    """Whether a file with this path is never taken: it is hidden, in a hidden folder, or an unfinished upload."""
     hidden = (part for part in path.split("/") if part.startswith(".") and part not in _FOLDERS)
     return path.endswith(UNFINISHED) or any(hidden)
 
 
 def glob_problem(glob: str) -> Problem | None:
-    """Why ``glob`` can fit no path of a landed file, which is relative to the source's landing folder; else None."""
+    """Why ``glob`` can match no landed file's path, relative to the source's landing folder; None if it can."""
     if not glob or glob != glob.strip():
         return Problem("is empty, or begins or ends with white space", "E.g. 'bars_*.csv'.")
     if "{" in glob and "}" in glob:
@@ -55,7 +55,7 @@ def expected_glob(glob: str, day: date) -> str:
 
 
 def expect_problem(glob: str) -> Problem | None:
-    """Why a glob of ``expect`` can fit no landed file of a certain day; else None."""
+    """Why a glob of ``expect`` cannot match the landed files of one particular day; None if it can."""
     hint = "E.g. bars_{date:%Y%m%d}.csv, {date-1}."
     rest = DATE_FIELD.sub("", glob)
     if "{" in rest or "}" in rest:

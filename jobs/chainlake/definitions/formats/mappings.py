@@ -15,25 +15,25 @@ from chainlake.words import closest, squashed
 
 _COMPARISON = re.compile(r"\s*(<=|>=|<|>|=)?\s*(-?\d+(?:\.\d+)?)\s*\Z")
 _NUMBERS = ("double", "long")
-#: How a number is written, in a cell and as a constant.
+#: How a number must be written, in a cell and as a constant.
 NUMBER = re.compile(r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$")
-#: Up to here every whole number is a double.
+#: Up to here, a double can hold every whole number.
 LARGEST_LONG = 2**53
-#: The texts of a boolean, in any case.
+#: The texts of a boolean, in upper or lower case.
 TRUE, FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
-#: What only a number can be given.
+#: Keys that apply only to numbers.
 _OF_NUMBERS = ("scale", "offset", "round", "sentinels")
-#: Digits after the point, or zeros before it, that a double can have.
+#: The most digits after the point, or zeros before it, to which a double can be rounded.
 _MOST_DIGITS = 15
 
 
 @dataclass(frozen=True)
 class Sentinel:
-    """A number that means "no value", perhaps only while other attributes hold something.
+    """A number that means "no value", perhaps only if other attributes have certain values.
 
     Args:
-        value: the number as it is written in the file.
-        when: (attribute, comparison, number) that must all hold in the row, e.g. ``("flow", "=", 0.0)``.
+        value: the number as written in the file.
+        when: comparisons (attribute, operator, number) that must all hold in the row, e.g. ``("flow", "=", 0.0)``.
     """
 
     value: float
@@ -46,12 +46,12 @@ class Mapping:
 
     Args:
         column: column of the file, or ``None``.
-        path: field taken from the path, or ``None``.
+        path: field of the path, or ``None``.
         constant: a fixed text, or ``None``.
         scale, offset: unit conversion ``value * scale + offset``.
         round: decimals kept after the conversion, or ``None`` for all.
         sentinels: numbers that mean "no value", before the conversion.
-        case: ``upper``, ``lower`` or ``None`` to leave the text as it is.
+        case: ``upper``, ``lower`` or ``None`` to leave the text unchanged.
     """
 
     column: str | None = None
@@ -71,10 +71,10 @@ class Needed:
     Args:
         column: its name.
         what: what is read from it.
-        line, at: line and column of the source's file that name it.
-        named: whether ``map``, ``unpivot`` or ``time`` names it; an attribute that ``map`` leaves out has the column of
-            its own name, and a file may lack that.
-        attribute: whether an attribute is read from it, and not the time, the type or the key.
+        line, at: line and column in the source's file that name it.
+        named: whether ``map``, ``unpivot`` or ``time`` names it; an attribute that ``map`` leaves out is read from the
+            column of its own name, which a file may lack.
+        attribute: whether an attribute is read from it, not the time, the type or the key.
         optional: whether a file may lack it.
     """
 
@@ -89,23 +89,23 @@ class Needed:
 
 @dataclass(frozen=True)
 class Missing:
-    """A column that a file's header does not have, and the name there that is most like it, or ``None``."""
+    """A column that a file's header lacks, and the most similar name in the header, or ``None``."""
 
     needed: Needed
     nearest: str | None
 
     @property
     def text(self) -> str:
-        """In words."""
+        """The problem in words."""
         guess = f"; did the definition mean '{self.nearest}'?" if self.nearest else ""
         return f"no column '{self.needed.column}', which {self.needed.what} is read from{guess}"
 
 
 def missing_columns(needed: tuple[Needed, ...], header: list[str]) -> list[Missing]:
-    """What of the ``needed`` a file with these columns lacks.
+    """Which of the ``needed`` columns a file with this header lacks.
 
-    A column that only the name of an attribute asks for is missing if there is one of nearly that name which nothing
-    else reads: then one of the two is misspelt.
+    A column that is read only because of an attribute's name counts as missing if there is a column with nearly that
+    name that nothing else reads: then one of the two names is misspelt.
     """
     read = {one.column for one in needed}
     free = [name for name in header if name not in read]
@@ -120,17 +120,18 @@ def missing_columns(needed: tuple[Needed, ...], header: list[str]) -> list[Missi
 
 
 def _one_slip(one: str, other: str) -> bool:
-    """Whether two names can be one, mistyped: bid and bid_price are two, and so are bid1 and bid2."""
+    """Whether one name can be the other mistyped: bid and bid_price are different, and so are bid1 and bid2."""
     letters = [re.sub(r"\d", "", squashed(name)) for name in (one, other)]
     slip = letters[0] != letters[1] or squashed(one) == squashed(other)
     return slip and abs(len(letters[0]) - len(letters[1])) <= 1
 
 
 def read_unpivot(section: Section, fields: Fields[str, str]) -> tuple[tuple[tuple[str, str], ...], str | None]:
-    """``unpivot`` as pairs of column and key, and the attribute that takes the values; none and None if absent.
+    """Read ``unpivot``: pairs of column and key, and the attribute that takes the values; ``()`` and ``None`` if
+    absent.
 
     Raises:
-        DefinitionError: it names no attribute or no columns, or a column or key twice.
+        DefinitionError: it names no attribute, no columns, or a column or key twice.
     """
     if "unpivot" not in section.data:
         return (), None
@@ -160,17 +161,18 @@ def read_unpivot(section: Section, fields: Fields[str, str]) -> tuple[tuple[tupl
 def read_mappings(
     section: Section, fields: Fields[str, str], *, wide: tuple[tuple[str, str], ...], into: str | None, kind: str
 ) -> dict[str, Mapping]:
-    """``map``: where type, key and attributes come from; an attribute that it leaves out has a column of its name.
+    """Read ``map``: where type, key and attributes come from; attributes that it omits come from the column of their
+    name.
 
     Args:
         section: the format.
         fields: type, key and the attributes, in that order, with their types.
         wide: the columns and keys of ``unpivot``.
         into: the attribute that takes the values of ``unpivot``.
-        kind: of the format.
+        kind: kind of the format.
 
     Raises:
-        DefinitionError: a mapping that gives no value, or another one than it says.
+        DefinitionError: a mapping gives no value, or not the one that was written.
     """
     given = section.section("map")
     for name in given.data:
@@ -208,18 +210,19 @@ def _check_json(section: Section, mapping: dict[str, Mapping], fields: Fields[st
 def check_unpivoted(
     section: Section, key: str, mapping: Fields[str, Mapping], times: tuple[str, ...], wide: set[str], into: str
 ) -> None:
-    """See to it that nothing but the attribute ``into`` is read from what ``unpivot`` takes.
+    """Make sure that only the attribute ``into`` is read from the columns that ``unpivot`` takes.
 
     Args:
         section: the format.
-        key: what events have as their key; the names of the columns become a column of this name.
-        mapping: where all values of a row come from.
+        key: name of the key of events; the names of the columns become a column of this name.
+        mapping: where the values of a row come from.
         times: the columns that hold the time.
         wide: the columns of ``unpivot``.
         into: the attribute that takes their cells.
 
     Raises:
-        DefinitionError: a value or the time comes from a column that becomes rows, or from what its cells are called.
+        DefinitionError: a value or the time comes from a column that becomes rows, or from a column that these turn
+            into.
     """
     read = [(f"'{name}'", rule.column, ("map", name)) for name, rule in mapping.items() if name != into]
     read += [("the time", column, ("time", "column")) for column in times]

@@ -1,4 +1,4 @@
-"""Whether the groups of a path's expression can match what they must be: told before any file lands."""
+"""Whether the groups of a path's expression can match valid values, checked before any file lands."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chainlake.definitions.formats.time_formats import Problem, digit_range
 
 
 class Digits(NamedTuple):
-    """How many digits the texts of an expression can have; the bounds may be wider than the truth, never narrower.
+    """How many digits the texts that an expression matches can have; bounds may be too wide, but never too narrow.
 
     Args:
-        least, most: of any text.
-        alone: at most in a text of nothing but digits, which may be blank; ``None`` if there is no such text.
-        longest: characters of any kind.
+        least, most: bounds for any text.
+        alone: the most digits in a text of digits only, which may be empty; ``None`` if there is no such text.
+        longest: the most characters of any kind.
     """
 
     least: float
@@ -30,7 +30,7 @@ class Digits(NamedTuple):
 _NONE = Digits(0, 0, 0, 0)
 _ANY = Digits(0, inf, inf, inf)
 _DIGITS = [ord(sign) for sign in "0123456789"]
-#: Classes of signs, and whether digits and others are of them.
+#: Character class → whether it contains digits, and whether it contains others.
 _CLASSES = {
     sre.CATEGORY_DIGIT: (True, False),
     sre.CATEGORY_NOT_DIGIT: (False, True),
@@ -43,19 +43,19 @@ _REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 
 
 def digits_of_group(pattern: re.Pattern[str], name: str) -> Digits:
-    """The digits of what a named group of an expression matches."""
+    """The digits of the texts that a named group of an expression matches."""
     wanted = pattern.groupindex[name]
     (found,) = (p for group, p in _groups(_parser.parse(pattern.pattern, pattern.flags)) if group == wanted)
     return _sequence(found)
 
 
 def field_problem(name: str, digits: Digits, date_format: str) -> Problem | None:
-    """Why no text of the field ``date``, ``key`` or ``revision`` of a path can be one; None if some can.
+    """Why no text of a path's field ``date``, ``key`` or ``revision`` can be a valid value; None if some can.
 
     Args:
-        name: of the field.
-        digits: of its texts.
-        date_format: of the date; eight digits if it is blank.
+        name: name of the field.
+        digits: the digits of its texts.
+        date_format: format of the date; if blank, a date has eight digits.
     """
     if name == "revision" and not digits.alone:
         what = "the field 'revision' can match no digits alone, and a revision is a whole number"
@@ -75,7 +75,7 @@ def field_problem(name: str, digits: Digits, date_format: str) -> Problem | None
 
 
 def _groups(value: Any) -> Iterator[tuple[int | None, Any]]:
-    """The groups of a parsed expression, at any depth: number and content."""
+    """Number and content of the groups of a parsed expression, at any depth."""
     if isinstance(value, tuple) and value and value[0] is sre.SUBPATTERN:
         yield value[1][0], value[1][3]
     if isinstance(value, tuple | list | _parser.SubPattern):
@@ -115,7 +115,7 @@ def _one(kind: Any, value: Any) -> Digits:
         return _NONE
     if kind in (sre.LITERAL, sre.NOT_LITERAL, sre.ANY, sre.IN):
         return _sign(kind, value)
-    # What another group has matched, or whether one has.
+    # What remains depends on another group: what it matched, or whether it did.
     return _ANY
 
 
@@ -123,7 +123,7 @@ def _repeated(least: float, most: float, one: Digits) -> Digits:
     if most == 0:
         return _NONE
     alone = one.alone if one.alone is not None or least else 0
-    # Nothing repeated without end is nothing.
+    # 0 times infinity is 0 here: nothing, repeated without end, is nothing.
     up = [number * most if number else number for number in (one.most, alone, one.longest)]
     return Digits(one.least * least, up[0] or 0, up[1], up[2] or 0)
 
@@ -138,13 +138,13 @@ def _sign(kind: Any, value: Any) -> Digits:
         held = [_held(*item) for item in (value[1:] if negated else value)]
         digits = {code for codes, _ in held for code in codes}
         digit = len(digits) < len(_DIGITS) if negated else bool(digits)
-        # A class that leaves out every sign but digits is not looked for.
+        # A negated class is taken to match other characters; one that excludes all but digits is not looked for.
         other = negated or any(others for _, others in held)
     return Digits(0 if other else 1, 1 if digit else 0, 1 if digit else None, 1)
 
 
 def _held(kind: Any, value: Any) -> tuple[list[int], bool]:
-    """The digits that an item of a class of characters holds, and whether it holds anything else."""
+    """The digits that an item of a character class contains, and whether it contains anything else."""
     if kind is sre.LITERAL:
         value = (value, value)
     if kind in (sre.LITERAL, sre.RANGE):

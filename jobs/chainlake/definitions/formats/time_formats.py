@@ -1,4 +1,4 @@
-"""Which strptime formats give a time, checked before a file is read: a wrong one would read every row wrongly."""
+"""Which strptime formats give a time, checked before a file is read, since a wrong one would misread every row."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import NamedTuple
 _DIRECTIVE = re.compile(r"%(-?.|\Z)", re.DOTALL)
 _KNOWN = frozenset("aAbBdfGHIjmMpSuUVwWyYz%")
 _DATE = frozenset("aAbBdGjmuUVwWyY")
-#: Digits of the numbers that directives stand for; those of a fraction are any.
+#: How many digits each directive stands for; a fraction may have any number up to six.
 _DIGITS = dict.fromkeys("dHIjmMSuUVwWyYGf", 2) | {"Y": 4, "G": 4, "j": 3, "u": 1, "w": 1, "f": 6}
 _RUN_TOGETHER = re.compile(rf"%[{''.join(_DIGITS)}]%[{''.join(_DIGITS)}]")
-#: Numbers of days and weeks within a year: of some years there are more than of others.
+#: Directives that count days or weeks within a year: some years have more than others.
 _COUNTED = frozenset("jUWV")
 _ANY_NUMBER = 1 << 30
 _OFFSET = re.compile(r"\s*([Zz]|[+-]\d\d(:?\d\d)*(\.\d+)?)\Z")
-#: Zeros before a number.
+#: Leading zeros of a number.
 _PADDING = re.compile(r"(?<!\d)0+(?=\d)")
 _INSTEAD = {
     "s": "Use format: epoch_s for seconds since 1970.",
@@ -33,7 +33,7 @@ _INSTEAD = {
     "L": "Write %f.",
     "N": "Write %f.",
 }
-#: A time whose parts all differ, so that one that is read as another shows.
+#: A time whose parts all differ, so that one read as another is noticed.
 _SAMPLE = datetime(2019, 11, 28, 15, 4, 5, 678901)
 
 
@@ -45,25 +45,25 @@ class Problem(NamedTuple):
 
 
 def directives(form: str) -> list[str]:
-    """The letters of the directives in a format, in their order."""
+    """The letters of the directives in a format, in order."""
     return [letter for letter in _DIRECTIVE.findall(form) if letter != "%"]
 
 
 def is_clock(form: str) -> bool:
-    """Whether a format that `problem_of` lets through holds a time of day without a date."""
+    """Whether a format that ``problem_of`` accepts holds a time of day without a date."""
     return "%" in form and not _DATE & set(directives(form))
 
 
 def _replaced(form: str, letter: str, text: str) -> str:
-    """The format with a text in the place of one of its directives."""
+    """The format with a text in place of one of its directives."""
     return _DIRECTIVE.sub(lambda found: text if found[1] == letter else found[0], form)
 
 
 @lru_cache(maxsize=256)
 def redundant(form: str) -> tuple[str, ...]:
-    """The letters of a date, such as a weekday's, without which the format still gives the whole date.
+    """The letters of date directives, such as a weekday's, without which the format still gives the whole date.
 
-    A format that cannot be used, or is none, has none of them.
+    An unusable format has none.
     """
     if problem_of(form) is not None:
         return ()
@@ -73,10 +73,11 @@ def redundant(form: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def digits_of(form: str) -> int | None:
-    """From how many digits on a text is read rightly in any case; ``None`` if always. Others: see `tells_numbers`.
+    """The number of digits from which on a text is surely read correctly; ``None`` if it always is.
 
-    With nothing between its parts, 2024111 would be a day of January or of November. The day 366 of 2019, or its week
-    53, would be a day of 2020, however it is written. A fraction that does not end the format has any number of digits.
+    Shorter texts need ``tells_numbers``. With nothing between its parts, 2024111 could be a day in January or in
+    November. Day 366 of 2019, or its week 53, would be read as a day of 2020, however it is written. A fraction that
+    does not end the format may have any number of digits.
     """
     if "%f" in form.removesuffix("%z").rstrip().removesuffix("%f"):
         return None
@@ -86,7 +87,7 @@ def digits_of(form: str) -> int | None:
 
 
 def digit_range(form: str) -> tuple[int, int]:
-    """How many digits the dates of a format have, at least and at most."""
+    """The least and the most digits that a date in a format has."""
     numbers = [letter for letter in directives(form) if letter in _DIGITS]
     literal = sum(sign.isdigit() for sign in _DIRECTIVE.sub("", form))
     least = sum(_DIGITS[letter] if letter in "yYG" else 1 for letter in numbers)
@@ -94,9 +95,10 @@ def digit_range(form: str) -> tuple[int, int]:
 
 
 def tells_numbers(text: str, form: str, found: datetime) -> bool:
-    """Whether a text says ``found`` and nothing else.
+    """Whether a text can only mean ``found``.
 
-    It may lack zeros that begin it or follow another sign (93000 is half past nine), and digits that end a fraction.
+    It may lack zeros at its start or after a character that is not a digit (93000 is half past nine), and digits at the
+    end of a fraction.
     """
     if form.endswith("%z"):
         form, text = form.removesuffix("%z").rstrip(), _OFFSET.sub("", text)
@@ -108,11 +110,11 @@ def tells_numbers(text: str, form: str, found: datetime) -> bool:
 
 
 def agreeing(form: str, letter: str, written: str) -> list[str]:
-    """Formats that together read the texts of ``form`` in which one directive says what the date says.
+    """Formats that together read exactly those texts of ``form`` in which one redundant directive agrees with the date.
 
     Args:
         form: a format.
-        letter: of a directive that is redundant in it.
+        letter: letter of a directive that is redundant in it.
         written: what ``strftime`` writes for this directive and the date that was read.
     """
     ways = [written]
@@ -122,7 +124,7 @@ def agreeing(form: str, letter: str, written: str) -> list[str]:
 
 
 def contradicted(text: str, form: str, found: datetime) -> str | None:
-    """The letter of the first redundant directive for which a text says something else than ``found``, its date."""
+    """The letter of the first redundant directive whose text contradicts ``found``, the date read; else None."""
     for letter in redundant(form):
         if not any(_reads(text, one) for one in agreeing(form, letter, found.strftime(f"%{letter}"))):
             return letter
@@ -170,7 +172,7 @@ def _incomplete(found: list[str]) -> Problem | None:
     whole = (has & set("yY") and (month_day or "j" in has or week_day)) or {"G", "V"} <= has and has & set("uwaA")
     if has & _DATE and not whole:
         return Problem("gives no whole date", "A date has year, month and day: %Y-%m-%d.")
-    # Python reads these and ignores the week, but the reader of whole columns refuses them.
+    # Python reads these and ignores the week, but pandas, which reads whole columns, refuses them.
     if "G" in has and ("j" in has or not ("V" in has and has & set("uwaA"))):
         return Problem("%G is the year of a week: it gives a date with %V and a weekday only", "Write %Y.")
     if has & set("UW") and not (has & set("waA") and has & set("yY")):

@@ -1,1 +1,1 @@
-"""Patterns whose days form a chain: what their matches use up is not there for the matches of later days."""
+"""Patterns whose days form a chain: what their matches use up is not available to matches of later days."""

@@ -1,4 +1,4 @@
-"""A run's way through the days of a pattern that form a chain: which of them it searches, some at a time."""
+"""A run's way through the chained days of a pattern: which of them it searches, a few at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.paths import Home
 
-#: Days that are searched at a time: what is published of them is not lost when a later day fails.
+#: How many days are searched at a time: what is published of them is not lost when a later day fails.
 STRETCH = 30
 
 
@@ -29,9 +29,9 @@ class Next:
 
     Args:
         days: the days.
-        target: the first of them that is to do; those before it are there because no state is kept between.
-        state: what was used up before them.
-        fingerprints: of every day.
+        target: the first of them that is to do; those before it are included because no state is kept in between.
+        state: the events used up before them.
+        fingerprints: the fingerprint of every day.
     """
 
     days: Days
@@ -43,14 +43,14 @@ class Next:
 class Course:
     """A run's way through the segments of one pattern.
 
-    What is published is not lost when a later day fails, so the days come in stretches, each published before the next
-    is asked for. Where a stretch is not published as a whole, the rest of its segment is left to the next run.
+    The days come in stretches, each published before the next is asked for, so that nothing published is lost when a
+    later day fails. If a stretch is not published as a whole, the rest of its segment is left to the next run.
 
     Args:
         home: the installation.
         compiled: the pattern.
         parts: its segments in which something is to do.
-        events: the days of its source, those that the events were pinned with.
+        events: the days of its source with which the events were pinned.
     """
 
     def __init__(self, home: Home, compiled: CompiledPattern, parts: Sequence[Segment], events: EventDays) -> None:
@@ -60,11 +60,11 @@ class Course:
         self._left = [SegmentWay(part, compiled.definition, read, digest_of, STRETCH) for part in parts]
 
     def next(self) -> Next | None:
-        """The next stretch, None at the end.
+        """The next stretch; None at the end.
 
         Raises:
-            InputError: a segment cannot be gone into; :meth:`skip` leaves it out.
-            MatchesMoved: what was published is another one's by now; likewise.
+            InputError: a segment cannot be entered; :meth:`skip` leaves it out.
+            MatchesMoved: another run has changed what was published; likewise.
         """
         while self._left:
             stretch = self._left[0].next()
@@ -78,7 +78,7 @@ class Course:
 
     @property
     def first(self) -> date:
-        """The first day that is to do in the segment that is gone through."""
+        """The first day that is to do in the current segment."""
         return day_of(self._left[0].part.first)
 
     def print_of(self, day: date) -> str:
@@ -86,30 +86,31 @@ class Course:
         return fingerprint(self.compiled.definition, day, self._events)
 
     def skip(self) -> None:
-        """Leave out what is left of the segment that is gone through."""
+        """Leave out the rest of the current segment."""
         del self._left[0]
 
     def shorten(self) -> bool:
-        """That the last stretch could not be searched as a whole: half of it is next; whether it has so many days."""
+        """Say that the last stretch was too large to search: half of it comes next; return whether that has any day."""
         return self._left[0].shorten()
 
     def came(self, states: Sequence[str]) -> int:
-        """How many days of the last stretch are to be published; after that, all days are as they are published.
+        """Take the result of the last stretch; return how many of its days are to be published: the rest still hold as
+        published.
 
         Args:
-            states: digests of those at the ends of its days.
+            states: digests of the states at the ends of its days.
         """
         return self._left[0].came(states)
 
     def published(self, days: int, needed: int) -> None:
-        """That so many days are published of those that were to be."""
+        """Say that ``days`` of the ``needed`` days are published."""
         if days < needed:
             self.skip()
         else:
             self._left[0].published(days)
 
     def outlooks(self) -> list[tuple[Segment, Outlook | InputError]]:
-        """What the run will do in each segment, or why it cannot go into it; to be asked before it begins."""
+        """What the run will do in each segment, or why it cannot enter it; to be called before the run begins."""
         return [(way.part, _outlook(way)) for way in self._left]
 
 

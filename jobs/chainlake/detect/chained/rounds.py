@@ -1,7 +1,7 @@
-"""The rounds of a run through patterns whose days form chains: each searches its next days, and publishes them.
+"""The rounds of a run through patterns whose days form chains: in each, every pattern publishes its next days.
 
-A task goes through the next days of a pattern, all patterns at the same time; then what was found is audited and
-published, pattern by pattern, before the days after these are searched.
+All patterns are searched at the same time, each by a task that goes through its next days. Then the results are audited
+and published, pattern by pattern, before later days are searched.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from chainlake.storage.door import storage_of
 
 @dataclass
 class _Came:
-    """What has come of the rounds so far."""
+    """The results of the rounds so far."""
 
     published: list[Published] = field(default_factory=list)
     failed: dict[str, BaseException] = field(default_factory=dict)
 
     def fail(self, run: SearchRun, course: Course, day: date, print_: str, error: BaseException) -> None:
-        """Note what stopped a segment of a pattern, at the first day that was to do; publishing notes failed audits."""
+        """Note what stopped a segment of a pattern, on the first day that was to do; publishing notes failed audits."""
         definition = course.compiled.definition
         self.failed.setdefault(definition.name, error)
         if not isinstance(error, AuditFailed):
@@ -44,7 +44,7 @@ class _Came:
 
 
 def run_chains(run: SearchRun, courses: Sequence[Course]) -> DetectResult:
-    """Go through the days of some patterns; whatever stops one stops no other, nor a segment of its own the next."""
+    """Go through the days of some patterns; whatever stops one segment stops neither the next nor another pattern."""
     came, waiting = _Came(), list(courses)
     while waiting:
         legs = [(course, leg) for course in waiting for leg in _next(run, course, came)]
@@ -53,9 +53,9 @@ def run_chains(run: SearchRun, courses: Sequence[Course]) -> DetectResult:
         for (course, leg), item, walked in zip(legs, items, _searched(run, legs, items), strict=True):
             try:
                 _finish(run, course, leg, item, walked, came)
-            except Exception as error:  # the fence around a pattern: the others go on, then the step raises it
+            except Exception as error:  # one pattern's failure stays its own: the others go on, then the step raises it
                 if isinstance(error, LimitExceeded) and course.shorten():
-                    # A limit is a fact of a day: the days before it are published.
+                    # A limit concerns one day, so the days before it are published.
                     continue
                 came.fail(run, course, leg.target, leg.fingerprints[leg.target], error)
                 course.skip()
@@ -64,7 +64,7 @@ def run_chains(run: SearchRun, courses: Sequence[Course]) -> DetectResult:
 
 
 def _next(run: SearchRun, course: Course, came: _Came) -> list[Next]:
-    """The next days of a pattern, if there are some; segments that cannot be gone into are noted and left out."""
+    """The next days of a pattern, if there are any; segments that cannot be entered are noted and left out."""
     while True:
         try:
             leg = course.next()
@@ -87,7 +87,7 @@ class _Searched:
 def _searched(
     run: SearchRun, legs: Sequence[tuple[Course, Next]], items: Sequence[Work]
 ) -> list[_Searched | Exception]:
-    """What is found for all patterns at once; for each alone if that fails, so that one stops no other."""
+    """Search all patterns at once; if that fails, each alone, so that one does not stop the others."""
     if not legs:
         return []
     folders = [staging_folder(run.home, run.run_id, item.compiled.pattern.name) for item in items]
@@ -103,7 +103,7 @@ def _searched(
                 given.append(Leg(search, leg.days, start, leg.state))
             files, key = run.files, run.source.key
             walked = run.ports.tasks.map(lambda leg: walk(files, key, leg), given)
-    except Exception as error:  # the fence around a scan: raised where each pattern is finished
+    except Exception as error:  # a scan's failure is raised where each pattern is finished
         for folder in folders:
             discard(folder)
         if len(legs) == 1:
@@ -120,7 +120,7 @@ def _span(items: Sequence[Work]) -> Days:
 def _finish(
     run: SearchRun, course: Course, leg: Next, item: Work, searched: _Searched | Exception, came: _Came
 ) -> None:
-    """Accept, audit and publish the days of a pattern that are to be published, and tell its course."""
+    """Accept, audit and publish a pattern's days that are to be published, and inform its course."""
     if isinstance(searched, Exception):
         accept(run, item, searched)
         return

@@ -1,5 +1,4 @@
-"""The segments of a pattern's days: days between two that begin empty whatever went before.
-
+"""The segments of a pattern's days: each starts on a day that starts from the empty state, whatever came before.
 Segments do not depend on each other, so what stops one does not stop the next.
 """
 
@@ -19,13 +18,13 @@ from chainlake.lake.records.staleness import Judged
 
 @dataclass(frozen=True)
 class Segment:
-    """Days of a chain that go on from one another, from one that begins empty on.
+    """Days of a chain that continue from one another, starting with one that starts from the empty state.
 
     Args:
-        chain: the days, without holes, up to the last one that a run looks at.
-        to_do: those of them that are to do, as days since 1970-01-01, ascending.
+        chain: the days, without gaps, up to the last one that a run looks at.
+        to_do: the ones among them that are to do, as days since 1970-01-01, ascending.
         published: the day after the last of them that was ever published; the first of them if none was.
-        noted: the days of which something is noted under today's definition and engine.
+        noted: the days about which something is noted under today's definition and engine.
     """
 
     chain: Chain
@@ -44,7 +43,7 @@ def segments(judged: Judged, to_do: np.ndarray, events: EventDays) -> list[Segme
 
     Args:
         judged: the pattern, with all its days.
-        to_do: flags of the days that a run is to compute.
+        to_do: a flag per day that the run is to compute.
         events: the days of its source.
     """
     definition = judged.definition
@@ -76,7 +75,7 @@ def segments(judged: Judged, to_do: np.ndarray, events: EventDays) -> list[Segme
 
 
 def to_do_flags(judged: Judged, days: Days, states: Sequence[str]) -> np.ndarray:
-    """Which days of a pattern a run is to compute: those of some days that are ready and in one of some states."""
+    """A flag per day of a pattern that a run is to compute: it is among ``days``, ready, and in one of ``states``."""
     inside = (judged.numbers >= day_number(days.start)) & (judged.numbers < day_number(days.end))
     found: np.ndarray = inside & judged.ready & np.isin(judged.state, states)
     return found

@@ -1,4 +1,4 @@
-"""The state of a pattern between two days: the events that its published matches have used up, and can be missed."""
+"""The state of a pattern between two days: events used up by its published matches that later ones could bind."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from chainlake.paths import Home
 
 
 def state_at(pattern: Pattern, consumed: Consumed, day: date) -> Consumed:
-    """What of the events that are used up a match of a day or later could bind."""
+    """The used-up events that a match of ``day`` or later could bind."""
     start = day_start_us(day)
     return consumed.before(start).since(start - pattern.reach_us)
 
 
 def digest_of(state: Consumed) -> str:
-    """Digest of a state: of none, :data:`chainlake.lake.records.chain.EMPTY`."""
+    """Digest of a state; :data:`chainlake.lake.records.chain.EMPTY` for the empty one."""
     return state.digest() or EMPTY
 
 
 def published_state(home: Home, compiled: CompiledPattern, day: date) -> Consumed:
-    """The state at the start of a day, as the matches that are published of the days before it have it.
+    """The state at the start of a day, from the published matches of the days before it.
 
-    The table is read at one version, whatever is committed meanwhile.
+    The table is read at one version, whatever is committed in the meantime.
 
     Args:
         home: the installation.
@@ -39,7 +39,7 @@ def published_state(home: Home, compiled: CompiledPattern, day: date) -> Consume
     if policy is None or start is None or not tables.exists(home, table.schema, table.name):
         return Consumed.none()
     end = day_start_us(day)
-    # Matches of the days before the start can still be there: they are withdrawn when these days are published.
+    # Matches of days before the start can still be there: they are withdrawn when those days are published.
     lo = end - pattern.reach_us if start == date.min else max(end - pattern.reach_us, day_start_us(start))
     if lo >= end:
         return Consumed.none()

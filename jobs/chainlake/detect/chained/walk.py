@@ -1,4 +1,4 @@
-"""What a task does of a pattern whose days form a chain: it goes through some days, and hands on what is used up."""
+"""A task for a pattern whose days form a chain: it goes through some days and hands on what is used up."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Leg:
     """Consecutive days of a pattern that are searched in one go.
 
     Args:
-        search: the pattern.
+        search: the search for the pattern.
         days: the days.
-        start: of the pattern: days before it have no matches.
-        state: what was used up before the first day.
+        start: the pattern's start; days before it have no matches.
+        state: the events used up before the first day.
     """
 
     search: Search
@@ -46,7 +46,7 @@ class Walked:
     """What was found on the days of a leg.
 
     Args:
-        found: all of it; its paths are those of ``files``.
+        found: the whole result; its paths are those of ``files``.
         files: day → the file with its matches; days without matches have none.
         links: day → the digests of the states at its ends; none if the search failed.
     """
@@ -56,7 +56,7 @@ class Walked:
     links: Mapping[date, Link]
 
     def of(self, days: Iterable[date]) -> Found:
-        """What was found on some of the days."""
+        """The result for some of the days."""
         wanted = set(days)
         per_day = type(self.found.per_day)({day: n for day, n in self.found.per_day.items() if day in wanted})
         paths = tuple(path for day, path in self.files.items() if day in wanted)
@@ -64,12 +64,12 @@ class Walked:
 
 
 def walk(events: Events, key: str, leg: Leg) -> Walked:
-    """Find the matches of a leg's days, a file for each day.
+    """Find the matches of a leg's days; each day gets its own file.
 
     Args:
-        events: of the leg's read range.
+        events: the source's events, which cover the leg's read range.
         key: the source's key column.
-        leg: what is looked for; its folder exists.
+        leg: what to search; its folder exists.
     """
     pattern, table = leg.search.pattern, leg.search.table
     statistics, used = Statistics(), leg.state
@@ -92,7 +92,7 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
             best, looked_at, inside = hunt.best, hunt.looked_at, hunt.inside
     except ChainlakeError as error:
         return Walked(Found(failure=error), {}, {})
-    except Exception as error:  # the fence around a pattern: the others go on
+    except Exception as error:  # one pattern's failure stays its own: the others go on
         return Walked(Found(failure=SearchFailed.of(pattern, error)), {}, {})
     digests = [digest_of(state_at(pattern, used, day)) for day in (*leg.days, leg.days.end)]
     links = {day: Link(*digests[n : n + 2]) for n, day in enumerate(leg.days)}
@@ -114,7 +114,7 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
 
 
 def _write(search: Search, files: dict[date, MatchFile], rows: pa.Table) -> None:
-    """Put rows into the files of their days."""
+    """Add rows to the files of their days."""
     numbers = ticks_of(rows["decision_ts"], "decision_ts") // US_PER_DAY
     for number in np.unique(numbers).tolist():
         day = day_of_us(number * US_PER_DAY)

@@ -1,4 +1,4 @@
-"""The way through one segment of a pattern's days: what is kept at a day's start is read from what is published."""
+"""The way through one segment of a pattern's days; the state at a day's start is derived from what is published."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class SegmentWay(Way[State]):
 
     Args:
         part: the segment.
-        definition: of the pattern or its episodes.
-        read: the state at the start of a day, as what is published has it.
-        digest_of: the digest of a state.
-        longest: days at a time.
+        definition: the definition of the pattern or its episodes.
+        read: day → the state at its start, derived from what is published.
+        digest_of: state → its digest.
+        longest: the most days at a time.
     """
 
     def __init__(
@@ -44,10 +44,10 @@ class SegmentWay(Way[State]):
         return state if self._digest_of(state) == digest else None
 
     def before(self, stretch: Stretch) -> State | None:
-        """The state that a stretch goes on from, None if it begins empty.
+        """The state from which a stretch continues; None if it starts from the empty state.
 
         Raises:
-            MatchesMoved: what was published is another one's by now.
+            MatchesMoved: another run has changed what was published.
         """
         if stretch.anew:
             return None
@@ -57,17 +57,17 @@ class SegmentWay(Way[State]):
         return state
 
     def go_back(self, number: int) -> None:
-        """See :meth:`Way.go_back`: only to days that were computed under the definition of today."""
+        """See :meth:`Way.go_back`; it goes back only to days that were computed under today's definition."""
         if number - 1 not in self.part.noted:
             raise NothingBefore.of(self._of, day_of(number), day_of(int(self.part.chain.numbers[0])))
 
 
 class NothingBefore(InputError):
-    """A day goes on from one that was never computed under the definition of today."""
+    """A day continues from one that was never computed under today's definition."""
 
     @classmethod
     def of(cls, definition: Definition, day: date, first: date) -> NothingBefore:
-        """Args: the definition, the day, and the one that its chain begins with."""
+        """Args: the definition, the day, and the first day of its chain."""
         before, end = day - _ONE, day + _ONE
         return cls(
             f"{definition.name} continues from day to day, but {before}, which {day} continues from, was never "
@@ -78,11 +78,11 @@ class NothingBefore(InputError):
 
 
 class MatchesMoved(InfrastructureError):
-    """What was published of a day a moment ago is another one's by now."""
+    """Another run has changed what was published of a day a moment ago."""
 
     @classmethod
     def of(cls, definition: Definition, day: date) -> MatchesMoved:
-        """Args: the definition, and the day that was to go on from there."""
+        """Args: the definition, and the day that was to continue from there."""
         return cls(
             f"{definition.name} cannot go on to {day}: the matches before it were changed meanwhile",
             hint="Another run is publishing them; run this again.",

@@ -1,7 +1,6 @@
-"""Where the events of patterns lie, and a sample of them: counted and drawn by tasks that read the files, one pass for
-all patterns.
+"""Counts and samples of the events of patterns: tasks read the files in one pass for all patterns.
 
-Counted are the events that the names accept by all their own conditions, as the search itself tests them.
+They count the events that names accept by all their own conditions, tested as in the search itself.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ from chainlake.run.tasks import LocalTasks, Tasks
 
 T = TypeVar("T")
 
-#: Events up to which this process counts by itself: in less time than it takes to start a task.
+#: Up to so many events this process counts by itself, in less time than it takes to start a task.
 HERE_ROWS = 100_000
-#: Days are counted by so many tasks for each that runs at a time, so that all end at about the same time.
+#: How many counting tasks there are per task that runs at a time, so that all end at about the same time.
 _TASKS = 4
 
 
@@ -38,8 +37,9 @@ class Ask:
 
     Args:
         pattern: the pattern.
-        reads: its events are those with ts in one of these ranges ``[lo, hi)`` µs; others between them may count, too.
-        length: of the stretches that are counted, µs.
+        reads: ranges ``[lo, hi)`` µs; its events are those with ts in one of them, but others in between may count,
+            too.
+        length: length of the stretches by which events are counted, µs.
     """
 
     pattern: Pattern
@@ -48,7 +48,7 @@ class Ask:
 
     @property
     def span(self) -> tuple[int, int]:
-        """The smallest range that holds all."""
+        """The smallest range that holds all ranges."""
         return min(lo for lo, _ in self.reads), max(hi for _, hi in self.reads)
 
     @property
@@ -58,7 +58,7 @@ class Ask:
 
     @property
     def columns(self) -> set[str]:
-        """What must be read to know which events its names accept."""
+        """The columns that must be read to know which events its names accept."""
         key = self.pattern.partition_key
         wanted = {"type", "ts"} | self.pattern.mentioned | ({key} if key else set())
         return wanted | ({"event_id"} if "id" in wanted else set())
@@ -66,13 +66,13 @@ class Ask:
 
 @dataclass(frozen=True)
 class Survey:
-    """Counts of events per name; the names of all branches one after another.
+    """Counts of events per name, with the names of all branches one after another.
 
     Args:
         numbers: the stretches that hold events, ascending.
         counts: events per name and stretch, shape (names, stretches).
-        cells: events per name in those of ``CELLS`` equal parts of the span from ``first`` on, shape (names, parts);
-            there are none in others.
+        cells: events per name in consecutive ones of the span's ``CELLS`` equal parts, shape (names, parts); all other
+            parts have none.
         first: number of the first of these parts.
     """
 
@@ -83,7 +83,7 @@ class Survey:
 
     @property
     def all_cells(self) -> np.ndarray:
-        """The same for all parts of the span."""
+        """``cells`` for all parts of the span, shape (names, ``CELLS``)."""
         found = np.zeros((len(self.cells), CELLS))
         found[:, self.first : self.first + self.cells.shape[1]] = self.cells
         return found
@@ -91,13 +91,13 @@ class Survey:
 
 @dataclass(frozen=True)
 class Draw:
-    """Events that a sample is made of: of each name every n-th in some stretches.
+    """A sample of events to be drawn: every n-th of each name, in some stretches.
 
     Args:
         ask: the pattern, and how long a stretch is.
         stretches: their numbers.
-        thinning: per name, the n.
-        columns: what of the events is wanted.
+        thinning: the n of each name.
+        columns: the columns wanted.
     """
 
     ask: Ask
@@ -107,7 +107,7 @@ class Draw:
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """The times of the stretches, as far as they are asked about."""
+        """The times of the stretches, clipped to the range asked about."""
         lo, hi = self.ask.span
         length = self.ask.length
         every = ((max(lo, number * length), min(hi, (number + 1) * length)) for number in self.stretches)
@@ -119,7 +119,7 @@ class Counting:
     """Counts the events of a run's files.
 
     Args:
-        tasks: who reads the files.
+        tasks: the tasks that read the files.
         files: the events.
         key: the source's key column.
     """
@@ -138,7 +138,7 @@ class Counting:
         )
 
     def draw(self, draws: Sequence[Draw]) -> list[pa.Table]:
-        """What is drawn, in any order; which events these are depends on their ids alone."""
+        """The samples, in any order; which events they have depends on the events' ids alone."""
         return self._counted(
             [span for one in draws for span in one.spans],
             self._feed([one.ask for one in draws], set().union(*(one.ask.columns | one.columns for one in draws))),
@@ -165,7 +165,7 @@ class Counting:
         count: Callable[[pa.Table], T],
         add: Callable[[list[T]], T],
     ) -> T:
-        """What is counted in all chunks together; a task for each group of days."""
+        """The counts of all chunks together, with one task per group of days."""
         wanted = merged(spans)
         days = sorted({day for span in wanted for day in self.files.within(*span)})
         few = sum(self.files.rows[day] for day in days) <= HERE_ROWS
@@ -180,12 +180,12 @@ class Counting:
         return add([count(feed.empty()), *tasks.map(of_group, self._groups(days, tasks.parallelism))])
 
     def _groups(self, days: Sequence[date], parallelism: int) -> list[tuple[int, int]]:
-        """The days in groups of about equally many events, as times µs."""
+        """The days in groups with about equally many events, as time ranges in µs."""
         if not days:
             return []
         rows = np.array([self.files.rows[day] for day in days])
         end, most = np.cumsum(rows), min(len(days), _TASKS * parallelism)
-        # By the middle of each day, so that a few events more or less move none to the next group.
+        # Days are assigned by their middle, so that a few events more or less move no day to the next group.
         places = (2 * end - rows) * most // (2 * end[-1])
         return [
             Days(days[int(mine[0])], Days.one(days[int(mine[-1])]).end).micros()
@@ -211,7 +211,7 @@ def _times(ask: Ask, chunk: pa.Table) -> list[np.ndarray]:
 
 
 def _sum(surveys: Sequence[Survey], ask: Ask) -> Survey:
-    """The counts of some chunks as those of all."""
+    """The sum of the counts of some chunks."""
     numbers = np.unique(np.concatenate([np.zeros(0, np.int64), *(one.numbers for one in surveys)]))
     counts, cells = np.zeros((len(ask.names), len(numbers))), np.zeros((len(ask.names), CELLS))
     for one in surveys:
@@ -221,7 +221,7 @@ def _sum(surveys: Sequence[Survey], ask: Ask) -> Survey:
 
 
 def _trimmed(numbers: np.ndarray, counts: np.ndarray, cells: np.ndarray) -> Survey:
-    """A chunk lies in few cells of a year; those of all days and patterns are in this process at a time."""
+    """A survey without empty cells at its ends: a chunk fills few, and this process holds all surveys at once."""
     held = np.flatnonzero(cells.any(axis=0))
     first, end = (int(held[0]), int(held[-1]) + 1) if len(held) else (0, 0)
     return Survey(numbers, counts, cells[:, first:end].copy(), first)

@@ -1,6 +1,5 @@
-"""Work along the time axis, of one pattern or several: estimated from counts, and cut into parts of about equal work.
-
-What is estimated here only balances the work; it never shows in the result.
+"""The work of one pattern or several along the time axis: estimated from counts, and cut into parts of about equal
+work. The estimates only balance the work; they never affect the result.
 """
 
 from __future__ import annotations
@@ -14,28 +13,29 @@ import numpy as np
 from chainlake.cep.estimate.cost import EVALUATION, Model, linear_extensions
 from chainlake.cep.pattern import Pattern
 
-#: What an event costs to be read and looked at, and a match to be written, in evaluations (about 15 ns each).
+#: The cost of reading and testing an event, and of writing a match, in evaluations (about 15 ns each).
 PER_EVENT, PER_MATCH = 60.0, 200.0
-#: Cells of time in which events are counted (10 minutes of a month), and parts into which a heavy one is counted anew.
+#: Number of time cells in which events are counted (10 minutes each in a month), and of parts into which a heavy cell
+#: is divided.
 CELLS, FINER_CELLS = 4_096, 1_024
-#: A cell with more than this part of a piece's work is counted more finely, so that pieces differ by an eighth at most.
+#: A cell with more than 1/8 of a piece's work is counted more finely, so that pieces differ by an eighth at most.
 _FINE = 8
-#: Rounds of counting more finely; after four of them a cell of a century is shorter than a microsecond.
+#: The most rounds of finer counting; after four, a cell of a century is shorter than a microsecond.
 _ROUNDS = 5
 
-#: Events per name in each of so many equal parts of each cell ``[lo, hi)`` µs, of shape (names, cells x parts); the
-#: parts of a cell are :func:`part_length` long, the last ones may be empty.
+#: (cells, parts) → events per name in each of ``parts`` equal parts of each cell ``[lo, hi)`` µs, shape (names, cells x
+#: parts); the parts of a cell are :func:`part_length` long, and the last ones may be empty.
 Count = Callable[[Sequence[tuple[int, int]], int], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Estimated work by time of decision.
+    """Estimated work by decision time.
 
     Args:
         at: times, ascending, µs.
-        work: evaluations for all decisions before each of them; between two times it grows evenly.
-        rows: events before each of them, an event once for each name that accepts it; None if only work counts.
+        work: evaluations for all decisions before each time; it grows evenly between two times.
+        rows: events before each time, counted once per name that accepts them; None if only work matters.
     """
 
     at: np.ndarray
@@ -48,8 +48,10 @@ class Curve:
         return float(self.work[-1])
 
     def cut(self, span: tuple[int, int], pieces: int) -> list[tuple[int, int]]:
-        """Bounds of parts that together are ``span``, none of which has more than about the ``pieces``-th part of the
-        work, or of the events: about ``pieces`` of them where the one lies as the other does, twice as many at most."""
+        """Cut ``span`` into parts, none of which has much more than 1/``pieces`` of the work or of the events.
+
+        There are about ``pieces`` parts if work and events are distributed alike, and at most twice as many if not.
+        """
         if pieces == 1 or not self.total:
             return [span]
         shares = np.cumsum(_larger(np.diff(self.work), None if self.rows is None else np.diff(self.rows)))
@@ -73,13 +75,13 @@ def sum_of(curves: Sequence[Curve]) -> Curve:
 
 
 def _larger(work: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
-    """The part of all work, or of all events, that lies in each cell, whichever is larger."""
+    """The fraction of all work or of all events in each cell, whichever is larger."""
     part: np.ndarray = work / work.sum()
     return part if rows is None or not rows.any() else np.asarray(np.maximum(part, rows / rows.sum()))
 
 
 def _nearest(total: np.ndarray, pieces: int) -> np.ndarray:
-    """Indices of edges that cut a running total into ``pieces``, each as near to its share as cells allow."""
+    """Indices of the edges that cut a running total into ``pieces``, each as close to its share as cells allow."""
     shares = total[-1] * np.arange(1, pieces) / pieces
     above = np.clip(np.searchsorted(total, shares), 1, len(total) - 1)
     return np.unique(np.where(total[above] - shares > shares - total[above - 1], above - 1, above))
@@ -87,7 +89,7 @@ def _nearest(total: np.ndarray, pieces: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Evaluations by time.
+    """Estimates evaluations by time.
 
     Args:
         pattern: the pattern.
@@ -101,11 +103,11 @@ class Estimate:
 
     def by_cell(self, edges: np.ndarray, counts: np.ndarray) -> np.ndarray:
         """Work of the cells ``[edges[i], edges[i + 1])``, attributed to the last event of a partial match, or to the
-        first one of a pattern that waits (whose decision lies a window after it).
+        first one if the pattern waits (its decision comes a window later).
 
         Args:
-            edges: of the cells, µs.
-            counts: events per name and cell, the names of all branches one after another.
+            edges: edges of the cells, µs.
+            counts: events per name and cell, with the names of all branches one after another.
         """
         work: np.ndarray = PER_EVENT * counts.sum(axis=0)
         near = [] if not len(work) else [self._near(edges, row) for row in counts]
@@ -126,13 +128,13 @@ class Estimate:
         return work
 
     def _steps(self, number: int) -> list[tuple[float, frozenset[str]]]:
-        """Per step of a branch's order: what a combination of the names bound so far costs, and these names.
+        """For each step of a branch's order: the cost of a combination of the names bound so far, and these names.
 
-        A name that stands for a set counts as one event: how many fit depends on conditions that are not known here.
+        A name that stands for a set counts as one event, because how many fit depends on conditions not known here.
         """
         model = self.models[number]
         if model.branch.stream is not None:
-            # Each event is looked at once for each name, and the events of a name are about as many as its matches.
+            # Each event is tested once per name, and a name has about as many events as matches.
             return [(1.0 + PER_MATCH, frozenset({name})) for name in self.orders[number]]
         found = []
         bound: frozenset[str] = frozenset()
@@ -143,7 +145,7 @@ class Estimate:
             matched = PER_MATCH * model.passing(bound) if len(bound) == len(self.orders[number]) else 0.0
             found.append((scope * (share + matched), bound))
         for clause in model.heavy:
-            # Each pair that passes the cheap conditions is one call, whatever else is bound.
+            # Each pair that passes the cheap conditions costs one call, whatever else is bound.
             scope = linear_extensions(model.branch, clause.names) / factorial(len(clause.names))
             pairs = model.in_scope(clause.names) if len(clause.names) > 1 else 0.0
             share = model.pairs(clause) / pairs if pairs else 1.0
@@ -158,7 +160,7 @@ class Estimate:
         waits = self.pattern.decision == "start+W"
         first, last = (middle, middle + reach) if waits else (middle - reach, middle)
         seen = np.interp(last, edges, total) - np.interp(first, edges, total)
-        # Of a cell longer than the window only a part is near; of a shorter one, all of it can be.
+        # Only a part of a cell is near if the cell is longer than the window; a shorter cell can be near as a whole.
         least = counts * np.minimum(1.0, reach / np.maximum(np.diff(edges), 1))
         return np.asarray(np.maximum(seen, least))
 
@@ -166,14 +168,14 @@ class Estimate:
 def work_curve(
     estimate: Estimate, owned: Sequence[tuple[int, int]], span: tuple[int, int], count: Count, pieces: int
 ) -> Curve:
-    """Where a pattern's work lies, so finely that it can be cut into ``pieces`` or fewer.
+    """The curve of a pattern's work, fine enough to be cut into ``pieces`` or fewer.
 
     Args:
-        estimate: what the work is.
-        owned: decision times that are wanted, ``[lo, hi)`` µs each.
-        span: the events that are read lie in ``[lo, hi)`` µs.
+        estimate: estimates the work.
+        owned: the decision times wanted, ``[lo, hi)`` µs each.
+        span: the time range of the events that are read, ``[lo, hi)`` µs.
         count: counts events.
-        pieces: how many parts of equal work there can be; for one part nothing is counted more than once.
+        pieces: the most parts of equal work; for one part, nothing is counted more than once.
     """
     shift = estimate.pattern.window_us if estimate.pattern.decision == "start+W" else 0
     starts, found = _counted(count, [span], CELLS)
@@ -196,13 +198,13 @@ def work_curve(
 
 
 def _inside(owned: Sequence[tuple[int, int]], decided: np.ndarray) -> np.ndarray:
-    """Which cells of decision time lie, with their middle, in what is owned."""
+    """A flag per cell of decision time whose middle is owned."""
     middle = (decided[:-1] + decided[1:]) // 2
     return np.asarray(np.logical_or.reduce([(middle >= lo) & (middle < hi) for lo, hi in owned]))
 
 
 def _counted(count: Count, cells: Sequence[tuple[int, int]], parts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where the parts of the cells begin, and the events per name in each; parts beyond the end of a cell left out."""
+    """Where the parts of the cells begin, and the events per name in each; without parts beyond the end of a cell."""
     found = count(cells, parts)
     starts = np.concatenate([lo + part_length(lo, hi, parts) * np.arange(parts) for lo, hi in cells])
     inside = starts < np.repeat([hi for _, hi in cells], parts)
@@ -210,7 +212,7 @@ def _counted(count: Count, cells: Sequence[tuple[int, int]], parts: int) -> tupl
 
 
 def count_cells(times: Iterable[np.ndarray], cells: Sequence[tuple[int, int]], parts: int) -> np.ndarray:
-    """What a :data:`Count` gives for events whose times, per name, are in memory."""
+    """The result of a :data:`Count`, for events whose times, per name, are in memory."""
     found = []
     for ts in times:
         rows = []
@@ -222,5 +224,5 @@ def count_cells(times: Iterable[np.ndarray], cells: Sequence[tuple[int, int]], p
 
 
 def part_length(lo: int, hi: int, parts: int) -> int:
-    """Ticks of each part of a cell."""
+    """The length of each part of a cell, in ticks."""
     return max(1, -(-(hi - lo) // parts))

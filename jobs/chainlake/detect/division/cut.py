@@ -1,7 +1,5 @@
-"""How the work of a run is cut for its tasks: by time, and where a window holds more than a task may, by key besides.
-
-Slices own matches by decision time and read only what their read range says, so how many there are, and where they
-begin, never shows in the result.
+"""How a run's work is cut for its tasks: by time, and also by key if a window holds more events than a task may. Slices
+own matches by decision time and read only their read range, so their number and bounds never affect the result.
 """
 
 from __future__ import annotations
@@ -18,22 +16,22 @@ from chainlake.detect.division.curve import Curve, sum_of
 from chainlake.detect.feed import KeyShare
 from chainlake.lake.store.event_files import EventFiles
 
-#: Stretches at least, if the work is worth cutting: two tasks that run at a time end at about the same time, and none
-#: has much of one key, also where its events lie close together and windows reach into other stretches.
+#: The least number of stretches if the work is worth cutting. Then two tasks that run at a time end at about the same
+#: time, and none has many events of one key, even if these are close together and windows reach into other stretches.
 PIECES = 12
-#: Work, in evaluations, that is not worth cutting: a second or two, as long as it takes to start another task or two.
+#: Up to so much work, in evaluations, is not worth cutting: a second or two, the time to start another task or two.
 NOT_CUT = 20_000_000.0
-#: Events of a stretch at most where there are many: what a lost task repeats, and what its matches' file holds.
+#: The most events of a stretch if there are many, since this bounds what a lost task repeats and its file of matches.
 STRETCH_ROWS = 2_000_000
-#: What it costs to read an event that then is not wanted, in the evaluations of ``chainlake.detect.division.curve``.
+#: The cost of reading an event that is then not wanted, in the evaluations of ``chainlake.detect.division.curve``.
 PER_READ = 20.0
-#: Events of windows that a task may hold at a time, about 300 MB.
+#: The most events in windows that a task may hold at a time, about 300 MB.
 MOST_ROWS = 3_000_000
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A stretch of decision time and the events needed for it, both half-open, in ticks."""
+    """A stretch of decision time, and the time range of the events needed for it; both half-open, in ticks."""
 
     own: tuple[int, int]
     read: tuple[int, int]
@@ -44,8 +42,8 @@ class Share:
     """What one task does.
 
     Args:
-        slices: number of a pattern to its slices in one stretch of time.
-        keys: which keys of these patterns, all of which have a partition key; all keys if None.
+        slices: number of a pattern → its slices in one stretch of time.
+        keys: the share of keys for these patterns, all of which have a partition key; all keys if None.
     """
 
     slices: Mapping[int, tuple[Slice, ...]]
@@ -72,7 +70,7 @@ class Wanted:
         return spans_of(self.days)
 
     def within(self, lo: int, hi: int) -> tuple[Slice, ...]:
-        """The slices that lie in a stretch of time."""
+        """The slices within a stretch of time."""
         inside = ((max(lo, first), min(hi, end)) for first, end in self.spans)
         return tuple(slice_of(self.pattern, own) for own in inside if own[0] < own[1])
 
@@ -83,7 +81,7 @@ def slice_of(pattern: Pattern, own: tuple[int, int]) -> Slice:
 
 
 def spans_of(days: Iterable[date]) -> list[tuple[int, int]]:
-    """The runs of days without a gap, µs."""
+    """The runs of consecutive days, as ranges in µs."""
     ordered = sorted(days)
     breaks = [i for i, day in enumerate(ordered) if i == 0 or (day - ordered[i - 1]).days > 1]
     parts = [ordered[i:j] for i, j in zip(breaks, [*breaks[1:], len(ordered)], strict=True)]
@@ -94,22 +92,22 @@ def pieces_of(work: float, rows: int, parallelism: int) -> int:
     """Into how many stretches a run is to be cut.
 
     Args:
-        work: of all patterns, in evaluations.
-        rows: events that are read.
-        parallelism: tasks that run at a time.
+        work: work of all patterns, in evaluations.
+        rows: number of events that are read.
+        parallelism: number of tasks that run at a time.
     """
     return 1 if work <= NOT_CUT else max(PIECES, 2 * parallelism, -(-rows // STRETCH_ROWS))
 
 
 def cut(files: EventFiles, wanted: Sequence[Wanted], pieces: int) -> list[Share]:
-    """The shares of a run's tasks, which together own what is wanted.
+    """The shares of a run's tasks, which together own everything wanted.
 
     One scan of the events serves all patterns whose windows a task can hold together.
 
     Args:
         files: the events.
-        wanted: the patterns; in the shares each is called by its place here.
-        pieces: stretches of a scan; fewer where windows are so long that the tasks would mostly read.
+        wanted: the patterns; the shares refer to them by their positions here.
+        pieces: number of stretches of a scan; fewer are made if windows are so long that tasks would mostly read.
     """
     shares = []
     for numbers, keys in _scans(files, wanted):
@@ -122,7 +120,7 @@ def cut(files: EventFiles, wanted: Sequence[Wanted], pieces: int) -> list[Share]
 
 
 def _scans(files: EventFiles, wanted: Sequence[Wanted]) -> list[tuple[list[int], int]]:
-    """The patterns of each scan, and the shares of keys that it is cut into, the shortest windows first."""
+    """The patterns of each scan, those that hold least first, and into how many shares of keys it is cut."""
     held = [held_rows(files, one) for one in wanted]
     scans: list[tuple[list[int], int]] = []
     free = 0.0
@@ -138,7 +136,7 @@ def _scans(files: EventFiles, wanted: Sequence[Wanted]) -> list[tuple[list[int],
 
 
 def held_rows(files: EventFiles, one: Wanted) -> float:
-    """About how many events the fullest window of a pattern holds, if those of a day are spread evenly."""
+    """About how many events a pattern's fullest window holds, if the events of a day are spread evenly."""
     lo, hi = one.spans[0][0], one.spans[-1][1]
     reach = lo - one.pattern.read_range(lo, hi)[0]
     days = files.within(lo - reach, hi)
@@ -155,7 +153,7 @@ def held_rows(files: EventFiles, one: Wanted) -> float:
 
 
 def _stretches(files: EventFiles, wanted: Sequence[Wanted], pieces: int) -> list[tuple[tuple[Slice, ...], ...]]:
-    """The slices of each pattern in stretches of about equal work, as many as make more of work than of reading."""
+    """The slices of each pattern in stretches of about equal work, as many as keep repeated reading below the work."""
     spans = [span for one in wanted for span in one.spans]
     span = min(lo for lo, _ in spans), max(hi for _, hi in spans)
     curve = sum_of([one.curve for one in wanted])

@@ -1,4 +1,4 @@
-"""The published matches of a pattern as stretches, and what of them is open at the start of a day."""
+"""The published matches of a pattern as stretches, and which of them are open at the start of a day."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Open:
     """What is open at the start of a day.
 
     Args:
-        stretches: the open ones.
-        since: the matches that they are made of are decided at this tick or later, as are all that could join them.
+        stretches: the open stretches.
+        since: the tick from which on the matches in them, and all that could join them, are decided.
     """
 
     stretches: pa.Table
@@ -39,7 +39,7 @@ class PublishedMatches:
     Args:
         home: the installation.
         compiled: the pattern.
-        first: the first day with events: before it no match is decided.
+        first: the first day with events; before it no match is decided.
     """
 
     def __init__(self, home: Home, compiled: CompiledPattern, first: date) -> None:
@@ -48,11 +48,11 @@ class PublishedMatches:
         self.episodes: CompiledEpisodes = compiled.episodes
 
     def of(self, lo: int, hi: int) -> pa.Table:
-        """Those that are decided in ``[lo, hi)``, as stretches."""
+        """The matches that are decided in ``[lo, hi)``, as stretches."""
         return of_rows(self._compiled.pattern, self._rows(lo, hi))
 
     def by_day(self, days: Days) -> dict[date, pa.Table]:
-        """Those of some days, as stretches."""
+        """The matches of each day, as stretches."""
         rows = self._rows(*days.micros())
         numbers = ticks_of(rows["decision_ts"], "decision_ts") // US_PER_DAY
         pattern = self._compiled.pattern
@@ -62,12 +62,12 @@ class PublishedMatches:
         return found
 
     def open_at(self, day: date) -> Open:
-        """What is open at the start of a day: read back until nothing before could belong to it."""
+        """What is open at the start of a day, reading back until nothing earlier could belong to it."""
         timing, end = self.episodes.timing, day_start_us(day)
         reach = timing.late + timing.pause
         while True:
             since = max(min(self._first, end), end - reach)
-            # What is decided at the start of the day or later is open.
+            # What is decided at the day's start or later is open.
             open_ = episodes_of_day(timing, None, [self.of(since, end)], end).open
             begun = pc.min(open_["start"]).as_py()
             if since <= self._first or begun is None or begun - timing.pause > since:

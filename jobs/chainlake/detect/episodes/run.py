@@ -1,4 +1,4 @@
-"""Makes, audits and publishes the episodes of patterns from the matches that are published."""
+"""Makes, audits and publishes the episodes of patterns from the published matches."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class EpisodesWork:
 
 
 def episodes_to_do(home: Home, mine: Sequence[CompiledPattern], wanted: Wanted) -> list[EpisodesWork]:
-    """The patterns whose episodes are to be made, as the matches are published now.
+    """The patterns whose episodes are to be made, judging by the matches published now.
 
     Args:
         home: the installation.
@@ -75,7 +75,7 @@ def episodes(compiled: CompiledPattern) -> CompiledEpisodes | None:
 
 
 def run_episodes(run: DetectRun, work: Sequence[EpisodesWork]) -> DetectResult:
-    """Make the episodes of some patterns; whatever stops one stops no other."""
+    """Make the episodes of some patterns; whatever stops one does not stop the others."""
     return run_pieces(run, (_piece(run, item, part) for item in work for part in item.parts))
 
 
@@ -90,7 +90,7 @@ def _inputs(definition: Definition, days: Iterable[date], matched: EventDays) ->
 
 
 def _segment(run: DetectRun, item: EpisodesWork, part: Segment) -> Iterator[Published]:
-    """Go through one segment, as far as it can be published."""
+    """Make and publish the days of one segment, as far as possible."""
     first = item.days.first or day_of(part.first)
     matches = PublishedMatches(run.home, item.compiled, first)
     way = SegmentWay(
@@ -117,7 +117,7 @@ class Leg:
 
     Args:
         days: the days.
-        before: what is open before them; None if they begin empty.
+        before: what is open before them; None if they start from the empty state.
     """
 
     days: Days
@@ -142,12 +142,12 @@ def _leg(run: DetectRun, item: EpisodesWork, matches: PublishedMatches, leg: Leg
 
 @dataclass(frozen=True)
 class Made:
-    """What was made of some days.
+    """What was made for some days.
 
     Args:
-        per_day: day → its rows of the table of episodes, ascending.
+        per_day: day, ascending → its rows for the table of episodes.
         links: day → the digests of the states at its ends.
-        matches: how many were decided on all days that were made.
+        matches: how many matches were decided on all days that were made.
     """
 
     per_day: Mapping[date, pa.Table]
@@ -156,7 +156,7 @@ class Made:
 
     @property
     def rows(self) -> pa.Table:
-        """Those of all days."""
+        """The rows of all days."""
         return pa.concat_tables(self.per_day.values())
 
     def first(self, count: int) -> Made:
@@ -183,12 +183,12 @@ def make(matches: PublishedMatches, leg: Leg) -> Made:
 
 
 def state_digest(stretches: pa.Table) -> str:
-    """The digest of what is open."""
+    """The digest of the open stretches."""
     return digest(state_text(stretches))
 
 
 def _days_now(run: DetectRun, item: EpisodesWork, days: Sequence[date]) -> DaysNow:
-    """What the days are made from now; one that is provisional now, or no more, is left to the next run."""
+    """What the days are made from now; a day that has become provisional, or no longer is, is left to the next run."""
     found = now(run, item.compiled, episodes, days)
     prints = {day: one for day, one in found.prints.items() if found.days.status(day) == item.days.status(day)}
     return DaysNow(prints, partial(begins_anew, item.episodes.definition, found.days))

@@ -19,11 +19,11 @@ from chainlake.quality.published import Outcome
 
 
 def validate_episodes(audit: Audit, patterns: Sequence[CompiledPattern], days: Days) -> Iterator[Outcome]:
-    """Whether the published matches give the published episodes, pattern by pattern; no JVM.
+    """Check that the published matches give the published episodes, pattern by pattern; no JVM.
 
     Args:
         audit: the application's audit.
-        patterns: of one source.
+        patterns: patterns of one source.
         days: the UTC days asked for.
     """
 
@@ -40,7 +40,7 @@ def validate_episodes(audit: Audit, patterns: Sequence[CompiledPattern], days: D
 
 
 def _stretches(days: Sequence[date]) -> Iterator[Days]:
-    """Ascending days as ranges without a gap."""
+    """Ascending days as ranges without gaps."""
     begin = 0
     for at in range(1, len(days) + 1):
         if at == len(days) or days[at] != Days.one(days[at - 1]).end:

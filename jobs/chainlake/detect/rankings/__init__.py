@@ -1,4 +1,3 @@
-"""The best matches of a lake: merged from the published matches, period by period, right after these.
-
-Here is which periods are made, and publishing; what is among the best is in ``cep/ranking`` and ``cep/matches/best``.
+"""The best matches of a lake: merged from the published matches, period by period, right after them. This room decides
+which periods are made, and publishes them; ``cep/ranking`` and ``cep/matches/best`` say what is among the best.
 """

@@ -1,4 +1,4 @@
-"""Merges, audits and publishes the best matches of patterns from the matches that are published."""
+"""Merges, audits and publishes the best matches of patterns from the published matches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from chainlake.lake.store.port import Staged
 from chainlake.paths import Home
 from chainlake.quality.gates.rankings import audit_rankings
 
-#: Days whose periods are merged at a time: what is published of them is not lost when later ones fail.
+#: How many days' periods are merged at a time: what is published of them is not lost when later ones fail.
 STRETCH = 30
 
 
@@ -53,18 +53,18 @@ class RankingsWork:
 
     @property
     def stretches(self) -> Iterator[tuple[date, ...]]:
-        """Some of the days at a time."""
+        """The days, at most :data:`STRETCH` at a time."""
         for first in range(0, len(self.days), STRETCH):
             yield self.days[first : first + STRETCH]
 
 
 def rankings_to_do(home: Home, mine: Sequence[CompiledPattern], wanted: Wanted) -> list[RankingsWork]:
-    """The patterns of which periods are to be merged, as the matches are published now.
+    """The patterns with periods that are to be merged, judging by the matches published now.
 
     Args:
         home: the installation.
         mine: patterns of one source.
-        wanted: the days whose matches are looked at: all periods that these can be in are made.
+        wanted: the days whose matches are looked at; all periods that can hold these are made.
     """
     found = []
     for one in judged_days(home, mine, ranking, wanted.asked):
@@ -83,7 +83,7 @@ def ranking(compiled: CompiledPattern) -> Derived | None:
 
 
 def touched(judged: Judged, days: Days) -> np.ndarray:
-    """Which days of a ranking have periods that matches of some days can be in; and those that have none any more."""
+    """A flag per day of a ranking that has periods that can hold matches of ``days``, or no longer has any period."""
     owners = judged.definition.owners
     assert owners is not None, "only rankings get here"
     of_days = owners(np.arange(day_number(days.start), day_number(days.end)))
@@ -93,7 +93,7 @@ def touched(judged: Judged, days: Days) -> np.ndarray:
 
 
 def run_rankings(run: DetectRun, work: Sequence[RankingsWork]) -> DetectResult:
-    """Find the best matches of some patterns; whatever stops one stops no other."""
+    """Find the best matches of some patterns; whatever stops one does not stop the others."""
     return run_pieces(run, (_piece(run, item, days) for item in work for days in item.stretches))
 
 
@@ -129,9 +129,10 @@ def ranked_on(compiled: CompiledPattern, matches: pa.Table, days: Sequence[date]
 
 
 def published_matches(home: Home, compiled: CompiledPattern, matched: PeriodDays, days: Sequence[date]) -> pa.Table:
-    """The published matches that can be in the periods that begin on some days, with what they are ranked by.
+    """The published matches that can be in the periods that begin on some days, with the columns by which they are
+    ranked.
 
-    Rows of days that were last published under another definition, or another engine, are none of them.
+    Rows of days that were last published under another definition or engine are left out.
     """
     table, columns = compiled.table, columns_of(compiled.pattern)
     reads = [matched.reach(day) for day in days]

@@ -21,12 +21,12 @@ from chainlake.schemas.ranked import DAY_COLUMN
 
 
 def validate_rankings(audit: Audit, patterns: Sequence[CompiledPattern], days: Days) -> Iterator[Outcome]:
-    """Whether the published matches give the published rankings, pattern by pattern; no JVM.
+    """Check that the published matches give the published rankings, pattern by pattern; no JVM.
 
     Args:
         audit: the application's audit.
-        patterns: of one source.
-        days: the UTC days asked for: periods are looked at that matches of these can be in.
+        patterns: patterns of one source.
+        days: the UTC days asked for; periods that can hold their matches are looked at.
     """
 
     def broken(one: Judgement, own: Sequence[date]) -> dict[date, str]:

@@ -1,7 +1,7 @@
-"""A child process that never outlives its parent.
+"""Child processes that never outlive their parent.
 
-``SparkSubmitOperator`` leaves the driver running after a timeout or a dead worker. Here the kernel ends the child when
-its parent goes (``PR_SET_PDEATHSIG``), and the parent ends it in ``finally`` (SIGTERM, then SIGKILL).
+``SparkSubmitOperator`` leaves the driver running after a timeout or when a worker dies. Here the kernel ends the child
+when its parent dies (``PR_SET_PDEATHSIG``), and the parent ends it in ``finally`` (SIGTERM, then SIGKILL).
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from chainlake.env.processes.waiting import Notice
 _PR_SET_PDEATHSIG = 1
 #: Seconds between SIGTERM and SIGKILL.
 GRACE_S = 5.0
-# Loaded here: after fork, in a process that may have threads, loading a library could dead-lock.
+# Loaded at import, since loading a library after a fork could deadlock in a process with threads.
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 def die_with_parent(sig: int = signal.SIGKILL) -> Callable[[], None]:
     """A ``preexec_fn`` that makes the kernel send ``sig`` to the child when the thread that started it ends.
 
-    Nothing happens on systems other than Linux; there :func:`run_child` and the guard do without it.
+    On systems other than Linux it does nothing, and :func:`run_child` and the guard do without it.
     """
     parent = os.getpid()
 
@@ -37,14 +37,14 @@ def die_with_parent(sig: int = signal.SIGKILL) -> Callable[[], None]:
             return
         _LIBC.prctl(_PR_SET_PDEATHSIG, int(sig), 0, 0, 0)
         if os.getppid() != parent:
-            # The parent died between fork and prctl: no signal would ever come.
+            # The parent died between fork and prctl, so no signal would ever come.
             os._exit(0)
 
     return prepare
 
 
 def stop_process(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
-    """End ``process``: SIGTERM, then SIGKILL after ``grace_s`` seconds; returns when it is gone."""
+    """End ``process`` with SIGTERM, then SIGKILL after ``grace_s`` seconds; returns when it is gone."""
     if process.poll() is not None:
         return
     process.terminate()
@@ -63,19 +63,19 @@ def run_child(
 ) -> int:
     """Run ``command`` in this process group, hand each line of its output to ``on_line``, and return its exit code.
 
-    The child ends when this process ends however that happens, when this function is left by an exception (a timeout
-    or SIGTERM of the task), and when this process lost its own parent (a killed scheduler): a task that nobody
-    supervises must not go on writing.
+    The child ends when this process ends, however that happens; when this function is left by an exception (a timeout
+    or SIGTERM of the task); and when this process loses its own parent (a killed scheduler), since an unsupervised
+    task must not go on writing.
 
     Args:
         command: program and arguments.
         env: the whole environment of the child.
         cwd: its working directory.
         on_line: called for every line of stdout and stderr together, without the line end.
-        watch_parent: end too when this process lost its own parent; a command given in a shell outlives the shell.
+        watch_parent: also end when this process loses its own parent; commands given in a shell should outlive it.
 
     Returns:
-        The exit code; negative signal number when a signal ended it.
+        the exit code, or the negative signal number if a signal ended the child.
     """
     supervisor = os.getppid()
     process = subprocess.Popen(
@@ -104,7 +104,7 @@ def run_child(
                     for line in lines:
                         on_line(line.decode(errors="replace"))
                 elif process.poll() is not None:
-                    # A grandchild may hold the pipe open; the child itself has said all it had to say.
+                    # A grandchild may hold the pipe open, but the child itself has ended.
                     break
         if rest:
             on_line(rest.decode(errors="replace"))
@@ -120,10 +120,10 @@ def wait_until(
     """Poll ``condition`` until it holds or ``timeout_s`` seconds have passed; returns whether it held.
 
     Args:
-        condition: what is to hold.
-        timeout_s: how long to wait for it.
-        every_s: pause between two looks.
-        what: what is waited for, which is said after a second.
+        condition: what should become true.
+        timeout_s: how many seconds to wait for it.
+        every_s: pause between two polls, seconds.
+        what: what is waited for; after a second, a message says so.
     """
     end = time.monotonic() + timeout_s
     notice = Notice(lambda: what)

@@ -1,4 +1,4 @@
-"""How a process of ours ends: one line for the user, and the exit code."""
+"""How our processes end: one line for the user, and the exit code."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from chainlake.paths import Home
 
 
 def unexpected(error: BaseException) -> int:
-    """One line for the user; the stack goes to a file, where it is of use to somebody who debugs."""
+    """Print one line for the user, and write the stack to a file for debugging; returns the exit code."""
     print(f"error: {_first_line(error)}\nhint: {stack_kept(error)}.", file=sys.stderr)
     return InfrastructureError.exit_code
 
 
 def reason_with_stack(error: Exception) -> str:
-    """Why something failed without which work goes on, in a line; the stack of what nobody expected is kept."""
+    """One line that says why something failed without which work goes on; the stack of an unexpected error is kept."""
     if isinstance(error, ChainlakeError):
         return error.summary
     return f"{_first_line(error)} ({stack_kept(error)})"
@@ -32,7 +32,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def stack_kept(error: BaseException) -> str:
-    """Keep the stack of an error in a file, and say where it is, or why it could not be kept."""
+    """Write the stack of an error to a file; returns a text that says where it is, or why it could not be written."""
     try:
         folder = marked_folder(Home.from_env().logs)
         path = folder / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"
@@ -45,13 +45,13 @@ def stack_kept(error: BaseException) -> str:
 def end(code: int) -> NoReturn:
     """End the process with ``code``, without Python's teardown.
 
-    A pool thread of Arrow that still holds a file handle of deltalake, which is a Python object, asks for the
-    interpreter while it is torn down; Python 3.11 ends such a thread in a way that aborts the process
-    (https://github.com/PyO3/pyo3/pull/4874), which would turn a run that is done into a failed one. On a busy machine
-    one process in thirty ended so that did nothing but read a table by ``DeltaTable.to_pyarrow_dataset``.
+    A pool thread of Arrow may still hold a file handle of deltalake, which is a Python object, and ask for the
+    interpreter during its teardown. Python 3.11 ends such a thread in a way that aborts the process
+    (https://github.com/PyO3/pyo3/pull/4874), which would turn a finished run into a failed one. On a busy machine this
+    happened to one in thirty processes that only read a table by ``DeltaTable.to_pyarrow_dataset``.
     """
     for stream in (sys.stdout, sys.stderr):
-        # The reader of a pipe may have gone, which main() has seen to.
+        # The reader of a pipe may have gone, which main() has already handled.
         with contextlib.suppress(BrokenPipeError, ValueError):
             stream.flush()
     os._exit(code)

@@ -1,4 +1,4 @@
-"""A wait says what it waits for: after a second, and then once a minute."""
+"""Lets a wait say what it waits for: after a second, and then once a minute."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 
-#: A wait that is over sooner is not worth a line.
+#: A wait shorter than this many seconds is not worth a line.
 FIRST_S = 1.0
 AGAIN_S = 60.0
 
@@ -16,11 +16,11 @@ def _to_stderr(line: str) -> None:
 
 
 class Notice:
-    """What a wait says. Made where the wait begins, and asked in each of its turns.
+    """The messages of a wait; made when the wait begins, and called on each turn of its loop.
 
     Args:
-        what: what is waited for, asked when it is said: the holder of a lock can change meanwhile.
-        say: receives the line; it goes to stderr if not given.
+        what: gives what is waited for; called for each message, since the holder of a lock can change.
+        say: receives the line; by default it goes to stderr.
     """
 
     def __init__(self, what: Callable[[], str], say: Callable[[str], None] = _to_stderr) -> None:
@@ -30,7 +30,7 @@ class Notice:
         self._next = FIRST_S
 
     def turn(self) -> None:
-        """Say it if it is time."""
+        """Say what is waited for if it is time to."""
         waited = time.monotonic() - self._begun
         if waited >= self._next:
             self._say(f"waiting for {self._what()} ({waited:.0f} s so far)")

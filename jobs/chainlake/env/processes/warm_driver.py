@@ -1,4 +1,4 @@
-"""A step in a Spark driver that is warm already, if somebody keeps one."""
+"""Runs a step in a warm Spark driver, if a keeper of drivers is running."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import TypedDict
 from chainlake.env.ports import HOST, require_own
 from chainlake.errors import InfrastructureError
 
-#: ``PORT:TOKEN`` of the keeper, in the environment of the tasks.
+#: Environment variable of the tasks with ``PORT:TOKEN`` of the keeper.
 ADDRESS = "CHAINLAKE_DRIVERS"
 
-#: Longest line of a step's output.
+#: Longest line of a step's output, bytes.
 LINE_BYTES = 1 << 24
 
 
@@ -37,21 +37,21 @@ class Answer(TypedDict, total=False):
 def run_in_driver(
     address: str, arguments: Sequence[str], on_line: Callable[[str], None], *, fresh: bool = False
 ) -> int | None:
-    """Run ``chainlake ARGUMENTS…`` in a driver of the keeper, as soon as it is this step's turn.
+    """Run ``chainlake ARGUMENTS…`` in a driver of the keeper as soon as it is this step's turn.
 
-    The step ends when this process ends, however that happens, and when this process lost its own parent.
+    The step ends when this process ends, however that happens, and when this process loses its own parent.
 
     Args:
-        address: from :func:`start_keeper`.
-        arguments: verb and arguments.
+        address: the address that :func:`chainlake.local.drivers.keeper.start_keeper` gave.
+        arguments: the verb and its arguments.
         on_line: called for every line of the step's output.
-        fresh: in a driver that has run nothing before, and ends with the step.
+        fresh: use a driver that has run nothing before and ends with the step.
 
     Returns:
-        The exit code, the negative signal number when a signal ended the driver; ``None`` if there is no keeper.
+        the exit code, or the negative signal number if a signal ended the driver; ``None`` if there is no keeper.
 
     Raises:
-        InfrastructureError: the keeper went away in the middle, or somebody else has its port now.
+        InfrastructureError: the keeper ended in the middle, or another user now has its port.
     """
     supervisor = os.getppid()
     port, _, token = address.partition(":")
@@ -89,14 +89,14 @@ def run_in_driver(
 
 
 class KeeperGone(InfrastructureError):
-    """The process that keeps the Spark drivers is not there."""
+    """The process that keeps the Spark drivers is not running."""
 
     @classmethod
     def lost(cls) -> KeeperGone:
-        """It was there."""
+        """The keeper ended during a step."""
         return cls("the keeper of the Spark drivers is gone", hint="Run this again.")
 
     @classmethod
     def not_started(cls) -> KeeperGone:
-        """It did not begin."""
+        """The keeper did not start."""
         return cls("the keeper of the Spark drivers could not be started", hint="See the lines above.")

@@ -1,6 +1,5 @@
-"""Ingest's commits to data tables: raw rows are appended, events and quarantine brought to what they should be.
-
-Each is one commit, or none if nothing differs; under the lock of the source.
+"""Ingest's commits to data tables: raw rows are appended; events and quarantine are changed to what they should be.
+Each is one commit, or none if nothing differs, made under the source's lock.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class Commits:
 
     Args:
         source: the source.
-        lake: whose tables change.
+        lake: the lake whose tables change.
         force: commit even if nothing differs, so that a dead attempt's late commit is refused.
     """
 
@@ -38,16 +37,16 @@ class Commits:
     force: bool
 
     def raw(self, files: Sequence[DataFile]) -> None:
-        """Append data files that tasks wrote to the raw table."""
+        """Append to the raw table the data files that tasks wrote."""
         if files:
             self.lake.commit(self.lake.additions(raw_table(self.source), files), Turn(self._purpose))
 
     def events(self, change: Change) -> Applied:
-        """Change the events as tasks have found."""
+        """Commit the change of the events that tasks found."""
         return self.lake.commit(change, Turn(self._purpose, self.force))
 
     def quarantine(self, rows: Quarantined, gone: Replaced) -> Applied:
-        """Put quarantine rows in the place of others."""
+        """Replace some quarantine rows by others."""
         table = quarantine_table(self.source)
         part = Part(gone.where(self.lake, self.source, rows.file_ids))
         change = self.lake.change(table, Staged(rows.paths), part)
@@ -60,20 +59,20 @@ class Commits:
 
 @dataclass(frozen=True)
 class Replaced:
-    """Which quarantine rows make way: those of files that were read again or are gone, and conflicts of some days.
+    """Which quarantine rows are replaced: those of files that were read again or are gone, and conflicts of some days.
 
     Args:
         kept: ids of the files whose rows stay.
-        days: whose conflicts make way.
+        days: the days whose conflicts are replaced.
     """
 
     kept: Collection[str]
     days: Sequence[date]
 
     def where(self, lake: Lake, source: Source, fresh: Collection[str]) -> list[list[Condition]]:
-        """As a condition; ``fresh`` are ids of files that get new rows.
+        """The rows as a condition; ``fresh`` are ids of files that get new rows.
 
-        Named are the files whose rows go. Those whose rows stay can be as many as the source has files.
+        It names the files whose rows go, because those whose rows stay can be as many as the source has files.
         """
         parsed: Condition = ("stage", "=", "parse")
         held = lake.rows("quarantine", source.name, columns=["file_id"], where=[[parsed]])["file_id"]
@@ -91,7 +90,7 @@ class Quarantined:
 
     Args:
         paths: Parquet files with the columns of the table.
-        file_ids: of the files that were not parsed as a whole.
+        file_ids: ids of the files of which some rows could not be parsed.
     """
 
     paths: tuple[str, ...]
@@ -105,10 +104,10 @@ def quarantined(
 
     Args:
         source: the source.
-        staging: a folder, which exists.
-        bad: files of what was not parsed, with the load of each row.
-        loads: the loads of which it counts.
-        conflicts: files of conflicting rows.
+        staging: an existing folder.
+        bad: paths of Parquet files with what could not be parsed and the load of each row.
+        loads: the loads whose rows count.
+        conflicts: paths of Parquet files with conflicting rows.
     """
     wanted = ds.field("load_id").isin(pa.array(sorted(loads), pa.string()))
     table = quarantine_table(source)

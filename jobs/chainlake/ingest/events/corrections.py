@@ -29,14 +29,14 @@ class Beaten:
 
     Args:
         loads: loads of which no row counts.
-        pairs: Parquet files of ``PAIRS``: the keys of a load of which no row counts.
+        pairs: Parquet files of ``PAIRS``: keys of a load for which none of its rows counts.
     """
 
     loads: frozenset[str] = frozenset()
     pairs: tuple[str, ...] = ()
 
     def among(self, source: Source, rows: pa.Table) -> np.ndarray:
-        """Which of ``rows``, in the columns of the raw table, are replaced."""
+        """Which of ``rows``, in the columns of the raw table, are replaced: a flag per row."""
         found = np.zeros(len(rows), bool)
         if self.loads:
             loads = pa.array(sorted(self.loads), pa.string())
@@ -55,7 +55,7 @@ class KeysWork:
     Args:
         source: the source.
         loads: the loads.
-        staging: the folder for the answer, which exists.
+        staging: existing folder for the answer.
     """
 
     source: Source
@@ -63,10 +63,10 @@ class KeysWork:
     staging: str
 
     def __call__(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Look through data files of the raw table.
+        """Search data files of the raw table.
 
         Returns:
-            a Parquet file of ``PAIRS``, nothing if there are none.
+            a Parquet file of ``PAIRS``; no file if there are none.
         """
         columns = ["load_id", self.source.key]
         held = [pa.Table.from_batches([batch]) for batch in raw_batches(self.source, paths, self.loads, columns)]
@@ -76,7 +76,7 @@ class KeysWork:
 
 
 def competing(files: Iterable[Effective]) -> dict[date, list[Effective]]:
-    """Files by file date, where one date has several revisions."""
+    """Files by file date, for the dates that have several revisions."""
     by_date: dict[date, list[Effective]] = {}
     for file in files:
         if file.file_date is not None:
@@ -85,7 +85,7 @@ def competing(files: Iterable[Effective]) -> dict[date, list[Effective]]:
 
 
 def beaten_loads(source: Source, files: Iterable[Effective]) -> frozenset[str]:
-    """The loads of files that others replace as a whole; none where corrections are made key by key."""
+    """The loads of files that others replace as a whole; none if corrections are made key by key."""
     if not source.replaces or "key" in source.replaces:
         return frozenset()
     beaten = set()
@@ -99,8 +99,8 @@ def beaten_pairs(held: pa.Table | ds.Dataset, files: Sequence[Effective]) -> pa.
     """The keys of loads that a higher revision of the same date holds, too.
 
     Args:
-        held: ``PAIRS`` of the loads of ``files``, from their rows; a pair may come several times. A key that a path
-            names is held without a row of it: the file says that the key has none.
+        held: ``PAIRS`` of the loads of ``files``, from their rows, perhaps repeated. A file whose path names a key
+            holds that key even without a row: it says that the key has none.
         files: files that compete.
 
     Returns:

@@ -1,7 +1,7 @@
-"""What becomes of raw rows: an event is taken from a row, or it is a duplicate, conflicting or superseded.
+"""What becomes of raw rows: a row gives an event, or it is a duplicate, conflicting or superseded.
 
-The rows are those of whole places, a place being one (type, key, ts), in the order (file, line, entry). The result
-depends on them and on nothing else: not on the order in which they arrived, nor on what was resolved before.
+Rows are resolved place by place, a place being one (type, key, ts), in the order (file, line, entry). The result
+depends on these rows alone, not on the order in which they arrived or on what was resolved before.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Fates:
     """What becomes of each row.
 
     Args:
-        event: the event is taken from this row.
-        conflict: it lost against a row of the same event; it is a duplicate if neither.
-        copy: number of the row among equal ones of its file, or of all files if these are disjoint; 0 where one event
-            stands for all.
-        seq: position of the event among those of its place; 0 where there is no event.
+        event: whether the row gives an event.
+        conflict: whether it lost against a row of the same event; it is a duplicate if neither flag is set.
+        copy: number of the row, from 0, among equal rows of its file, or of all files if these are disjoint; 0 if one
+            event stands for all.
+        seq: position of the event among those of its place, from 0; 0 if there is no event.
     """
 
     event: np.ndarray
@@ -48,12 +48,12 @@ def with_fates(source: Source, rows: pa.Table, order: np.ndarray, superseded: np
     Args:
         source: says how events are told apart.
         rows: the raw rows.
-        order: rank of the file of each.
-        superseded: which of them a correction has replaced.
+        order: rank of the file of each row.
+        superseded: flag per row that a correction has replaced.
 
     Returns:
-        The rows in the order (file, line, entry) with ``_fate``, the hashes of their content ``_c1`` and ``_c2``, and
-        ``seq`` and ``_copy``, null where no event is.
+        the rows in the order (file, line, entry), with ``_fate``, the hashes of their content ``_c1`` and ``_c2``, and
+        ``seq`` and ``_copy``, which are null for rows that give no event.
     """
     first, second = content_hashes(source, rows)
     more = {"_order": order, "_superseded": superseded, "_c1": first, "_c2": second}
@@ -79,9 +79,9 @@ def decide(source: Source, place: np.ndarray, content: np.ndarray, order: np.nda
 
     Args:
         source: says how events are told apart.
-        place: a whole number per row, equal where type, key and ts are.
+        place: an integer per row, equal if type, key and ts are.
         content: likewise for the attributes.
-        order: rank of the row's file.
+        order: rank of each row's file.
     """
     nothing = np.zeros(len(place), np.int64)
     if source.identity != "multiset":
@@ -90,7 +90,7 @@ def decide(source: Source, place: np.ndarray, content: np.ndarray, order: np.nda
         copy, event = nth(place, content), np.ones(len(place), bool)
     else:
         copy = nth(place, content, order)
-        # The first file that holds the copy gives the event; the same copy in later files repeats it.
+        # The first file that has the copy gives the event; later files only repeat it.
         event = nth(place, content, copy) == 0
     seq = nothing.copy()
     seq[event] = nth(place[event])
@@ -98,11 +98,11 @@ def decide(source: Source, place: np.ndarray, content: np.ndarray, order: np.nda
 
 
 def codes(columns: Sequence[pa.ChunkedArray]) -> np.ndarray:
-    """A whole number per row, equal where all columns are (a missing value equals a missing value)."""
+    """An integer per row, equal for rows that are equal in all columns (a missing value equals a missing value)."""
     found = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         if pa.types.is_floating(column.type):
-            # -0.0 is 0.0.
+            # -0.0 becomes 0.0.
             column = pc.add(column, 0.0)
         encoded = column.combine_chunks().dictionary_encode()
         encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
@@ -112,7 +112,7 @@ def codes(columns: Sequence[pa.ChunkedArray]) -> np.ndarray:
 
 
 def nth(*keys: np.ndarray) -> np.ndarray:
-    """How many earlier rows have the same keys, for each row."""
+    """For each row, how many earlier rows have the same keys."""
     joined = keys[0]
     for key in keys[1:]:
         joined = _dense(joined * (int(key.max(initial=0)) + 1) + key)
@@ -126,14 +126,14 @@ def nth(*keys: np.ndarray) -> np.ndarray:
 
 
 def _dense(values: np.ndarray) -> np.ndarray:
-    """Each value as its rank among the different ones."""
+    """The rank of each value among the distinct values."""
     return np.unique(values, return_inverse=True)[1]
 
 
 def _unique(source: Source, place: np.ndarray, content: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """``(event, conflict)`` per row: one event per place, of the content that wins there."""
+    """``(event, conflict)`` per row: each place has one event, with the content that wins there."""
     winner = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
-    # Of rows that are assigned to one index the last one stays.
+    # If several rows are assigned to one index, the last one stays.
     rows = slice(None) if source.on_conflict == "latest" else slice(None, None, -1)
     winner[place[rows]] = content[rows]
     conflict = content != winner[place]

@@ -1,8 +1,8 @@
 """Ids of events, and the hashes of their contents and rows, on Arrow columns.
 
-An id is the first 128 bits of a SHA-256, as 32 hex digits. A number enters a hash through its bits, not its text: texts
-of numbers differ between languages and their versions. The hashes are those of Spark's ``xxhash64``, in which lakes of
-all versions have their checksums; a test holds them against Spark.
+An id is the first 128 bits of a SHA-256, as 32 hex digits. Numbers are hashed by their bits, not their text, because
+the text of a number differs between languages and their versions. The hashes are those of Spark's ``xxhash64``, which
+lakes of all versions use for their checksums; a test compares them with Spark.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _P1, _P2, _P3, _P4, _P5 = (
 )  # fmt: skip
 #: Separates the parts of a hashed text; their lengths are hashed too, so no two lists of parts share one text.
 SEPARATOR = "\x1f"
-#: Where Spark's ``xxhash64`` begins.
+#: The seed of Spark's ``xxhash64``.
 _SEED = 42
-#: Rows whose texts are laid out as words at a time.
+#: How many rows' texts are laid out as words at a time.
 _SLAB = 65_536
-#: And at most so many octets, each of which has an index of eight bytes.
+#: They have at most so many bytes, each of which takes an index of eight bytes.
 _SLAB_OCTETS = 4 << 20
 
 
 def content_hashes(source: Source, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
-    """Two hashes of each row's attributes, int64: what makes two rows of one (type, key, ts) equal or different."""
+    """Two hashes of each row's attributes, int64, which tell whether two rows of one (type, key, ts) are equal."""
     return _both([rows[a.name] for a in source.attributes], len(rows))
 
 
@@ -44,7 +44,7 @@ def event_hashes(table: Table, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
 
 
 def event_ids(source: Source, rows: pa.Table) -> pa.ChunkedArray:
-    """The id of each row: of source, type, key and µs since 1970; of a multiset also of the content and the copy.
+    """The id of each row, made from source, type, key and µs since 1970; in a multiset, also from content and copy.
 
     Args:
         source: says how events are told apart.
@@ -74,8 +74,8 @@ def spark_xxhash64(number: int, columns: Sequence[pa.Array], n: int) -> np.ndarr
 
     Args:
         number: an int.
-        columns: of the types that attributes have, and dates.
-        n: their rows.
+        columns: columns of the types that attributes have, or of dates.
+        n: number of rows.
 
     Returns:
         int64, shape (n,).
@@ -91,7 +91,7 @@ def spark_xxhash64(number: int, columns: Sequence[pa.Array], n: int) -> np.ndarr
         hashes = np.broadcast_to(hashes, n).copy()
         for column, mask in zip(columns, nulls, strict=True):
             found = _of_column(column, hashes)
-            # A null leaves what was hashed so far as it is.
+            # A null leaves the hash so far unchanged.
             hashes = found if mask is None else np.where(mask, hashes, found)
     return hashes.view(np.int64)
 
@@ -112,7 +112,7 @@ def _of_column(column: pa.Array, seeds: np.ndarray) -> np.ndarray:
     if pa.types.is_int64(kind) or pa.types.is_timestamp(kind):
         return _of_long(column.cast(pa.int64()).fill_null(0).to_numpy().view(np.uint64), seeds)
     if pa.types.is_float64(kind):
-        # Both zeros are one number, and so are all that are none.
+        # 0.0 and -0.0 get the same hash, and so do all NaNs.
         numbers = column.fill_null(0.0).to_numpy() + 0.0
         numbers[np.isnan(numbers)] = np.nan
         return _of_long(numbers.view(np.uint64), seeds)
@@ -131,12 +131,12 @@ def _mixed(hashes: np.ndarray) -> np.ndarray:
 
 
 def _with_word(hashes: np.ndarray, words: np.ndarray) -> np.ndarray:
-    """Eight bytes more."""
+    """Hash eight more bytes."""
     return _rotated(hashes ^ (_rotated(words * _P2, 31) * _P1), 27) * _P1 + _P4
 
 
 def _with_half(hashes: np.ndarray, halves: np.ndarray) -> np.ndarray:
-    """Four bytes more."""
+    """Hash four more bytes."""
     return _rotated(hashes ^ (halves * _P1), 23) * _P2 + _P3
 
 
@@ -165,7 +165,7 @@ def _of_texts(column: pa.Array, seeds: np.ndarray) -> np.ndarray:
 
 
 def _of_octets(octets: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """Texts of one length, shape (rows, length)."""
+    """Hash texts of one length; ``octets`` has shape (rows, length)."""
     n, length = octets.shape
     words = np.ascontiguousarray(octets[:, : length // 8 * 8]).view(np.uint64).reshape(n, length // 8)
     at = 0

@@ -1,6 +1,5 @@
-"""Landed files to events in this process and without a lake, for looking at a few files by hand.
-
-The rules are the functions by which tables are made: ``fates`` and ``corrections``.
+"""Landed files to events, in this process and without a lake, for looking at a few files by hand. The rules are those
+for tables, with the same functions: ``fates`` and ``corrections``.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from chainlake.ingest.landing.plan import path_key
 
 @dataclass(frozen=True)
 class Resolved:
-    """What came of rows.
+    """What became of rows.
 
     Args:
-        events: the rows that are events, in the columns given, in the order (file, line, entry).
-        duplicates, conflicts, superseded: how many rows were left out, and why.
+        events: the rows that are events, with the given columns, in the order (file, line, entry).
+        duplicates, conflicts, superseded: how many rows were left out for each reason.
     """
 
     events: pa.Table
@@ -47,10 +46,11 @@ def resolve_local(source: Source, files: Sequence[Landed], rows: Sequence[pa.Tab
 
     Args:
         source: says how events are told apart.
-        files: as ``in_order`` gives them.
-        rows: for each file its rows: ``line``, ``entry``, ``type``, the key, ``ts`` and the attributes, and any more.
+        files: files as returned by ``in_order``.
+        rows: the rows of each file: ``line``, ``entry``, ``type``, the key, ``ts``, the attributes, and perhaps other
+            columns.
     """
-    # Files of a look by hand have no load: their places stand for them.
+    # Here files have no load, so their positions stand for it.
     effective = [
         Effective(str(n), f.file_date, f.revision, f.path, path_key(source, f.path, f.fields), whole=not f.problem)
         for n, f in enumerate(files)
@@ -69,7 +69,7 @@ def resolve_local(source: Source, files: Sequence[Landed], rows: Sequence[pa.Tab
 
 
 def _superseded(source: Source, files: Sequence[Effective], rows: pa.Table, order: np.ndarray) -> np.ndarray:
-    """Which rows a higher revision of their scope has replaced."""
+    """A flag per row that a higher revision of its scope has replaced."""
     loads = np.array([f.load_id for f in files], dtype=object)[order]
     if "key" not in source.replaces:
         return np.isin(loads, sorted(beaten_loads(source, files)))

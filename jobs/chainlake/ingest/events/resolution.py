@@ -1,4 +1,4 @@
-"""Some days of a source resolved: who reads what, what came of it, and the commit of what differs."""
+"""How some days of a source are resolved: which task reads what, what it found, and the change that follows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from chainlake.schemas.events import events_table
 from chainlake.schemas.ops_rows import FileRow, RateRow
 from chainlake.storage.parquet import parquet_dataset
 
-#: Data files that a task looks through for the keys of loads.
+#: How many data files a task searches for the keys of loads.
 _FILES_PER_TASK = 64
 
 
@@ -33,9 +33,10 @@ class Resolved:
     """What became of the raw rows of some days.
 
     Args:
-        counted: each day's counts and checksum, 0 without rows; ``rows_raw`` is counted apart from the fates.
+        counted: each day's counts and checksum, with counts of 0 if it has no rows; ``rows_raw`` is counted
+            independently of the fates.
         rates: rows of ``ops.rates``, one per day, type and key with events.
-        change: how the events differ from those that are in the table.
+        change: how the events differ from those in the table.
         conflicts: Parquet files of the conflicting rows as quarantine rows.
     """
 
@@ -46,7 +47,7 @@ class Resolved:
 
     @property
     def rows(self) -> int:
-        """Events of all days."""
+        """The number of events on all days."""
         return sum(int(row["rows"]) for row in self.counted.values())
 
 
@@ -55,9 +56,9 @@ class Resolution:
     """How days of a source are resolved.
 
     Args:
-        source: the source, whose lock is held.
-        ports: who reads and writes.
-        staging: folder for what is staged, which exists.
+        source: the source, whose lock the caller holds.
+        ports: the ports that read and write.
+        staging: existing folder for staged files.
     """
 
     source: Source
@@ -69,11 +70,11 @@ class Resolution:
 
         Args:
             files: the effective files.
-            days: in order.
+            days: the days, ascending.
 
         Raises:
             AuditFailed: an event breaks a rule of the events table.
-            Overtaken: somebody else has changed the events meanwhile.
+            Overtaken: somebody else changed the events in the meantime.
         """
         source, lake, table = self.source, self.ports.lake, events_table(self.source)
         counted: dict[date, DayFigures] = {day: {**EMPTY} for day in days}
@@ -116,7 +117,7 @@ class Resolution:
         return Resolved(counted, rates, change, conflicts)
 
     def _beaten(self, files: Sequence[Effective], near: Sequence[Effective]) -> Beaten:
-        """What of the rows of ``near`` other ``files`` have replaced."""
+        """Which rows of ``near`` other ``files`` have replaced."""
         dates = {f.file_date for f in near}
         rivals = [f for f in files if f.file_date in dates]
         if "key" not in self.source.replaces:
@@ -124,7 +125,7 @@ class Resolution:
         members = [f for several in competing(rivals).values() for f in several]
         if not members:
             return Beaten()
-        # Which keys a file holds is known from all its rows, on whatever day they lie.
+        # The keys that a file holds are those of all its rows, on any day.
         paths = sorted(_raw_files(self.ports.lake, self.source, members))
         work = KeysWork(self.source, tuple(f.load_id for f in members), self.staging)
         parts = [paths[at : at + _FILES_PER_TASK] for at in range(0, len(paths), _FILES_PER_TASK)]
@@ -134,7 +135,7 @@ class Resolution:
 
 
 def raw_counts(lake: Lake, source: Source, loads: Sequence[str], days: Sequence[date]) -> dict[date, int]:
-    """Delivered rows of loads per day: what the fates must add up to, counted from the table anew."""
+    """Number of rows of ``loads`` per day, counted from the table anew: what the fates must add up to."""
     return _per_day(source, loads, lake.day_files("raw", source.name, days))
 
 
@@ -159,7 +160,7 @@ def _from_to(first: date, last: date) -> set[date]:
 
 
 def _per_day(source: Source, loads: Sequence[str], files: DayFiles) -> dict[date, int]:
-    """Rows of ``loads`` per day."""
+    """Number of rows of ``loads`` per day."""
     found: dict[date, int] = {}
     for batch in raw_batches(source, files.paths, loads, ["ts"]):
         ts = batch["ts"].cast(pa.date32(), safe=False).cast(pa.int32())
@@ -171,7 +172,7 @@ def _per_day(source: Source, loads: Sequence[str], files: DayFiles) -> dict[date
 
 
 def _raw_files(lake: Lake, source: Source, files: Sequence[Effective]) -> list[str]:
-    """The data files of raw that can hold rows of ``files``."""
+    """The data files of the raw table that can hold rows of ``files``."""
     first = min((f.first for f in files if f.first is not None), default=None)
     last = max((f.last for f in files if f.last is not None), default=None)
     if first is None or last is None:
@@ -180,7 +181,7 @@ def _raw_files(lake: Lake, source: Source, files: Sequence[Effective]) -> list[s
 
 
 def _days(reports: Sequence[PartReport]) -> dict[date, DayFigures]:
-    """Counts and checksum of each day; a day may be of several tasks."""
+    """Counts and checksum of each day; several tasks may have parts of a day."""
     sums: dict[date, DayCounts] = {}
     for report in reports:
         for day, counts in report.days.items():

@@ -1,7 +1,7 @@
-"""A task that makes events of raw rows: it reads data files, and writes what differs from the events that there are.
+"""A task that turns raw rows into events: it reads data files and writes what differs from the existing events.
 
-New events end up in data files that are not committed yet; events to change or to withdraw, and conflicting rows for
-the quarantine, in staged files. Only counts and paths come back.
+New events go to data files that are not committed yet; events to change or withdraw, and conflicting rows for the
+quarantine, go to staged files. Only counts and paths come back.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from chainlake.schemas.table import TIMESTAMP
 
 #: Column of a difference: I, U or D.
 OP = "_op"
-#: Conflicting rows that are Python values at a time.
+#: How many conflicting rows are turned into Python values at a time.
 _CONFLICTS = 10_000
 
 
@@ -49,7 +49,7 @@ class DayCounts:
     second_hash: int = 0
 
     def plus(self, other: DayCounts) -> DayCounts:
-        """Those of both; a day may be of several tasks."""
+        """The sum of both; several tasks may have parts of a day."""
         sums = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)[:4]}
         first, second = self.first_hash ^ other.first_hash, self.second_hash ^ other.second_hash
         return DayCounts(**sums, first_hash=first, second_hash=second)
@@ -60,7 +60,7 @@ class DayCounts:
         return checksum(self.rows, self.first_hash, self.second_hash)
 
 
-#: Events of a type and a key on a day, with the first and the last time.
+#: The number of events of a type and a key on a day, with their first and last time.
 RATES = pa.schema(
     [
         ("day", pa.date32()),
@@ -75,15 +75,15 @@ RATES = pa.schema(
 
 @dataclass(frozen=True)
 class PartReport:
-    """What came of a stretch.
+    """The result of a stretch.
 
     Args:
         days: counts of each day with rows.
-        rates: of the events, in the columns of ``RATES``.
+        rates: rates of the events, in the columns of ``RATES``.
         files: data files of the events to add, not committed yet.
         moved: Parquet files of the events to change and to withdraw, in the columns of the events table and ``OP``.
-        n_moved: how many they are.
-        conflicts: Parquet files of the conflicting rows, in the columns of the quarantine but for the volatile ones.
+        n_moved: how many events these are.
+        conflicts: Parquet files of the conflicting rows, in the columns of the quarantine except the volatile ones.
     """
 
     days: dict[date, DayCounts]
@@ -100,10 +100,10 @@ class ResolveWork:
 
     Args:
         source: the source.
-        loads: loads of the effective files, in the order of these.
+        loads: loads of the effective files, in the files' order.
         beaten: what corrections have replaced.
         events: folder of the events table.
-        staging: folder for what is staged, which exists.
+        staging: existing folder for staged files.
         now: when the events are written.
     """
 
@@ -143,7 +143,7 @@ class ResolveWork:
 
 
 def _compared(source: Source, part: Stretch, events: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The events to add, and those to change or withdraw with ``OP``."""
+    """The events to add, and those to change or withdraw, with ``OP``."""
     table = events_table(source)
     plain = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
     events = events.select(plain.names).cast(plain)
@@ -162,7 +162,7 @@ def _days(source: Source, rows: pa.Table, events: pa.Table) -> dict[date, DayCou
     for day in np.unique(days).tolist():
         several = np.bincount(fates[days == day], minlength=len(Fate)).tolist()
         found[day_of(day)] = DayCounts(*several)
-    # Events are in the order of time, so each day is one piece of them.
+    # Events are in order of time, so each day is one slice of them.
     days, starts = np.unique(events["event_date"].cast(pa.int32()).to_numpy(), return_index=True)
     if len(days):
         hashes = (np.bitwise_xor.reduceat(one, starts).tolist() for one in event_hashes(events_table(source), events))
@@ -180,7 +180,7 @@ def _rates(source: Source, events: pa.Table) -> pa.Table:
 
 
 def rates_of(reports: list[PartReport]) -> pa.Table:
-    """The rates of all tasks as one table: a key's day may be of several."""
+    """The rates of all tasks as one table; several tasks may have parts of a key's day."""
     every = pa.concat_tables([RATES.empty_table(), *(report.rates for report in reports)])
     sums = [("events", "sum"), ("first_ts", "min"), ("last_ts", "max")]
     found = every.group_by(["day", "type", "key"]).aggregate(sums)
@@ -189,7 +189,7 @@ def rates_of(reports: list[PartReport]) -> pa.Table:
 
 
 def _conflicts(source: Source, rows: pa.Table, staging: str) -> tuple[str, ...]:
-    """Quarantine rows: what lost against another row of the same event."""
+    """Write quarantine rows for the rows that lost against another row of the same event."""
     schema = pa.schema([pa.field(c.name, c.type) for c in quarantine_table(source).columns if not c.volatile])
     known = {"stage": "resolve", "reason": "conflict", "field": None, "value": None}
     with StagedFile(staging, "conflicts", schema) as file:
@@ -203,7 +203,7 @@ def _conflicts(source: Source, rows: pa.Table, staging: str) -> tuple[str, ...]:
 
 
 def _texts(source: Source, rows: pa.Table) -> Iterator[str]:
-    """Rows as JSON, cut: the delivered text is not kept in raw, and what was read from it says as much."""
+    """Rows as JSON, truncated: raw does not keep the delivered text, and what was read from it says as much."""
     names = ["type", source.key, "ts", *(attribute.name for attribute in source.attributes)]
     for row in rows.select(names).to_pylist():
         yield json.dumps(row, default=_time, ensure_ascii=False, separators=(",", ":"))[:KEPT]

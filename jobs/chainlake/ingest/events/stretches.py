@@ -1,7 +1,7 @@
-"""What each task reads of the raw rows of some days, so that events can be resolved without a shuffle.
+"""Which raw rows of some days each task reads, so that events can be resolved without a shuffle.
 
-What becomes of a row depends on the rows of its place alone, that is of its (type, key, ts). So the rows of a large day
-are cut by time or by key, whichever of them lie together in the files: a task skips the row groups of others.
+What becomes of a row depends only on the rows of its place, that is, with its (type, key, ts). So the rows of a large
+day are cut by time or by key, whichever groups the rows in the files: a task skips the row groups of other tasks.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from chainlake.schemas.raw import raw_table
 from chainlake.schemas.table import Table
 from chainlake.storage.parquet import parquet_dataset, parquet_file, parquet_footer
 
-#: Rows of a task with up to ``_COLUMNS`` columns; they are in its memory several times over.
+#: Rows per task, for up to ``_COLUMNS`` columns; the task has them in memory several times over.
 _ROWS_PER_TASK = 500_000
 _COLUMNS = 12
-#: Bytes of data files for a task, as they are compressed: less than Arrow's limit for the texts of one column, 2 GiB.
+#: Compressed bytes of data files per task: less than Arrow's limit for the texts of one column, 2 GiB.
 _BYTES_PER_TASK = 256 << 20
-#: Rows of a day that are looked at for the bounds of tasks.
+#: How many rows of a day are sampled to find the bounds of tasks.
 _SAMPLED_ROWS = 500_000
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """What one task reads: the rows of ``files`` with ``low <= column < high``; ``None`` is no bound.
+    """What one task reads: the rows of ``files`` with ``low <= column < high``; ``None`` means no bound.
 
     Args:
         files: paths of data files of the raw table.
         events: paths of the data files that hold the events of their days.
         column: ``ts`` or the key; empty if all rows are wanted.
-        low, high: values of it, µs since 1970 for ``ts``.
+        low, high: values of the column; µs since 1970 for ``ts``.
     """
 
     files: tuple[str, ...]
@@ -55,7 +55,7 @@ class Stretch:
         return self._read(self.files, table, [("load_id", "in", list(loads))])
 
     def held(self, source: Source) -> pa.Table:
-        """The events that the events table has."""
+        """The events that are in the events table."""
         return self._read(self.events, events_table(source), [])
 
     def _read(self, paths: Sequence[str], table: Table, wanted: list[Condition]) -> pa.Table:
@@ -94,13 +94,13 @@ class _File:
 
 
 def stretches(source: Source, days: Sequence[date], raw: DayFiles, events: DayFiles) -> list[Stretch]:
-    """All raw rows of ``days``, each in one stretch, and the rows of a place in the same.
+    """Cut all raw rows of ``days`` into stretches; the rows of a place are in the same stretch.
 
     Args:
         source: the source.
-        days: in order.
-        raw: the files of these days of the raw table, those with rows of loads that do not count, too.
-        events: those of the events table, with which the result is compared.
+        days: the days, ascending.
+        raw: the raw table's files of these days, including those with rows of loads that do not count.
+        events: the events table's files of these days, with which the result is compared.
     """
     held, there = _by_day(raw), _by_day(events)
     every = [file for files in held.values() for file in files]
@@ -129,7 +129,7 @@ def stretches(source: Source, days: Sequence[date], raw: DayFiles, events: DayFi
         if rows > most:
             found += _cut(source, held[day], of([day]), most)
         else:
-            # Also a day without rows: its events go.
+            # A day without rows is included, because its events must be withdrawn.
             gathered.append(day)
             together += rows
     end()
@@ -144,9 +144,9 @@ def _by_day(files: DayFiles) -> dict[date, list[_File]]:
 
 
 def _cut(source: Source, files: Sequence[_File], events: tuple[str, ...], most: int) -> list[Stretch]:
-    """A day's rows in stretches of about ``most`` rows, by the column that cuts them best.
+    """A day's rows in stretches of about ``most`` rows, cut by the column that cuts them best.
 
-    That is the one of which no value is that of too many rows, and then the one of which the fewest rows are read.
+    That is the column in which no value has too many rows, and among such, the one with which the fewest rows are read.
     """
     rows = sum(file.rows for file in files)
     paths = tuple(file.path for file in files)
@@ -163,7 +163,7 @@ def _cut(source: Source, files: Sequence[_File], events: tuple[str, ...], most: 
 
 
 def _sample(paths: Sequence[str], column: str, every: int) -> pa.ChunkedArray:
-    """The values of every so-many-th row, in order."""
+    """The values of one in ``every`` rows, sorted."""
     parts = []
     for path in paths:
         with parquet_file(path) as file:
@@ -175,21 +175,21 @@ def _sample(paths: Sequence[str], column: str, every: int) -> pa.ChunkedArray:
 
 
 def _cuts(values: pa.ChunkedArray, parts: int) -> list[Any]:
-    """Values that cut the rows in about ``parts`` equal ones; fewer where many rows share a value."""
+    """Values that cut the rows into about ``parts`` equal parts; fewer if many rows share a value."""
     at = sorted({number * len(values) // parts for number in range(1, parts)})
     found = pc.unique(values.take(pa.array(at, pa.int64()))).to_pylist()
     return [cut for cut in found if cut != values[0].as_py()]
 
 
 def _largest(values: pa.ChunkedArray, cuts: Sequence[Any]) -> int:
-    """How many of the ordered ``values`` the largest part has."""
+    """How many of the sorted ``values`` the largest part has."""
     below = [pc.sum(pc.less(values, cut)).as_py() for cut in cuts]
     ends = [0, *below, len(values)]
     return max(int(high - low) for low, high in zip(ends[:-1], ends[1:], strict=True))
 
 
 def _read_by(parts: Sequence[Stretch]) -> int:
-    """Rows of all row groups that the parts of a day read."""
+    """Number of rows of all row groups that the parts of a day read."""
     read = 0
     for path in parts[0].files:
         footer = parquet_footer(path)
@@ -206,10 +206,10 @@ def _read_by(parts: Sequence[Stretch]) -> int:
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as µs since 1970, texts as they are."""
+    """Times as µs since 1970; texts unchanged."""
     return values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
 
 
 def _scalar(value: Any, kind: pa.DataType) -> Any:
-    """A cut as a value of its column."""
+    """A cut in the type of its column."""
     return pa.scalar(value, pa.int64()).cast(kind).as_py() if pa.types.is_timestamp(kind) else value

@@ -1,1 +1,1 @@
-"""Landed files: what there is, what a run takes, which days are complete."""
+"""Landed files: which there are, which a run takes, which days are complete."""

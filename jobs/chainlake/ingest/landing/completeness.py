@@ -1,4 +1,4 @@
-"""Which days of a source can be computed on: open, complete, provisional. No Spark."""
+"""Which days of a source can be computed from: open, complete, provisional. No Spark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ONE = timedelta(days=1)
 class DayFigures(TypedDict):
     """What became of the raw rows of a day: how many had each fate, and the checksum of the events.
 
-    ``rows_raw`` is how many there are, counted apart from the fates; without it they are what these add up to.
+    ``rows_raw`` is how many rows there are, counted independently of the fates; if absent, it is the sum of the fates.
     """
 
     rows: int
@@ -36,18 +36,18 @@ class DayFigures(TypedDict):
 
 
 class CountedDay(EventDayRow):
-    """A row of ``ops.event_days`` with what the accounting gate compares its counts with, which is no column."""
+    """A row of ``ops.event_days``, with ``rows_raw`` for the accounting gate, which is not a column of it."""
 
     rows_raw: int
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """What of the expected files is there.
+    """Which of the expected files are there.
 
     Args:
-        paths: of the files that were read.
-        lacking: days that have a file which was not read.
+        paths: paths of the files that were read.
+        lacking: days with a file that was not read.
     """
 
     paths: Collection[str]
@@ -60,7 +60,7 @@ class Arrived:
 
     @classmethod
     def of(cls, source: Source, rows: Collection[FileRow], waiting: Iterable[str]) -> Arrived:
-        """From the current rows of ``ops.files`` and the paths that wait."""
+        """From the current rows of ``ops.files`` and the paths of waiting files."""
         lacking = [days_of(source, row["path"], row["file_date"]) for row in unread(source.replaces, rows)]
         lacking += [days_of(source, path, path_fields(source, path).file_date) for path in waiting]
         return cls({row["path"] for row in rows if is_read(row)}, set().union(*lacking))
@@ -71,8 +71,8 @@ def status_of(source: Source, day: date, arrived: Arrived, passed: date, now: da
 
     Args:
         arrived: what was ingested so far.
-        passed: the day up to which (not included) runs have been.
-        now: the present.
+        passed: the day up to which (exclusive) runs have come.
+        now: the current time.
     """
     if day >= passed:
         return "open"
@@ -85,7 +85,7 @@ def status_of(source: Source, day: date, arrived: Arrived, passed: date, now: da
 def passed_to(days: Days, runs: Iterable[RunRow]) -> date:
     """The end of the latest interval that a finished ingest of the source has been through, this run's included.
 
-    It is the latest and not this run's, so that backfills in any order end in the same rows.
+    The latest is taken, not this run's, so that backfills in any order end with the same rows.
     """
     ends: list[date] = [
         run["day_to"]
@@ -107,14 +107,14 @@ def day_rows(
     now: datetime,
     events_version: int | None,
 ) -> list[CountedDay]:
-    """The ``ops.event_days`` rows to write: touched days, days whose status moved, empty days not listed so far.
+    """The ``ops.event_days`` rows to write: touched days, days whose status changed, empty days not listed so far.
 
     Args:
         current: current rows by day.
         touched: counts and checksum of the days just resolved.
-        arrived: what was ingested so far, by this run too.
+        arrived: what was ingested so far, including this run.
         passed: see ``passed_to``.
-        events_version: version of the events table now.
+        events_version: current version of the events table.
     """
     rows: list[CountedDay] = []
     filled = [day for day, row in touched.items() if row["rows"]]
@@ -125,12 +125,13 @@ def day_rows(
         if day in touched or not (row["status"] in ("open", "provisional") or _lost(day, row, arrived)):
             continue
         status = status_of(source, day, arrived, passed, now)
-        # What was computed on once is not taken back because somebody asked for more patience.
+        # A day that was already computed from is not reopened because somebody has made the source wait longer.
         status = "provisional" if status == "open" and row["status"] != "open" else status
         if status != row["status"]:
             rows.append(_row(source, day, status, _figures(row), row["events_version"]))
     if filled:
-        # A stretch that ingest has not passed to its end is listed, since a day without a row is waited for.
+        # Days of a stretch that ingest has not passed entirely are listed, since a day without a row would be waited
+        # for.
         quiet = {start: end for start, end in quiet_stretches(filled) if end <= passed}
         lacking = (day for day in arrived.lacking if min(filled) <= day < passed)
         for day in sorted({*_listed(min(filled), passed, quiet), *lacking}):
@@ -140,7 +141,7 @@ def day_rows(
 
 
 def _listed(first: date, end: date, quiet: Mapping[date, date]) -> Iterator[date]:
-    """The days ``[first, end)`` but for those of the stretches ``quiet``, from → to."""
+    """The days ``[first, end)`` except those in the stretches ``quiet``, from → to."""
     day = first
     while day < end:
         if day in quiet:
@@ -151,7 +152,7 @@ def _listed(first: date, end: date, quiet: Mapping[date, date]) -> Iterator[date
 
 
 def _lost(day: date, row: EventDayRow, arrived: Arrived) -> bool:
-    """Whether a day that was complete has got a file that cannot be read: the order of arrival must not show."""
+    """Whether a complete day has got a file that cannot be read; the order of arrival must not matter."""
     return row["status"] == "complete" and day in arrived.lacking
 
 
@@ -162,12 +163,12 @@ EMPTY: DayFigures = {
 
 
 def changing_rows(source: str, days: Iterable[date]) -> list[EventDayRow]:
-    """Rows that announce that the events of ``days`` are about to move: no checksum, so nobody computes on them."""
+    """Rows that announce a change of the events of ``days``; without a checksum, nobody computes from them."""
     return [{"source": source, "day": day, "status": "changing"} for day in sorted(days)]
 
 
 def _figures(row: EventDayRow) -> DayFigures:
-    """Those of a day that was resolved before; what they add up to was checked at that time."""
+    """The figures of a day that was resolved before; their sum was checked then."""
     return {
         "rows": row["rows"] or 0,
         "duplicates": row["duplicates"] or 0,

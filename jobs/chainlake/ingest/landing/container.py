@@ -1,8 +1,8 @@
 """Opening landed files: plain, gzip, or the members of a zip archive; always as decompressed bytes.
 
-Whatever goes wrong here is one of two things. ``NotReadable``: the file system did not give the bytes, which it may do
-another time. ``Damaged``: it did, and they are no whole container. The libraries that decompress raise a dozen classes
-for both, ``OSError`` among them, so they are told apart at the file itself and not by class.
+Whatever goes wrong here is one of two things. ``NotReadable``: the file system did not return the bytes, but may do so
+another time. ``Damaged``: it did, but they are not a complete container. The libraries that decompress raise a dozen
+classes for both, ``OSError`` among them, so they are told apart by whether the file itself failed, not by class.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from chainlake.storage.errors import StoreFailed
 _GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"
 _ZIP_EMPTY = b"PK\x05\x06"
-#: Bit of a zip entry's flags, in their second byte: its name is UTF-8.
+#: The bit in the second byte of a zip entry's flags that says that its name is UTF-8.
 _UTF8 = 0x08
-#: The end of a zip archive's directory, with the longest comment.
+#: The most bytes from the record that ends a zip archive's directory to the end of its comment.
 _LONGEST_TAIL = 22 + 0xFFFF
-#: Bytes that are asked of the file system at a time.
+#: How many bytes are requested from the file system at a time.
 _BUFFER = 1 << 18
-#: Decompressed bytes that are asked for at a time, always: how many come before a damage depends on it, and so does the
-#: checksum of damaged content.
+#: How many decompressed bytes are requested at a time. It must never vary: how many bytes come before damage depends on
+#: it, and so does the checksum of damaged content.
 _PIECE = 1 << 17
 
 
 class NotReadable(Exception):
-    """A file cannot be opened or read for now; nothing is known of its content.
+    """A file cannot be opened or read for now; nothing is known about its content.
 
     Args:
         error: what the file system or the store said.
@@ -54,7 +54,7 @@ class NotReadable(Exception):
 
 
 class Damaged(Exception):
-    """The bytes of a file were read, and are no whole archive or compressed stream, or are locked by a password."""
+    """A file's bytes were read, but are not a complete archive or compressed stream, or need a password."""
 
 
 @contextmanager
@@ -62,8 +62,8 @@ def open_bytes(path: str, member: str | None) -> Iterator[Content]:
     """The decompressed bytes of a landed file, or of one member of an archive.
 
     Raises:
-        NotReadable: the file system does not give the file, here or while it is read.
-        Damaged: it cannot be decompressed, here or while it is read.
+        NotReadable: the file system does not return the file, now or later while it is read.
+        Damaged: it cannot be decompressed, now or later while it is read.
     """
     kept = _kept.get()
     with ExitStack() as stack:
@@ -82,9 +82,9 @@ def open_bytes(path: str, member: str | None) -> Iterator[Content]:
 
 @contextmanager
 def archives_stay_open() -> Iterator[None]:
-    """Within this block the members of an archive that are opened one after the other have its directory read once.
+    """Within this block, an archive's directory is read only once for members that are opened one after the other.
 
-    Read for each, a directory of thousands of members takes longer than the members.
+    Reading a directory of thousands of members for each member takes longer than reading the members.
     """
     with _KeptArchive() as kept:
         token = _kept.set(kept)
@@ -113,7 +113,7 @@ class _KeptArchive:
         """The archive ``path`` as it is now.
 
         Raises:
-            NotReadable: the file system does not give the file.
+            NotReadable: the file system does not return the file.
         """
         try:
             mark = (path, storage_of(path).stamp(path))
@@ -122,7 +122,7 @@ class _KeptArchive:
         if self._archive is None or mark != self._mark:
             self._stack.close()
             self._archive = None
-            # It must live as long as the archive, which may read what is under it: its end would close that.
+            # It must live as long as the archive, which reads from the file under it: ending it would close that file.
             self._raw = self._stack.enter_context(_opened(path))
             self._archive, self._mark = self._stack.enter_context(_archive(self._raw)), mark
         return self._archive
@@ -132,7 +132,7 @@ _kept: ContextVar[_KeptArchive | None] = ContextVar("kept", default=None)
 
 
 class Content:
-    """The decompressed bytes of one content, and the checksum of those that were read."""
+    """A stream of decompressed bytes, and the checksum of those that were read."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._read = getattr(stream, "read1", stream.read)
@@ -144,7 +144,7 @@ class Content:
         """The next bytes, at most ``size``; none at the end.
 
         Raises:
-            NotReadable: the file system does not give them.
+            NotReadable: the file system does not return them.
             Damaged: they cannot be decompressed.
         """
         if not self._ahead:
@@ -157,14 +157,14 @@ class Content:
             data: bytes = self._read(_PIECE)
         except (NotReadable, MemoryError):
             raise
-        except Exception as error:  # what a decompressor raises at bad bytes has many kinds
+        except Exception as error:  # decompressors raise many kinds of errors on bad bytes
             self._damaged = True
             raise _damaged(error) from error
         self._digest.update(data)
         return data
 
     def checksum(self) -> str:
-        """Checksum of what was read so far; damaged content has another one than whole content with the same bytes."""
+        """Checksum of what was read so far; it differs between damaged and complete content with the same bytes."""
         digest = self._digest.copy()
         if self._damaged:
             digest.update(b"\0damaged")
@@ -172,10 +172,10 @@ class Content:
 
 
 def gather(stream: Content, size: int) -> tuple[bytes, bool]:
-    """Up to ``size`` bytes, and whether damage ended them; an empty answer without damage is the end.
+    """Up to ``size`` bytes, and whether damage ended them; no bytes and no damage mean the end.
 
     Raises:
-        NotReadable: the file system does not give them.
+        NotReadable: the file system does not return them.
     """
     parts: list[bytes] = []
     left = size
@@ -189,12 +189,14 @@ def gather(stream: Content, size: int) -> tuple[bytes, bool]:
 
 
 def members(path: str, pattern: str) -> Counter[str] | None:
-    """The files in the zip archive ``path`` that fit the glob, with how many have each name; ``None`` if it is no
-    archive. Those of names that are passed over in a folder are none, such as what a Mac puts beside each file.
+    """The names in the zip archive ``path`` that match the glob, with how many files have each; ``None`` if it is no
+    archive.
+
+    Names that are ignored in a folder are ignored here, too, such as the files that a Mac adds beside each file.
 
     Raises:
-        NotReadable: the file system does not give the file.
-        Damaged: it looks like an archive and cannot be read.
+        NotReadable: the file system does not return the file.
+        Damaged: it looks like an archive but cannot be read.
     """
     with _opened(path) as raw:
         if _magic(raw) != "zip":
@@ -209,10 +211,10 @@ def members(path: str, pattern: str) -> Counter[str] | None:
 
 
 def checksum_of(path: str) -> str:
-    """Checksum of a file as it lies there, not decompressed.
+    """Checksum of a file's bytes as they are, not decompressed.
 
     Raises:
-        NotReadable: the file system does not give the file.
+        NotReadable: the file system does not return the file.
     """
     digest = hashlib.blake2b(digest_size=16)
     with _opened(path) as raw:
@@ -223,7 +225,7 @@ def checksum_of(path: str) -> str:
 
 @contextmanager
 def _opened(path: str) -> Iterator[io.BufferedReader]:
-    """A file whose every failure is ``NotReadable``: no reader of containers takes that for something of its own."""
+    """A file whose every failure raises ``NotReadable``, which no container library mistakes for its own error."""
     try:
         file = storage_of(path).opened(path)
     except (OSError, StoreFailed) as error:
@@ -235,7 +237,7 @@ def _opened(path: str) -> Iterator[io.BufferedReader]:
 class _Steady(io.RawIOBase):
     def __init__(self, file: io.RawIOBase) -> None:
         self._file = file
-        #: Places of bytes that are given with the bit of ``_UTF8`` cleared.
+        #: Positions of bytes that are returned with the bit ``_UTF8`` cleared.
         self.cleared: Sequence[int] = ()
 
     def readable(self) -> bool:
@@ -256,7 +258,8 @@ class _Steady(io.RawIOBase):
         return number
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        # A place before the file's beginning is asked for by a damaged archive, not refused by the file system.
+        # Seeking before the start of the file is the fault of a damaged archive, not of the file system, so errors
+        # pass.
         return self._file.seek(offset, whence)
 
     def tell(self) -> int:
@@ -264,7 +267,7 @@ class _Steady(io.RawIOBase):
 
 
 def _archive(raw: io.BufferedReader) -> zipfile.ZipFile:
-    """A zip archive; names that are said to be UTF-8 and are not are read as the code page of old archives."""
+    """Open a zip archive; names that claim to be UTF-8 but are not are read in the code page of old archives."""
     first = raw.peek(4)[:4]
     try:
         archive = zipfile.ZipFile(raw)
@@ -284,14 +287,14 @@ def _archive(raw: io.BufferedReader) -> zipfile.ZipFile:
 
 
 def _after(raw: io.BufferedReader) -> bytes:
-    """What comes after the end of an archive's directory: a comment, or what was added to the file."""
+    """What follows the end of an archive's directory: a comment, or something appended to the file."""
     raw.seek(max(0, raw.seek(0, os.SEEK_END) - _LONGEST_TAIL))
     tail = raw.read()
     return tail[tail.rindex(_ZIP_EMPTY) + 22 :]
 
 
 def _misnamed(raw: io.BufferedReader) -> list[int]:
-    """Where an archive says of names that they are UTF-8 though they are not: in its directory, and at the members."""
+    """Positions where an archive wrongly says that a name is UTF-8: in its directory, and at the members."""
     size = raw.seek(0, os.SEEK_END)
     tail_at = raw.seek(max(0, size - _LONGEST_TAIL))
     tail = raw.read()
@@ -318,7 +321,7 @@ def _told_apart() -> Iterator[None]:
         yield
     except (NotReadable, MemoryError):
         raise
-    except Exception as error:  # an archive that is cut short or false can end in any
+    except Exception as error:  # an archive that is truncated or wrong can raise any error
         raise _damaged(error) from error
 
 
@@ -327,7 +330,7 @@ def _damaged(error: Exception) -> Damaged:
 
 
 def _magic(raw: io.BufferedReader) -> str:
-    """``gzip``, ``zip`` or ``plain``, told by the first bytes and not by the name."""
+    """``gzip``, ``zip`` or ``plain``, judged by the first bytes, not the name."""
     head = raw.peek(4)[:4]
     if head[:2] == _GZIP:
         return "gzip"
@@ -336,7 +339,7 @@ def _magic(raw: io.BufferedReader) -> str:
 
 def _member(archive: zipfile.ZipFile, member: str, stack: ExitStack) -> BinaryIO:
     stream = stack.enter_context(archive.open(member))
-    # A gzip inside a zip is what some vendors deliver.
+    # Some vendors deliver a gzip inside a zip.
     raw: io.BufferedReader[Any] = io.BufferedReader(cast(io.RawIOBase, stream))
     return _unzipped(raw, stack) if raw.peek(2)[:2] == _GZIP else raw
 

@@ -1,7 +1,7 @@
 """What has landed: files, archive members, their content checksums and path fields.
 
-No Spark. Reading every file at every run would make a run with nothing to do as dear as one with work, so checksums are
-remembered per (path, size, mtime, inode, ctime). That memory is a cache: without it the same answer takes longer.
+No Spark. If every run read every file, a run with nothing to do would cost as much as one with work, so checksums are
+remembered per (path, size, mtime, inode, ctime). That memory is a cache: without it, the same answer takes longer.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from chainlake.storage.errors import StoreFailed
 from chainlake.storage.port import Stamp
 from chainlake.terminal import storable
 
-#: A file changed within this time may change again without its times moving.
+#: A file that changed less than this ago may change again without its times changing.
 _MTIME_GRAIN_S = 2.0
-#: Stores tell whole seconds, of a clock that may be another one by minutes.
+#: Stores give times in whole seconds, of a clock that may differ by minutes.
 _STORE_GRAIN_NS, _STORE_GRAIN_S = 1_000_000_000, 900.0
 
 
@@ -45,14 +45,14 @@ class Landed:
     """One landed file, or one member of a landed archive.
 
     Args:
-        path: relative to ``landing/<source>/``, ``!member`` appended for a member.
+        path: relative to ``landing/<source>/``, with ``!member`` appended for a member.
         file: the file on disk; ``member`` inside it or ``None``.
         size: bytes of the landed file.
-        checksum: of the decompressed bytes.
-        file_id: of checksum, path fields and, where not all formats of the source take such a name, those that do.
+        checksum: checksum of the decompressed bytes.
+        file_id: digest of checksum, path fields and, if not all formats of the source take such a name, those that do.
         fields: named groups of the source's path expression.
-        file_date, revision: from the path; ``None`` and 0 if it names none.
-        problem: code of what is wrong with the content or the path, else "".
+        file_date, revision: from the path; ``None`` and 0 if it gives none.
+        problem: code for what is wrong with the content or the path, else "".
         detail: the same in words.
     """
 
@@ -74,9 +74,9 @@ class Landing:
     """What was found.
 
     Args:
-        files: by path.
+        files: the files, by path.
         waiting: why others are left for later, by path.
-        settling: those of ``waiting`` that are young or growing and will be read by and by.
+        settling: the ones among ``waiting`` that are only too young or still growing.
     """
 
     files: dict[str, Landed]
@@ -84,7 +84,7 @@ class Landing:
     settling: frozenset[str] = frozenset()
 
     def waits(self, path: str) -> bool:
-        """Whether ``path`` waits: itself, the archive that holds it, or a folder above it."""
+        """Whether ``path``, the archive that holds it or a folder above it waits."""
         return bool(self.why(path))
 
     def why(self, path: str) -> str:
@@ -96,12 +96,12 @@ class Landing:
 def discover(home: Home, source: Source, now: datetime, *, known: bool = False) -> Landing:
     """All settled files of the landing folder of ``source``; a missing folder holds none.
 
-    Whatever one file does, the others are found: what cannot be looked into for now is among ``waiting``.
+    Whatever is wrong with one file, the others are found; files that cannot be read for now are among ``waiting``.
 
     Args:
-        now: the present, against which ``settle`` is measured.
-        known: whether files of the source were read before: a folder that is missing then, such as that of a disk that
-            is not mounted, is waited for.
+        now: the current time, against which ``settle`` is measured.
+        known: whether files of the source were read before; if so, a missing folder, such as one on a disk that is not
+            mounted, is waited for.
     """
     memory = _Memory(home.root / "cache" / f"checksums-{source.name}.json")
     walked = walk(home.landed(source.name), follow_links=source.follow_links)
@@ -120,7 +120,7 @@ def discover(home: Home, source: Source, now: datetime, *, known: bool = False) 
         except NotReadable as error:
             waiting[entry.relative] = str(error)
         except Exception as error:
-            # Nobody knows what this file does to the reader; it must not keep the others from being read.
+            # Whatever this file does to the reader, it must not keep the others from being read.
             waiting[entry.relative] = " ".join(f"{type(error).__name__}: {error}".split())
         else:
             for landed in found:
@@ -130,7 +130,7 @@ def discover(home: Home, source: Source, now: datetime, *, known: bool = False) 
 
 
 class _NotYet(Exception):
-    """A file that is being written, or may be."""
+    """A file is being written, or may be."""
 
 
 def _looked_into(source: Source, entry: Entry, memory: _Memory, now: datetime) -> list[Landed]:
@@ -138,12 +138,12 @@ def _looked_into(source: Source, entry: Entry, memory: _Memory, now: datetime) -
 
     Raises:
         _NotYet: it is younger than ``settle``, or was changed meanwhile.
-        NotReadable: the file system does not give it.
+        NotReadable: the file system does not return it.
     """
     before = entry.stat
     assert before is not None
-    # A file from the future (a clock that is wrong) would never settle: it is taken as it is.
-    # In a store a file is there as a whole, or not at all.
+    # A file from the future (due to a wrong clock) would not settle for a long time, so it is taken as it is. In a
+    # store, a file is there completely or not at all.
     files = storage_of(entry.file)
     grain, young_s = (1, _MTIME_GRAIN_S) if files.on_disk else (_STORE_GRAIN_NS, _STORE_GRAIN_S)
     if not files.whole_files and 0 <= now.timestamp() - before.modified_ns / 1e9 < source.settle.total_seconds():
@@ -162,10 +162,10 @@ def _looked_into(source: Source, entry: Entry, memory: _Memory, now: datetime) -
 
 
 def look_into(source: Source, file: str | Path, relative: str) -> list[Landed]:
-    """One file, or each member of an archive, as if it lay at ``relative`` in the landing folder of ``source``.
+    """One file, or each member of an archive, as if it were at ``relative`` in the landing folder of ``source``.
 
     Raises:
-        NotReadable: the file system does not give the file.
+        NotReadable: the file system does not return the file.
     """
     place = str(file)
     size = storage_of(place).stamp(place).size
@@ -173,7 +173,7 @@ def look_into(source: Source, file: str | Path, relative: str) -> list[Landed]:
 
 
 class _Content(NamedTuple):
-    """One content of a file: the member or ``None``, its checksum, what is wrong with it as code and words, or ""."""
+    """One content of a file: the member or ``None``, its checksum, and a code and words for what is wrong, or ""."""
 
     member: str | None
     checksum: str
@@ -188,7 +188,7 @@ def _landed(source: Source, file: str, relative: str, size: int, content: _Conte
     facts: list[Any] = [checksum, sorted(named.fields.items())]
     taking = [at for at, form in enumerate(source.formats) if form.fits_path(path)]
     if len(taking) < len(source.formats):
-        # Read in another way, the same bytes are other rows: a format may say whose they are.
+        # Another format gives other rows for the same bytes, and may say whose they are.
         facts.append(taking)
     return Landed(
         path=path,
@@ -211,14 +211,14 @@ def _refused(source: Source, entry: Entry) -> Landed:
 
 
 def _doubled(landed: Landed) -> Landed:
-    """A path that two files have: which of them is meant is not known, so neither is read."""
+    """A path that two files have; nobody knows which is meant, so neither is read."""
     mark = _mark("doubled_path", landed.path)
     what = "two files have this path, such as a member of an archive and a file with its name"
     return replace(landed, checksum=mark, file_id=mark, problem="doubled_path", detail=what)
 
 
 def _mark(problem: str, path: str) -> str:
-    """What stands for the checksum of something that is not read."""
+    """A stand-in for the checksum of something that is not read."""
     return text_digest(json.dumps([problem, path]))
 
 
@@ -236,7 +236,7 @@ def _contents(source: Source, file: str) -> list[_Content]:
 
 
 def members_glob(source: Source, name: str) -> str:
-    """Which members of an archive of this name are files of the source."""
+    """The glob for members of an archive of this name that are files of the source."""
     return next((f.members for f in source.formats if f.fits_path(name)), "*")
 
 
@@ -255,7 +255,7 @@ def _checked(file: str, member: str | None) -> _Content:
                 return _Content(member, stream.checksum(), "damaged", str(error))
             return _Content(member, stream.checksum())
     except Damaged as error:
-        # Not even opened: a member with a password, or packed in a way that nobody knows.
+        # The member cannot even be opened: it needs a password, or is packed in an unknown way.
         return _Content(member, text_digest("\0damaged"), "damaged", str(error))
 
 
@@ -279,7 +279,7 @@ class _Memory:
         return [_Content(*content) for content in entry[1]]
 
     def put(self, path: str, stat: Stamp, contents: list[_Content], young_s: float) -> None:
-        # Both: a file with a time of long ago may have been written just now.
+        # Both times are tested, because a file with an old modification time may have been written just now.
         if time.time() - max(stat.modified_ns, stat.changed_ns) / 1e9 > young_s:
             self._new[path] = [list(astuple(stat)), [list(one) for one in contents]]
 

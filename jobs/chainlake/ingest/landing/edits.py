@@ -1,4 +1,4 @@
-"""A source's tables, made or brought to an edited definition before anything is written (docs/sources.md)."""
+"""A source's tables, made or adapted to an edited definition before anything is written (docs/sources.md)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from chainlake.schemas.table import Table
 def prepare_tables(home: Home, source: Source) -> None:
     """Make the tables of ``source``, and give those that exist the columns of new attributes; under the source's lock.
 
-    Tables of other columns are made anew as long as no row was ever taken: a wrong type at the first try is no reason
-    to lose the source's name. Killed anywhere, the next call does what is missing.
+    Tables with other columns are made anew if they have no rows, so that a wrong type at the first try does not cost
+    the source its name. If this is killed anywhere, the next call does what is missing.
 
     Args:
         home: the installation.
         source: the source as it is defined now.
 
     Raises:
-        DefinitionError: the tables have columns that are not or otherwise in the definition; nothing was written.
+        DefinitionError: the tables have columns that the definition lacks or defines differently; nothing was written.
     """
     wanted = (raw_table(source), events_table(source), quarantine_table(source))
     stored = [table for table in wanted if tables.exists(home, table.schema, table.name)]
@@ -71,7 +71,7 @@ def _refused(source: Source, wrong: list[tuple[Misfit, list[str]]]) -> Definitio
 
 
 def _what(source: Source, one: Misfit) -> str:
-    """The column in the words of a definition: what can never be null, and is no attribute, is or was the key."""
+    """The column in a definition's terms: one that can never be null and is no attribute is or was the key."""
     if one.name == source.key or (one.defined is None and one.stored is not None and not one.stored.nullable):
         return f"the key '{one.name}'"
     return f"attribute '{one.name}'"

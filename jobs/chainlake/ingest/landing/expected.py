@@ -28,12 +28,12 @@ def _names(path: str) -> tuple[str, ...]:
 
 
 class LandedNames:
-    """The names by which globs name files, in an order in which a glob is held against few of them.
+    """The names of files that globs can match, sorted so that a glob is compared with few of them.
 
-    A source of years of days has as many globs as files: each against each would take minutes.
+    A source with years of days has as many globs as files; comparing each with each would take minutes.
 
     Args:
-        paths: of the files.
+        paths: paths of the files.
     """
 
     def __init__(self, paths: Iterable[str]) -> None:
@@ -53,11 +53,11 @@ class LandedNames:
 
 
 def _range(names: list[str], begin: str) -> tuple[int, int]:
-    """Where the ordered names that begin so are."""
+    """The range of the sorted names that begin with ``begin``."""
     size = len(begin)
     return bisect_left(names, begin), bisect_right(names, begin, key=lambda name: name[:size])
 
 
 def missing_expected(source: Source, day: date, names: LandedNames) -> list[str]:
-    """The globs expected for ``day`` that none of the files fits."""
+    """The globs expected for ``day`` that match none of the files."""
     return [glob for glob in expected_globs(source, day) if not names.has(glob)]

@@ -1,7 +1,7 @@
-"""What an ingest does about tables of its source that are gone: events come again from raw, raw rows from nowhere.
+"""What an ingest does if tables of its source are gone: events can be made again from raw, raw rows cannot.
 
-Resolving a day without its raw rows would withdraw its events, so a source whose raw table is gone stops before
-anything is written. Without its events table all its days are resolved again.
+Resolving a day without its raw rows would withdraw its events, so if the raw table is gone, the ingest stops before
+anything is written. If the events table is gone, all days are resolved again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chainlake.lake.remembered import require_known
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import EventDayRow
 
-#: Beginning of the file_id of a file that is to be read again because its rows are damaged.
+#: Prefix of the file_id of a file that is to be read again because its rows are damaged.
 DAMAGED = "damaged-"
 
 
@@ -32,11 +32,11 @@ class RawGone(InfrastructureError):
 
 
 def trusted_days(home: Home, source: Source) -> list[EventDayRow]:
-    """The current rows of ``ops.event_days``; without an events table no day is final.
+    """The current rows of ``ops.event_days``; without an events table, no day is final.
 
     Raises:
         RawGone: there is no raw table, and files have rows there that are not to be read again.
-        SourceForgotten: nothing is noted of a source that was ingested into this lake.
+        SourceForgotten: nothing is noted about a source that was ingested into this lake.
     """
     if not tables.exists(home, "raw", source.name):
         files = ops.current(home, "files", source=source.name)

@@ -1,4 +1,4 @@
-"""What became of landed files: read, not read and why, or left for a later ingest; how a step says it."""
+"""What became of landed files: read, not read and why, or left for a later ingest; and how a step reports it."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from chainlake.terminal import one_line
 from chainlake.words import counted
 
 REMOVED: Literal["removed"] = "removed"
-#: Outcomes of files that were read to their end; ``None`` is of rows written before outcomes were noted.
+#: Outcomes of files that were read to their end; rows from before outcomes were noted have ``None``.
 READ: tuple[FileOutcome | None, ...] = (None, "ok")
-#: How many files a line names, and how many a result.
+#: How many files a line names, and how many a result does.
 _IN_LINE, IN_RESULT = 5, 20
-#: How far from a file's date the days lie that ``expect`` can name it for.
+#: How far from a file's date, in days, the days are sought for which ``expect`` names it.
 _REACH = 8
 _ONE = timedelta(days=1)
 
 
 def is_read(row: FileRow) -> bool:
-    """Whether a row of ``ops.files`` is of a file that was read to its end, and whose path says when it is of."""
+    """Whether a row of ``ops.files`` is for a file that was read to its end and whose path could be used."""
     return row.get("outcome") in READ
 
 
 def holds_nothing(row: FileRow) -> bool:
-    """Whether nothing at all came of the file, so that no other may give way to it."""
+    """Whether nothing at all came of the file, so that it must not replace another."""
     return not is_read(row) and not row["rows_raw"]
 
 
 def unread(replaces: Collection[str], rows: Iterable[FileRow]) -> list[FileRow]:
-    """The current rows of files that were not read as they should be, but for those that a correction replaced.
+    """The current rows of files that were not read as they should be, except those that a correction has replaced.
 
     Args:
-        replaces: of the source.
-        rows: of ``ops.files``, all of the source.
+        replaces: the scope of the source's corrections.
+        rows: all current rows of ``ops.files`` for the source.
     """
     rows = list(rows)
     best: dict[date, int] = {}
@@ -59,9 +59,9 @@ def unread(replaces: Collection[str], rows: Iterable[FileRow]) -> list[FileRow]:
 
 
 def days_of(source: Source, path: str, file_date: date | None) -> set[date]:
-    """The UTC days that a file is of: those for which ``expect`` names it, else those that its date covers.
+    """The UTC days that a file is for: those for which ``expect`` names it, otherwise those that its date covers.
 
-    A file without a date is of no day that anybody could name.
+    A file without a date is for no known day.
     """
     if file_date is None:
         return set()
@@ -76,13 +76,13 @@ def days_of(source: Source, path: str, file_date: date | None) -> set[date]:
 
 @dataclass(frozen=True)
 class Left:
-    """What a run has not read.
+    """What a run did not read.
 
     Args:
         unread: why each file is not read as it should be, by path.
         waiting: why each file is left for a later run, by path.
-        lasting: those of ``unread`` that make this run fail: found by it, or of its days.
-        needed: those of ``waiting`` that do: of its days, or of none that is known.
+        lasting: the ones among ``unread`` that make this run fail: it found them, or they are for its days.
+        needed: the ones among ``waiting`` that make it fail: they are for its days, or for no known day.
     """
 
     unread: Mapping[str, str]
@@ -91,7 +91,7 @@ class Left:
     needed: Collection[str] = ()
 
     def text(self) -> str:
-        """One line that names them, empty if there are none."""
+        """One line that names the files; empty if there are none."""
         return "; ".join(
             f"{counted(len(files), 'file')} {word}: {_named(files, first)}"
             for word, files, first in (("not read", self.unread, self.lasting), ("waiting", self.waiting, self.needed))
@@ -99,7 +99,7 @@ class Left:
         )
 
     def result(self) -> LeftFiles:
-        """Their numbers and, as far as a result should be long, their names."""
+        """The numbers of files and, up to a reasonable length, their names."""
         return {
             "unread": len(self.unread),
             "waiting": len(self.waiting),
@@ -109,7 +109,7 @@ class Left:
         }
 
     def failure(self, source: Source, result: Ingested) -> ChainlakeError | None:
-        """What the run ends with after all its work, ``None`` if nothing that it needs is missing."""
+        """The error with which the run ends after all its work; ``None`` if nothing that it needs is missing."""
         if self.needed:
             return FilesWaiting(source, {path: self.waiting[path] for path in self.needed}, result)
         if self.lasting:
@@ -123,7 +123,7 @@ class FilesWaiting(InfrastructureError):
     Args:
         source: the source.
         files: why each cannot be read, by path.
-        result: of the run.
+        result: the result of the run.
     """
 
     def __init__(self, source: Source, files: Mapping[str, str], result: Ingested) -> None:
@@ -154,7 +154,7 @@ class FilesUnread(InputError):
 
 
 class RereadFailed(InfrastructureError):
-    """After an edit of the definition a file that has events cannot be read: the others may not go on without it.
+    """After an edit of the definition, a file with events cannot be read, and the others must not go on without it.
 
     Args:
         source: the source.
@@ -181,7 +181,7 @@ def _named(files: Mapping[str, str], first: Collection[str] = ()) -> str:
 
 
 def why_unread(row: FileRow) -> str:
-    """Outcome and reason of a row of ``ops.files`` in one line."""
+    """Outcome and reason of a row of ``ops.files``, in one line."""
     return f"{row['outcome']}: {row['reason']}" if row["reason"] else str(row["outcome"])
 
 
@@ -189,7 +189,7 @@ def left_by(
     source: Source, unread_rows: Iterable[FileRow], waiting: Mapping[str, str], taken: Collection[str],
     days: Iterable[date], due: Collection[str],
 ) -> Left:  # fmt: skip
-    """What a run has left.
+    """What a run left unread.
 
     Args:
         source: the source.
@@ -197,7 +197,7 @@ def left_by(
         waiting: why files wait, by path.
         taken: paths that this run took.
         days: the run's days.
-        due: paths that wait for a moment only, and that the run should have taken.
+        due: paths that are only waiting to settle and that the run should have taken.
     """
     days = set(days)
     rows = sorted(unread_rows, key=lambda row: str(row["path"]))

@@ -1,4 +1,4 @@
-"""What a run of ingest has to do, decided without a JVM from the landing folder and ``ops``."""
+"""What an ingest run has to do, decided without a JVM from the landing folder and ``ops``."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class Plan:
 
     Args:
         taken: files that are new or changed, or all files after an edit of the definition.
-        current: the current ``ops.files`` rows by path, but for files that were removed.
+        current: the current ``ops.files`` rows by path, except those of removed files.
         days: the current ``ops.event_days`` rows by day.
-        redefined: the source definition or the parser changed since the files were read.
+        redefined: whether the source definition or the parser changed since the files were read.
         waiting: why files are left for a later run, by path.
-        due: those of them that this run should have taken, and that are only growing or too young.
-        removed: rows of files of which nothing came and that are no longer there.
+        due: the ones among them that this run should have taken and that are only growing or too young.
+        removed: rows of files from which nothing came and that are no longer there.
     """
 
     taken: tuple[Landed, ...]
@@ -48,26 +48,26 @@ class Plan:
 
     @property
     def changing(self) -> set[date]:
-        """Days that an attempt which died left half written."""
+        """Days that an attempt left half written when it died."""
         return {day for day, row in self.days.items() if row["status"] == "changing"}
 
     @property
     def idle(self) -> bool:
-        """Nothing to read and nothing to repair: no JVM is needed."""
+        """Whether there is nothing to read and nothing to repair, so that no JVM is needed."""
         return not self.taken and not self.changing
 
     def reusable(self) -> dict[str, FileRow]:
-        """By file_id the current row of a path that holds the content, parsed already."""
+        """file_id → the current row of a path whose content was already parsed."""
         found: dict[str, FileRow] = {}
         if not self.redefined:
             for _, row in sorted(self.current.items()):
-                # One that was not read may be read under another name.
+                # A file that was not read may be readable under another name.
                 if is_read(row) and not _unexplained(row):
                     found.setdefault(row["file_id"], row)
         return found
 
     def rows_touched(self) -> list[FileRow]:
-        """Rows whose days must be resolved again: of the same paths, the same content, the same scope."""
+        """Rows whose days must be resolved again: those with the same path, content or file date as a taken file."""
         if self.redefined:
             return list(self.current.values())
         paths = {landed.path for landed in self.taken}
@@ -92,8 +92,8 @@ def make_plan(
     Args:
         days: the run's interval ``[s, e)``.
         landing: what has landed.
-        files: current rows of ``ops.files`` of the source.
-        event_days: current rows of ``ops.event_days`` of the source.
+        files: current rows of ``ops.files`` for the source.
+        event_days: current rows of ``ops.event_days`` for the source.
 
     Raises:
         InputError: the definition was edited and files that were read before are gone from landing.
@@ -135,7 +135,7 @@ def _see_that_all_are_there(source: Source, absent: list[str], landing: Landing)
 
 
 class FilesGone(InputError):
-    """Files that must be read again are not in landing any more."""
+    """Files that must be read again are no longer in landing."""
 
     paths: tuple[str, ...]
 
@@ -156,7 +156,7 @@ def _named(paths: list[str]) -> str:
 
 
 def _unexplained(row: FileRow) -> bool:
-    """Whether nothing came of a file before it was noted why: it may only not have been readable at that time."""
+    """Whether nothing came of a file and no reason was noted then; perhaps it just could not be read at that time."""
     return row.get("outcome") is None and row.get("rows_read") == 0
 
 
@@ -168,8 +168,8 @@ def is_current(source: Source, row: FileRow) -> bool:
 def effective(source: Source, rows: Iterable[FileRow]) -> list[Effective]:
     """The distinct contents among current ``ops.files`` rows, each under the smallest path that holds it.
 
-    A file of which nothing came is none: it must not stand for the same content under a name by which it was read, nor
-    replace what it was to correct.
+    A file from which nothing came does not count: it must neither stand in for the same content that was read under
+    another name nor replace what it was meant to correct.
     """
     first: dict[str, FileRow] = {}
     for row in sorted(rows, key=lambda r: r["path"]):
@@ -195,7 +195,7 @@ def _day(at: datetime | None) -> date | None:
 
 
 def path_key(source: Source, path: str, fields: dict[str, str]) -> str | None:
-    """The key that a path names, written as events write it; ``None`` if the key stands in the rows."""
+    """The key that a path names, as events have it; ``None`` if the key is in the rows."""
     for form in source.formats:
         rule = form.mapping.get(source.key)
         if rule is not None and rule.path is not None and rule.path in fields and form.fits_path(path):
@@ -205,7 +205,7 @@ def path_key(source: Source, path: str, fields: dict[str, str]) -> str | None:
 
 
 def _due(source: Source, days: Days, path: str, file_date: date | None) -> bool:
-    """Whether a file belongs to the run: dated before the interval's end, not dated, or expected for its days."""
+    """Whether a file belongs to the run: it is dated before the interval's end, not dated, or expected for its days."""
     if file_date is None:
         return True
     end = datetime(days.end.year, days.end.month, days.end.day, tzinfo=UTC)

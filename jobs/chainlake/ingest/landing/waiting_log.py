@@ -12,12 +12,12 @@ from chainlake.lake.records import ops
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileRow, WaitingFileRow
 
-#: Why a file waits whose date has not come: most often it is a wrong one.
+#: Why a file waits whose date has not come yet; most often the date is wrong.
 EARLY = "dated in the future"
 
 
 def early(file_date: date | None, now: datetime) -> bool:
-    """Whether a date has not come yet."""
+    """Whether a date is in the future."""
     return file_date is not None and file_date > now.astimezone(UTC).date()
 
 
@@ -26,10 +26,10 @@ def note_waiting(home: Home, source: Source, waiting: Mapping[str, str], run_id:
 
     Args:
         home: the installation.
-        source: the source, whose lock is held.
+        source: the source, whose lock the caller holds.
         waiting: why files wait, by path.
-        run_id: who says so.
-        clear: whether files that are not among ``waiting`` wait no longer.
+        run_id: the run that writes.
+        clear: whether to note that files not among ``waiting`` no longer wait.
     """
     current = ops.current(home, "waiting_files", source=source.name)
     noted = {row["path"]: row["reason"] for row in current if row["waits"]}
@@ -50,5 +50,5 @@ def note_waiting(home: Home, source: Source, waiting: Mapping[str, str], run_id:
 
 
 def removed_rows(rows: Iterable[FileRow]) -> list[FileRow]:
-    """The ``ops.files`` rows that say that files of which nothing came are no longer there."""
+    """The ``ops.files`` rows to note that files from which nothing came are no longer there."""
     return [{**row, "path_fields": dict(row["path_fields"] or {}), "outcome": REMOVED} for row in rows]

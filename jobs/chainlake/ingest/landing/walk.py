@@ -1,4 +1,4 @@
-"""The files of a landing folder by name, without opening any: links, unreadable folders and odd names told apart."""
+"""The files of a landing folder by name, without opening any; handles links, unreadable folders and odd names."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from chainlake.terminal import storable
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, or what stands where one is expected.
+    """A file, or something else in a file's place.
 
     Args:
         relative: its path under the folder as text that can be stored and printed.
-        file: path or URI of where it lies.
-        stat: of the file, or of what a link leads to; ``None`` if it is not to be read.
-        problem: code of why it never can be read as it is, else "".
+        file: its path or URI.
+        stat: the stamp of the file, or of a link's target; ``None`` if it is not to be read.
+        problem: code for why it can never be read as it is, else "".
         detail: the same in words.
     """
 
@@ -37,18 +37,18 @@ class Entry:
 
 @dataclass(frozen=True)
 class Walked:
-    """What a folder holds: entries in the order of their paths, and why others cannot be looked at for now, by path."""
+    """What a folder holds: entries sorted by path, and why others cannot be looked at for now, by path."""
 
     entries: tuple[Entry, ...]
     waiting: dict[str, str]
 
 
 def walk(folder: str, *, follow_links: bool) -> Walked:
-    """All files below ``folder`` but hidden and unfinished ones; a folder that does not exist holds none.
+    """All files below ``folder`` except hidden and unfinished ones; a folder that does not exist holds none.
 
     Args:
-        folder: the landing folder of a source, or its place in a store; it may be a link itself.
-        follow_links: whether links out of the folder are read.
+        folder: the landing folder of a source, or its place in a store; it may itself be a link.
+        follow_links: whether links out of the folder are followed.
     """
     if not storage_of(folder).on_disk:
         return _listed(folder)
@@ -80,7 +80,7 @@ class _Walker:
         self.waiting: dict[str, str] = {}
 
     def look(self, folder: str, relative: str, above: tuple[str, ...]) -> None:
-        """All of one folder; ``above`` are the folders that led to it, so that links in a circle end."""
+        """Look through one folder; ``above`` are the folders that led to it, so that circular links end."""
         try:
             with os.scandir(folder) as listed:
                 found = sorted(listed, key=lambda entry: entry.name)
@@ -98,7 +98,7 @@ class _Walker:
                 self.waiting[path] = error.strerror or str(error)
 
     def _one(self, entry: os.DirEntry[str], path: str, above: tuple[str, ...]) -> None:
-        # Asked first and without a look at the file: such names come and go.
+        # This is tested first, without touching the file, because such files come and go.
         if entry.name.endswith(UNFINISHED) and not entry.is_dir():
             return
         known = os.stat(entry.path) if entry.is_symlink() else entry.stat(follow_symlinks=False)
@@ -113,14 +113,14 @@ class _Walker:
             self._refuse(entry, path, "not_a_file", "a pipe, socket or device")
 
     def _leads_on(self, entry: os.DirEntry[str], path: str, is_folder: bool, above: tuple[str, ...]) -> bool:
-        """Whether a link is to be followed; one that is refused becomes an entry that says so."""
+        """Whether a link is to be followed; a refused link becomes an entry that says so."""
         target = os.path.realpath(entry.path)
         inside = os.path.relpath(target, self.root) if _within(target, self.root) else None
         if inside is None and not self.follow_links:
             self._refuse(entry, path, "link", f"a link out of the landing folder, to {storable(target)}")
             return False
         if is_folder and inside is not None and not any(part.startswith(".") for part in inside.split(os.sep)):
-            # What it leads to is found under its own name.
+            # The target is found under its own name.
             return False
         if is_folder and any(_within(one, target) for one in above):
             self._refuse(entry, path, "link", f"a link that leads back to a folder above it, {storable(target)}")

@@ -1,4 +1,4 @@
-"""Texts to typed columns, a whole block at once; every function also says which rows it could not read."""
+"""Text to typed columns, a whole block at once; every function also says which rows it could not read."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ _ISO = (
     r"\s*(?P<offset>[Zz]|UTC|[+-]\d\d(?::?\d\d)?)?$"
 )
 _TAIL_OFFSET = r"^(?P<local>.*?)\s*(?P<offset>[Zz]|UTC|[+-]\d\d(?::?\d\d)?)$"
-#: Words that pandas takes for the present; in a file they are no time.
+#: Words that pandas takes for the current time; in a file they are not a time.
 _PRESENT = ("now", "today")
-#: No place on earth was ever further from UTC.
+#: No place on earth has ever been further from UTC.
 _FURTHEST_MINUTES = 15 * 60 + 59
-#: Decimals of so many digits are told apart by their doubles.
+#: Decimals of up to so many digits have distinct doubles.
 _EXACT_DIGITS = 15
-#: What the error of a double can be of whole numbers below ``_FEW``.
+#: The relative error that is tolerated in conversions to whole numbers below ``_FEW``.
 _NOISE, _FEW = decimal.Decimal(2) ** -52, 2**40
 _US_PER_MINUTE = 60_000_000
-#: The day that a text without a date is given by pandas, 1 January 1900.
+#: The day that pandas gives to a text without a date, 1 January 1900.
 _CLOCK_DAY_US = -25_567 * 24 * 60 * _US_PER_MINUTE
 #: Instants that pandas (nanoseconds in 64 bits) and Spark can both hold.
 _FIRST_US, _LAST_US = -9_223_372_036_000_000, 9_223_372_036_000_000
-#: The years in which they begin and end.
+#: The years of the first and the last of these instants.
 _FIRST_YEAR, _LAST_YEAR = 1677, 2262
 
 
 class Cast(NamedTuple):
-    """A typed column, and which rows had a text that is not of that type (bool per row; their value is null)."""
+    """A typed column, and a bool per row: whether its text was not of that type (then its value is null)."""
 
     values: pa.Array
     bad: np.ndarray
 
 
 class Wall(NamedTuple):
-    """Times as read: microseconds (int64, 0 where not known), whether each is UTC already, and what failed.
+    """Times as read: microseconds (int64, 0 if unknown), whether each is already in UTC, and which failed.
 
-    ``beyond`` are times that are too far away to be held, ``contradicting`` those whose parts do not belong together,
-    such as a weekday that their date is not.
+    ``beyond`` marks times too far away to be stored, ``contradicting`` those whose parts do not fit together, such as a
+    date with the wrong weekday.
     """
 
     micros: np.ndarray
@@ -62,12 +62,12 @@ class Wall(NamedTuple):
 
     @property
     def known(self) -> np.ndarray:
-        """Where there is a time."""
+        """A flag per row that has a time."""
         return np.asarray(~(self.bad | self.missing | self.beyond | self.contradicting))
 
 
 def clean(texts: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
-    """Texts without surrounding white space, null where they are one of ``nulls``."""
+    """Texts without surrounding white space; null if they are one of ``nulls``."""
     stripped = pc.utf8_trim_whitespace(texts)
     return pc.if_else(pc.is_in(stripped, pa.array(nulls, pa.string())), pa.scalar(None, pa.string()), stripped)
 
@@ -75,7 +75,7 @@ def clean(texts: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
 def doubles(texts: pa.Array) -> Cast:
     """Texts with a decimal point as float64; nulls stay null.
 
-    An infinite or over-large number is bad, and so is one that is not 0 but nearer to it than doubles are.
+    An infinite or too large number is bad, and so is one that is not 0 but too small for a double.
     """
     try:
         values = pc.cast(texts, pa.float64())
@@ -89,10 +89,11 @@ def doubles(texts: pa.Array) -> Cast:
 
 
 def plain_numbers(texts: pa.Array, decimal_sign: str, thousands: str | None) -> pa.Array:
-    """Texts of numbers with a decimal point and without separators of thousands; "?" for what is not written so.
+    """Numbers as text with a decimal point and without thousands separators; "?" for text that is not written
+    correctly.
 
-    A separator stands before each three digits of the whole part or before none: "1,04" may be meant as 1.04, and is
-    neither 104 nor 1.04 here.
+    A separator must stand before each group of three digits of the whole part, or before none: "1,04" may be meant as
+    1.04, so it is neither 104 nor 1.04 here.
     """
     if thousands is not None:
         apart = pc.match_substring(texts, thousands)
@@ -102,7 +103,7 @@ def plain_numbers(texts: pa.Array, decimal_sign: str, thousands: str | None) -> 
             astray = pc.and_(apart, pc.invert(pc.match_substring_regex(texts, in_threes)))
             texts = pc.if_else(astray, pa.scalar("?"), pc.replace_substring(texts, thousands, ""))
     if decimal_sign != ".":
-        # A point in a file with decimal commas is no decimal sign: such a text is not a number here.
+        # A point in a file with decimal commas is not a decimal sign, so such a text is not a number.
         texts = pc.if_else(
             pc.match_substring(texts, "."), pa.scalar("?"), pc.replace_substring(texts, decimal_sign, ".")
         )
@@ -110,14 +111,14 @@ def plain_numbers(texts: pa.Array, decimal_sign: str, thousands: str | None) -> 
 
 
 def not_finite(values: pa.Array) -> np.ndarray:
-    """Where a number is infinite or none."""
+    """A flag per number that is infinite or NaN."""
     return ~_bools(pc.is_finite(values), True)
 
 
 def convert(values: pa.Array, scale: float, offset: float, digits: int | None) -> pa.Array:
     """``values * scale + offset``, rounded to ``digits`` decimals if given (half to even).
 
-    What is too large for that comes out as not finite.
+    A result that is too large is not finite.
     """
     if scale == 1.0 and offset == 0.0 and digits is None:
         return values
@@ -131,7 +132,7 @@ def convert(values: pa.Array, scale: float, offset: float, digits: int | None) -
 
 
 def without_sentinels(values: pa.Array, sentinels: tuple[Sentinel, ...], others: dict[str, pa.Array]) -> pa.Array:
-    """``values`` with null where a sentinel stands (compared before unit conversion).
+    """``values`` with null in place of sentinels (compared before unit conversion).
 
     Args:
         others: numeric columns of the row, for sentinels with a condition.
@@ -156,13 +157,13 @@ _COMPARE = {
 def longs(texts: pa.Array, rule: Mapping, numbers: pa.Array) -> Cast:
     """Whole numbers of at most 2^53; a fraction, or more, is bad.
 
-    A double near 2^53 may be another number than the text says, one that is whole may stand for a text that is not, and
-    a conversion adds errors of its own: where that is possible the text is computed with.
+    A double near 2^53 may differ from the number in the text, a whole double may come from a text that is not whole,
+    and a conversion adds errors of its own. If any of this is possible, the computation uses the text.
 
     Args:
         texts: numbers with a decimal point.
         rule: their conversion.
-        numbers: their doubles after the conversion, null where there is no value.
+        numbers: their doubles after the conversion; null if there is no value.
     """
     nulls = pc.is_null(numbers).to_numpy(zero_copy_only=False)
     given = numbers.fill_null(0.0).to_numpy(zero_copy_only=False)
@@ -201,16 +202,16 @@ def _whole(text: str, rule: Mapping) -> int | None:
     except (decimal.InvalidOperation, decimal.Inexact):
         return None
     if abs(value.adjusted()) > _EXACT_DIGITS + 5:
-        # Nothing between -1 and 1 that is so small is whole, but for zero, which may have any exponent.
+        # Nothing so small is whole except zero, which may have any exponent; what is so large is too large.
         return None if value else 0
     number = int(value.to_integral_value())
-    # A scale such as 1/60 is known to 53 bits only, and 120 of it are 2.
+    # A scale such as 1/60 is exact to only 53 bits, yet 120 times it must be 2.
     noise = abs(number) * _NOISE if _converts(rule) and abs(number) < _FEW else 0
     return number if abs(value - number) <= noise and abs(number) <= LARGEST_LONG else None
 
 
 def booleans(texts: pa.Array) -> Cast:
-    """true/false, t/f, yes/no, y/n, 1/0 in any case."""
+    """Texts true/false, t/f, yes/no, y/n, 1/0, in upper or lower case, as booleans."""
     lower = pc.utf8_lower(texts)
     true = _bools(pc.is_in(lower, pa.array(TRUE)), False)
     false = _bools(pc.is_in(lower, pa.array(FALSE)), False)
@@ -220,15 +221,15 @@ def booleans(texts: pa.Array) -> Cast:
 
 
 def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
-    """Times of a block.
+    """The times of a block.
+
+    Digits finer than a microsecond are cut off, never rounded, so that no time moves into the next second or day.
+    Numbers are read as doubles, which cannot hold every decimal, and so go to the nearest microsecond.
 
     Args:
         texts: cleaned texts.
         form: ``iso``, a strptime format, or a key of ``EPOCHS``.
-        day_us: wall microseconds of the file's date, for times of day; they are bad without one.
-
-    Digits finer than a microsecond are cut off, never rounded: no time moves into the next second or day. Numbers are
-    read as doubles, which do not hold every decimal, and so go to the nearest microsecond.
+        day_us: wall microseconds of the file's date, for times of day, which are bad without one.
     """
     missing = pc.is_null(texts).to_numpy(zero_copy_only=False)
     if form in EPOCHS:
@@ -241,7 +242,7 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
         offset_us, has_offset, impossible = _offsets(pc.struct_field(parts, "offset"))
     else:
         local = texts
-    # A word is not a time, and whether it is read as one must not depend on the day of reading.
+    # Such a word is not a time: the result must not depend on when the file is read.
     local = pc.if_else(pc.is_in(local, pa.array(_PRESENT)), pa.scalar("?"), local)
     pandas_format = "ISO8601" if form == "iso" else form.removesuffix("%z").rstrip()
     if form == "iso":
@@ -266,7 +267,7 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
 
 
 def _read_otherwise(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:
-    """Where a text can be read in more than one way, or is of a day that its year does not have."""
+    """A flag per text that can be read in more than one way or names a day that its year does not have."""
     digits = digits_of(form)
     if digits is None:
         return np.zeros(len(texts), bool)
@@ -283,7 +284,7 @@ def _read_otherwise(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray
 
 
 def _leap_seconds(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:
-    """Where a text says second 60 or 61, which is read as one of the next minute, and so perhaps of the next day."""
+    """A flag per text with second 60 or 61, which was read as part of the next minute and perhaps the next day."""
     found = np.zeros(len(texts), bool)
     if "%S" not in form:
         return found
@@ -296,7 +297,7 @@ def _leap_seconds(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:
 
 
 def _contradicting(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:
-    """Where a part of a text that its date does not need says something else than the date that was read."""
+    """A flag per text in which a redundant part, such as a weekday, contradicts the date that was read."""
     found = np.zeros(len(texts), bool)
     for letter in redundant(form):
         written = parsed.dt.strftime(f"%{letter}")
@@ -309,7 +310,7 @@ def _contradicting(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:
 
 
 def _beyond(texts: pa.Array, unread: np.ndarray, form: str) -> np.ndarray:
-    """Which of the ``unread`` texts are times all the same, of years that pandas does not hold."""
+    """Which of the ``unread`` texts are times after all, in years that pandas cannot hold."""
     found = np.zeros(len(texts), bool)
     at = np.flatnonzero(unread)
     if len(at):
@@ -329,13 +330,13 @@ def _is_far(text: str, form: str) -> bool:
 
 def _epochs(texts: pa.Array, form: str, day_us: int | None, missing: np.ndarray) -> Wall:
     cast = doubles(texts)
-    # Integers beyond 2^53 do not occur in these units; a double holds every microsecond until the year 2255.
+    # Integers beyond 2^53 do not occur in these units: a double holds every microsecond until the year 2255.
     numbers = cast.values.fill_null(0.0).to_numpy(zero_copy_only=False)
     scaled = np.round(numbers * EPOCHS[form])
     bad, beyond = cast.bad, (scaled < _FIRST_US) | (scaled > _LAST_US)
     of_day = form.endswith("_of_day")
     if of_day:
-        # Leap seconds and a day of 25 hours still fit; anything further belongs to another file.
+        # Leap seconds and a day of 25 hours still fit; anything later belongs to another file.
         bad, beyond = bad | (numbers < 0), scaled > 25 * 60 * _US_PER_MINUTE
     micros = np.where(bad | missing | beyond, 0, scaled).astype(np.int64)
     if of_day:
@@ -346,7 +347,7 @@ def _epochs(texts: pa.Array, form: str, day_us: int | None, missing: np.ndarray)
 
 
 def _offsets(texts: pa.Array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Microseconds east of UTC, where an offset was written at all, and where it is none of this earth."""
+    """Per row: microseconds east of UTC, whether an offset was written at all, and whether it is impossible."""
     has = ~_bools(pc.equal(pc.fill_null(texts, ""), ""), True)
     none = np.zeros(len(texts), np.int64)
     if not has.any():

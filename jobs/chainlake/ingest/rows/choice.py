@@ -9,10 +9,10 @@ from chainlake.definitions.formats.format import Format
 from chainlake.ingest.rows.lines import KEPT, sniff
 from chainlake.ingest.rows.text_columns import split_line
 
-#: Bytes of a file that are looked at to choose its format.
+#: How many bytes of a file are looked at to choose its format.
 HEAD = 1 << 18
 
-#: First bytes of files that hold no lines of text, and what they are.
+#: First bytes of files that hold no lines of text, and what such files are.
 _MAGIC = (
     (b"BZh", "compressed by bzip2"),
     (b"\xfd7zXZ\0", "compressed by xz"),
@@ -22,13 +22,13 @@ _MAGIC = (
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel or Word file"),
     (b"%PDF-", "a PDF file"),
 )
-#: Where the first header of a tar archive says what it is.
+#: The magic bytes in the first header of a tar archive, and their position.
 _TAR, _TAR_AT = b"ustar", 257
 _NOT_READ = "it is {}, which is not read: only text is, plain or compressed by gzip or zip"
 _RETURN = "carriage return"
 _NO_HEADER = "it has no header line"
 
-#: Signs that end a line for others and none here.
+#: Characters that end a line for other programs but not here.
 _OTHER_ENDS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _LAST_ENDS = re.compile(f"{_OTHER_ENDS.pattern}|\0")
 
@@ -99,7 +99,7 @@ def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> Format
         head: its first `HEAD` bytes, decompressed.
     """
     if head[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR and b"\0" in head[:_TAR_AT]:
-        # Its members are texts one behind the other, and each may be of another day.
+        # Its members are texts one after the other, and each may be for another day.
         return FormatChoice(None, [], _NOT_READ.format("a tar archive"))
     unfit: list[Unfit] = []
     for form in formats:
@@ -145,7 +145,7 @@ def _swallowed(head: bytes, form: Format) -> str:
     encoding, bom = sniff(head, form.encoding)
     before = form.skip_lines + (1 if form.kind == "csv" and form.columns is None else 0)
     lines = head[bom:].decode(encoding, errors="replace").split("\n", before)
-    # A NUL is a sign of damage where lines follow, and what ends lines where none do.
+    # A NUL is a sign of damage if lines follow; if none do, it may be what ends lines.
     ends = _OTHER_ENDS if any(line.strip() for line in lines[before:]) else _LAST_ENDS
     quoted = re.compile("{0}[^{0}]*{0}".format(re.escape(form.quote))) if form.quote else None
     for number, line in enumerate(lines[:before], 1):

@@ -1,7 +1,7 @@
-"""Files to parse in groups: a task parses the files of one, and writes what they hold to files that its rows share.
+"""Groups of files to parse: a task parses the files of one group and writes their rows to shared files.
 
-Rows become data files of ``raw`` that are not committed yet, quarantine rows become staged Parquet files; back come
-counts and paths. A file costs a task's start only if it is large enough to be worth one.
+Rows go to data files of ``raw`` that are not committed yet, quarantine rows to staged Parquet files; counts and paths
+come back. Only a file that is large enough to be worth it gets its own task.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from chainlake.ingest.staged import StagedFile, staged
 from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.schemas.raw import raw_table
 
-#: Groups per core, so that cores end at about the same time although files differ in what their bytes cost.
+#: Groups per core, so that cores finish at about the same time although the cost per byte differs between files.
 _PER_CORE = 3
-#: Bytes of a group at most, about 3 s of parsing: what is lost with a worker.
+#: The most bytes of a group, about 3 s of parsing: that much is lost with a worker.
 _MOST_BYTES = 64 << 20
-#: Bytes of a group at least, about 0.1 s of parsing, so that starting its task costs little beside it.
+#: The least bytes of a group, about 0.1 s of parsing, so that starting its task costs little in comparison.
 _LEAST_BYTES = 4 << 20
-#: Bytes that take as long to parse as it takes to open a file.
+#: How many bytes take as long to parse as it takes to open a file.
 _FILE_BYTES = 100_000
-#: Rows of one file that wait in memory until the file has been read to its end.
+#: How many rows of a file wait in memory until the file has been read to its end.
 _HELD_ROWS = 250_000
 
 
@@ -45,7 +45,7 @@ class GroupWork:
     Args:
         source: the source.
         raw: folder of the raw table.
-        staging: folder for quarantine rows, which exists.
+        staging: existing folder for quarantine rows.
     """
 
     source: Source
@@ -55,16 +55,16 @@ class GroupWork:
     def __call__(self, tasks: Sequence[Task]) -> GroupReport:
         """Parse the files of one group.
 
-        Whatever a file does to the parser or to the writer is the outcome of this file, and the others are parsed. Of a
-        load of which nothing counts no row is written.
+        If a file makes the parser or the writer fail, that is the outcome of this file alone, and the others are
+        parsed. No row is written of a load from which nothing counts.
 
         Raises:
-            AuditFailed: other rows were written than are counted.
+            AuditFailed: the number of rows written is not the number counted.
             OSError: rows cannot be written.
         """
         with archives_stay_open():
             together = self._together(tasks) if len(tasks) > 1 else None
-            # A file that is a group of its own takes no rows of others with it.
+            # Files that are parsed alone cannot take others' rows with them when they fail.
             reports = [together] if together is not None else [self._alone(task) for task in tasks]
         whole = GroupReport(
             tuple(counts for one in reports for counts in one.counts),
@@ -78,7 +78,7 @@ class GroupWork:
         return whole
 
     def _together(self, tasks: Sequence[Task]) -> GroupReport | None:
-        """The files in files of all; ``None``, and nothing written, if rows of one would have to be taken out again."""
+        """Parse all files into shared ones; ``None``, with nothing written, if rows would have to be removed again."""
         with ExitStack() as stack:
             files, bad = self._files(stack)
             try:
@@ -90,7 +90,7 @@ class GroupWork:
                 return None
 
     def _alone(self, task: Task) -> GroupReport:
-        """A file in files of its own, written while it is parsed."""
+        """Parse one file into its own files, writing while it is parsed."""
         with ExitStack() as stack:
             files, bad = self._files(stack)
             why: Exception | None = None
@@ -110,7 +110,7 @@ class GroupWork:
         return GroupReport((counts,), (), staged(self.staging, "bad", pa.Table.from_batches([row.batch])))
 
     def _files(self, stack: ExitStack) -> tuple[DataFiles, StagedFile]:
-        """Where rows and quarantine rows go; they are removed if ``stack`` is left by an error."""
+        """The files for rows and quarantine rows; they are removed if ``stack`` exits with an error."""
         return (
             stack.enter_context(DataFiles(self.raw, raw_table(self.source))),
             stack.enter_context(StagedFile(self.staging, "bad", bad_schema(self.source))),
@@ -119,10 +119,10 @@ class GroupWork:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """What came of a group.
+    """The result of a group.
 
     Args:
-        counts: of each file.
+        counts: the counts of each file.
         files: data files with the rows, not committed yet.
         bad: Parquet files with the quarantine rows, in the columns of ``bad_schema``.
     """
@@ -133,16 +133,16 @@ class GroupReport:
 
 
 def groups_of(tasks: Iterable[Task], parallelism: int) -> list[tuple[Task, ...]]:
-    """All ``tasks`` in groups, the largest group first: it takes longest, and groups are begun in this order.
+    """All ``tasks`` in groups, the largest first: it takes longest, and groups are started in this order.
 
-    Files of one date are neighbours, so that the rows of a day come into few data files.
+    Files of one date are neighbours, so that the rows of a day go to few data files.
 
     Args:
         tasks: the files.
         parallelism: how many groups are parsed at a time.
     """
     ordered = sorted(tasks, key=lambda task: (task.file_date or date.min, task.path))
-    # Of a member of an archive only the size of the whole is known.
+    # For a member of an archive, only the size of the whole archive is known.
     members = Counter(task.file for task in ordered)
     weights = [task.size // members[task.file] + _FILE_BYTES for task in ordered]
     most = max(_LEAST_BYTES, min(_MOST_BYTES, sum(weights) // max(1, _PER_CORE * parallelism)))
@@ -164,12 +164,12 @@ class _Group:
         self.weight += weight
 
 
-#: What a writer raises at rows that cannot be written, whatever the disk is like.
+#: What a writer raises for rows that cannot be written on any disk.
 _REFUSED = (AuditFailed, pa.ArrowException)
 
 
 class _TakeBack(Exception):
-    """Rows of a load of which nothing counts have been handed to a writer."""
+    """Rows have been handed to a writer although nothing of their load counts."""
 
     def __init__(self, counts: Counts) -> None:
         super().__init__(f"{counts.reason}, with rows of load {counts.load_id} written")
@@ -181,8 +181,8 @@ class _Sink:
     """Where the rows of a file go.
 
     Args:
-        rows, bad: take rows, and quarantine rows.
-        finish: is called once all are handed over; it raises what ``rows`` has not raised yet.
+        rows, bad: functions that take rows and quarantine rows.
+        finish: called once all are handed over; it raises what ``rows`` has not raised yet.
     """
 
     rows: Callable[[pa.Table], None]
@@ -191,11 +191,11 @@ class _Sink:
 
 
 def _parse(source: Source, task: Task, sink: _Sink, held: int) -> Counts:
-    """One file into ``sink``, from more than ``held`` rows on before it has been read to its end.
+    """Parse one file into ``sink``; if it has more than ``held`` rows, before it has been read to its end.
 
     Raises:
         AuditFailed, ArrowException: rows cannot be written.
-        _TakeBack: the file turned out to be waiting, and rows of it have been written.
+        _TakeBack: the file turned out to be waiting after some of its rows had been written.
     """
     rows: list[pa.RecordBatch] = []
     wrong: list[pa.RecordBatch] = []
@@ -225,7 +225,7 @@ def _parse(source: Source, task: Task, sink: _Sink, held: int) -> Counts:
 
 
 class _Behind:
-    """Writes one piece behind whoever parses them; at its end nothing is written any more."""
+    """Writes in a thread, one piece behind the parser; on exit it waits until nothing is being written."""
 
     def __init__(self, write: Callable[[pa.Table], None]) -> None:
         self._write = write
@@ -241,7 +241,7 @@ class _Behind:
         self._thread.shutdown()
 
     def write(self, rows: pa.Table) -> None:
-        """Begin to write ``rows`` when those before are written; their errors are raised here."""
+        """Start writing ``rows`` once the previous ones are written; errors of those are raised here."""
         self.finish()
         self._running = self._thread.submit(self._write, rows)
 

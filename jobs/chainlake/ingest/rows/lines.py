@@ -1,8 +1,8 @@
 """Bytes to numbered lines of UTF-8 in blocks of bounded size: BOM, transcoding, NUL bytes, over-long lines.
 
-A line that cannot be used is taken out with a reason and the text that could be read; the lines around it stay. No line
-is ever held longer than ``LONGEST`` bytes, so that a file of one endless line needs no memory. What becomes of a line
-depends on that line alone, never on where a block ends.
+A line that cannot be used is taken out, with a reason and the text that could be read; the lines around it stay. No
+more than ``LONGEST`` bytes of a line are ever held, so that a file with one endless line takes little memory. What
+becomes of a line depends on that line alone, never on where a block ends.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from chainlake.schemas.quarantine import RowProblem
 CHUNK = 4 << 20
 #: A longer line is one quarantine row.
 LONGEST = 1 << 20
-#: Characters of a bad line that are kept.
+#: How many characters of a bad line are kept.
 KEPT = 1000
 
 _BOMS = (
@@ -32,22 +32,22 @@ _BOMS = (
 )
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 _BOM = codecs.BOM_UTF8
-#: Bytes of a file by which its encoding is told.
+#: How many bytes of a file are read to tell its encoding.
 SNIFFED = 4_096
-#: Of so many characters one at least has its highest byte zero, in any text that is read here.
+#: In any text read here, at least one of so many characters has zero as its highest byte.
 _CHARACTERS_PER_ZERO = 32
 
 
 @dataclass(frozen=True)
 class BadLine:
-    """A line, or one entry of it, taken out.
+    """A line, or one entry of it, that was taken out.
 
     Args:
-        number: 1-based number of the line, 0 for the file as a whole.
+        number: 1-based number of the line; 0 for the file as a whole.
         reason: the reason code.
         text: what could be read of it.
-        entry: position within the line, where it holds several rows.
-        value: what is wrong, in words, where the reason code does not say it all.
+        entry: position within the line, if it holds several rows.
+        value: what is wrong, in words, if the reason code does not say it all.
     """
 
     number: int
@@ -59,7 +59,7 @@ class BadLine:
 
 @dataclass(frozen=True)
 class Block:
-    """Good lines and bad ones of one stretch of a file.
+    """Good and bad lines of one stretch of a file.
 
     Args:
         lines: the good lines as UTF-8 bytes without line ends and without a byte order mark before them.
@@ -75,15 +75,15 @@ class Block:
 def sniff(head: bytes, declared: str) -> tuple[str, int]:
     """``(encoding, bytes of BOM)``: a byte order mark wins over what is declared.
 
-    Two damaged bytes can look like a mark of UTF-16, by which no line would be left: text of two or four bytes a
-    character has zeros at their place, for digits, delimiters and line ends.
+    Two damaged bytes can look like a mark of UTF-16, and then no line would be left. So a mark counts only if the text
+    has zeros where text of two or four bytes per character has them, in digits, delimiters and line ends.
     """
     for bom, encoding in _BOMS:
         if head.startswith(bom) and _looks_like(head[len(bom) : SNIFFED], encoding):
             return encoding, len(bom)
     encoding = codecs.lookup(declared).name
     if encoding == "utf-16":
-        # Without a mark: text has its NULs in the high byte, so their place tells the byte order.
+        # Without a mark, the position of NULs tells the byte order, since they are the high bytes of text.
         return ("utf-16-be" if head[:1] == b"\0" else "utf-16-le"), 0
     return ("utf-8" if encoding in ("utf-8-sig", "ascii") else encoding), 0
 
@@ -97,10 +97,10 @@ def _looks_like(text: bytes, encoding: str) -> bool:
 
 
 def blocks(stream: Content, declared: str) -> Iterator[Block]:
-    """The numbered lines of ``stream``, block by block; damage ends it, and the half line before it is left out.
+    """The numbered lines of ``stream``, block by block; they end at damage, and the partial line before it is left out.
 
     Args:
-        declared: encoding to use where no byte order mark says otherwise.
+        declared: encoding to use unless a byte order mark says otherwise.
     """
     number = 1
     carry = b""
@@ -117,7 +117,7 @@ def blocks(stream: Content, declared: str) -> Iterator[Block]:
             skipping = None
             yield Block([], np.empty(0, np.int64), [bad])
             data = data[cut + 1 :] if cut >= 0 else b""
-        # What stands after the last line end of a damaged file is half a line.
+        # What follows the last line end of a damaged file is a partial line.
         cut = len(data) if end == "end" else data.rfind(b"\n") + 1
         whole, carry = data[:cut], data[cut:]
         if len(carry) > LONGEST:
@@ -140,12 +140,12 @@ def _utf8(stream: Content, declared: str) -> Iterator[tuple[bytes, str, bool]]:
             if encoding != "utf-8":
                 decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
             first = False
-        # What was read to tell the encoding may be more than a chunk.
+        # The bytes read to tell the encoding may be more than a chunk.
         pieces = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)] or [b""]
         for number, piece in enumerate(pieces, 1):
             last = ending if number == len(pieces) else ""
             if decoder is not None:
-                # Half a pair of UTF-16 that a codec lets through is no UTF-8, and so costs its line.
+                # A lone surrogate that the UTF-16 codec lets through is not UTF-8, so its line is taken out.
                 piece = decoder.decode(piece, final=bool(last)).encode("utf-8", errors="surrogatepass")
             yield piece, last, decoder is not None
         if ending:
@@ -165,10 +165,10 @@ def _split(data: bytes, number: int, transcoded: bool) -> tuple[Block, int]:
             if len(line) > LONGEST:
                 bad[at] = BadLine(number + at, "long_line", _text(line))
     if b"\r" in data:
-        # More than one is what a second translation of line ends leaves.
+        # Translating line ends twice leaves more than one.
         lines = [line.rstrip(b"\r") if line.endswith(b"\r") else line for line in lines]
     if _BOM in data:
-        # Files that were put together have their marks in the middle.
+        # Concatenated files have marks in the middle.
         lines = [_without_bom(line) if line.startswith(_BOM) else line for line in lines]
     if b"\0" in data:
         for at, line in enumerate(lines):

@@ -1,7 +1,7 @@
 """One landed file to typed rows, quarantine rows and counts, block by block. No Spark.
 
-What becomes of a line depends on the file and not on where its blocks end. An error that nobody foresaw costs the line
-that raised it, and where that is every line, the file; never another file.
+What becomes of a line depends on the file, not on where its blocks end. An unforeseen error costs only the line that
+raised it; if every line raises it, the file; but never another file.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from chainlake.ingest.rows.zones import Listing, LocalTimes
 from chainlake.schemas.ops_rows import FileProblem
 from chainlake.schemas.table import TIMESTAMP
 
-#: Content that cannot be looked into at all: nothing but a whole-file row comes of it.
+#: Problems of content that cannot be read at all, which gives nothing but one quarantine row for the whole file.
 HOPELESS: tuple[FileProblem, ...] = ("damaged_archive", "no_format", "doubled_path", "link", "not_a_file")
-#: All rows of a file are in quarantine, each with its own reason, so that none stands for the file.
+#: Outcome of a file whose rows are all in quarantine, each with its own reason, so that no row stands for the file.
 NO_ROW: FileProblem = "no_row"
-#: A file with more lines than these at which the parser fails is given up.
+#: A file is given up if the parser fails at more lines than this.
 MOST_FAILED = 100
 
 
@@ -60,7 +60,7 @@ class _Tally:
 
 
 def parse_file(source: Source, task: Task) -> Iterator[Piece]:
-    """The rows of one file and its quarantine rows in batches, and as the last piece its ``Counts``.
+    """The rows and quarantine rows of one file in batches, and its ``Counts`` as the last piece.
 
     Whatever the bytes are, this raises nothing: what cannot be read becomes quarantine rows.
     """
@@ -68,7 +68,7 @@ def parse_file(source: Source, task: Task) -> Iterator[Piece]:
 
 
 def read_file(source: Source, task: Task) -> WholeFile:
-    """The same at once, for a file that fits memory."""
+    """The same all at once, for a file that fits in memory."""
     pieces = list(parse_file(source, task))
     (counts,) = (piece for piece in pieces if isinstance(piece, Counts))
     return WholeFile(
@@ -122,12 +122,12 @@ class _Parser:
             except (NotReadable, OSError) as error:
                 waits = f"{error} (on {platform.node()})"
             except Damaged:
-                # Where it was found damaged when it was listed, that has been said.
+                # If it was already found damaged when it was listed, ``whole`` says so.
                 waits = "" if task.problem == "damaged" else "it changed while it was read"
             except MemoryError:
-                # It says nothing about the file.
+                # A lack of memory says nothing about the file.
                 raise
-            except Exception as error:  # a fault of the parser: the file goes to quarantine, the others are read
+            except Exception as error:  # a bug in the parser: this file goes to quarantine, others are read
                 whole.insert(0, ("parser_error", _words(error)))
         if self.failed and not waits:
             if self.tally.rows_read:
@@ -142,15 +142,16 @@ class _Parser:
         elif whole:
             problem, reason = whole[0][0], "; ".join(why for _, why in whole)
             outcome = problem
-            # One row per file: the first problem names it, the others stand in the value.
+            # There is one row per file: the first problem is its reason, and its value lists all.
             yield self._bad_lines([BadLine(0, problem, reason)], counted=False)
         elif self.tally.rows_read and not self.tally.rows_raw:
-            # It says nothing of its day: no other file of it may give way to this one, and the day is not there.
+            # The file says nothing about its day: it must not replace other files of the day, and the day stays
+            # incomplete.
             outcome, reason = NO_ROW, f"none of its rows can be used; quarantine has {self.tally.rows_read}"
         yield self._counts(outcome, reason[:KEPT])
 
     def give_up(self, why: str) -> tuple[BadRows, Counts]:
-        """What stands for the whole file."""
+        """The quarantine row and the counts that stand for the whole file."""
         return self._bad_lines([BadLine(0, "parser_error", why)], counted=False), self._counts("parser_error", why)
 
     def _counts(self, outcome: ParseOutcome, reason: str) -> Counts:
@@ -172,7 +173,7 @@ class _Parser:
 
     def _head(self) -> bytes:
         with open_bytes(self.task.file, self.task.member) as stream:
-            # If it is cut short, what was read before the damage still tells the format.
+            # If the file is damaged, what was read before the damage still tells the format.
             return gather(stream, HEAD)[0]
 
     def _block(self, block: Block, form: Format, header: list[str]) -> Iterator[Piece]:
@@ -181,7 +182,7 @@ class _Parser:
         yield from _tolerant(block, partial(self._undone, form, header), self._failed)
 
     def _undone(self, form: Format, header: list[str], block: Block) -> list[Piece]:
-        """The rows of a block; if the parser fails at it, nothing has been noted of it."""
+        """The rows of a block; if the parser fails, everything noted about the block is undone."""
         before = replace(self.tally), self.zone.copy()
         try:
             return list(self._read(block, form, header))
@@ -195,7 +196,7 @@ class _Parser:
             raise _GivenUp(line)
 
     def _listing(self, form: Format, header: list[str]) -> Listing:
-        """In which order the file lists its times, by a reading of its own: one block does not tell."""
+        """The order in which the file lists its times, found by reading it separately: one block does not tell."""
         listing = Listing(form.time.zone)
 
         def look(block: Block) -> list[Piece]:
@@ -213,7 +214,7 @@ class _Parser:
 
         with open_bytes(self.task.file, self.task.member) as stream:
             for block in _without_header(stream, form):
-                # Lines that the parser fails at have no part in it.
+                # Lines at which the parser fails are ignored here.
                 list(_tolerant(block, look, lambda line: None))
         return listing
 
@@ -304,7 +305,7 @@ class _Parser:
 
 
 def _batch(schema: pa.Schema, values: dict[str, Any], n: int) -> pa.RecordBatch:
-    """``values`` in the columns of ``schema``, null where there are none."""
+    """``values`` in the columns of ``schema``; columns without values are null."""
     arrays = []
     for column in schema:
         value = values.get(column.name)
@@ -325,15 +326,15 @@ def _without_header(stream: Content, form: Format) -> Iterator[Block]:
 
 
 def _tolerant(block: Block, work: Callable[[Block], list[Piece]], failed: Callable[[BadLine], None]) -> Iterator[Piece]:
-    """What ``work`` makes of the good lines of a block, but for those that it fails at, in the order of lines."""
+    """What ``work`` makes of the good lines of a block, in order of lines, except those at which it fails."""
     if not block.lines:
         return
     try:
         found = work(Block(block.lines, block.numbers, []))
     except (NotReadable, OSError, Damaged, MemoryError):
-        # None of these comes of a line.
+        # None of these is caused by a line.
         raise
-    except Exception as error:  # a fault of the parser at some line, which halves find
+    except Exception as error:  # a bug in the parser at some line, which halving finds
         if len(block.lines) == 1:
             line = block.lines[0][: 4 * KEPT].decode("utf-8", errors="replace")[:KEPT]
             failed(BadLine(int(block.numbers[0]), "parser_error", line, value=_words(error)))
@@ -346,5 +347,5 @@ def _tolerant(block: Block, work: Callable[[Block], list[Piece]], failed: Callab
 
 
 def _words(error: Exception) -> str:
-    """An error as a text that every column can hold."""
+    """An error as text that every column can hold."""
     return f"{type(error).__name__}: {error}"[:KEPT].encode("utf-8", errors="replace").decode()

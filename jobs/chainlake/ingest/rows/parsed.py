@@ -1,4 +1,4 @@
-"""What a file is parsed to: rows, quarantine rows and counts; and what a worker needs to know of the file."""
+"""The results of parsing a file: rows, quarantine rows and counts; and what a worker needs to know about the file."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from chainlake.schemas.raw import raw_table
 if TYPE_CHECKING:
     from chainlake.ingest.landing.discovery import Landed
 
-#: Outcome of a file whose bytes are not to be had, or not those that were listed: nothing of it counts.
+#: Outcome of a file whose bytes cannot be read or are not those that were listed: nothing of it counts.
 WAITING: Literal["waiting"] = "waiting"
 ParseOutcome = FileOutcome | Literal["waiting"]
 
 
 @dataclass(frozen=True)
 class Task:
-    """One file to parse; everything a worker needs to know of it.
+    """One file to parse: everything that a worker needs to know about it.
 
-    ``problem`` is the code and ``detail`` the words for what was found wrong with it when it was listed;
-    ``checksum`` is that of the content then, empty if it was not listed; ``size`` is in bytes, as it landed.
+    ``problem`` (a code) and ``detail`` (words) say what was found wrong when the file was listed. ``checksum`` is the
+    checksum of its content at that time, empty if it was not listed. ``size`` is in bytes, as landed.
     """
 
     path: str
@@ -63,9 +63,9 @@ class Task:
 class Counts:
     """What was in one file.
 
-    ``whole_file`` counts its quarantine row with line 0, which is no row of the file; ``days`` are the UTC days (as
-    days since 1970) that its rows fall on. ``outcome`` is that of ``ops.files``, or ``WAITING``, after which no other
-    row of this load counts; ``reason`` says why it is not ``ok``.
+    ``whole_file`` counts its quarantine row with line 0, which is not a row of the file. ``days`` are the UTC days (as
+    days since 1970) of its rows. ``outcome`` is the one for ``ops.files``, or ``WAITING``, and then no row of this load
+    counts; ``reason`` says why it is not ``ok``.
     """
 
     load_id: str
@@ -96,13 +96,13 @@ class BadRows:
     batch: pa.RecordBatch
 
 
-#: What parsing a file yields piece by piece; its ``Counts`` are the last piece.
+#: What parsing a file yields, piece by piece; its ``Counts`` are the last piece.
 Piece = RawRows | BadRows | Counts
 
 
 @dataclass(frozen=True)
 class WholeFile:
-    """All that one file gives: ``rows`` in the columns of ``raw_schema``, ``bad`` in those of ``bad_schema``."""
+    """The result of one file: ``rows`` in the columns of ``raw_schema``, ``bad`` in those of ``bad_schema``."""
 
     rows: pa.Table
     bad: pa.Table
@@ -110,11 +110,11 @@ class WholeFile:
 
 
 def raw_schema(source: Source) -> pa.Schema:
-    """The columns of ``raw.<source>``, null or not."""
+    """The columns of ``raw.<source>``, all nullable."""
     return pa.schema([pa.field(f.name, f.type) for f in raw_table(source).arrow()])
 
 
 def bad_schema(source: Source) -> pa.Schema:
-    """The columns of ``quarantine.<source>`` that come of a row, and before them the load that it is of."""
+    """The row's load, then the columns of ``quarantine.<source>`` that depend on the row."""
     own = [pa.field(c.name, c.type) for c in quarantine_table(source).columns if not c.volatile]
     return pa.schema([pa.field("load_id", pa.string()), *own])

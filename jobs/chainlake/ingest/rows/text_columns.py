@@ -25,9 +25,11 @@ class Texts:
     """Rows as text columns.
 
     Args:
-        columns: by name.
-        numbers: line of each row (int64); ``entries``: position within the line (int64).
-        lines: the lines, ``None`` where one line holds many rows; ``rows_of_lines``: each row's position in them.
+        columns: text columns, by name.
+        numbers: line number of each row (int64).
+        entries: position of each row within its line (int64).
+        lines: the lines; ``None`` if one line holds many rows.
+        rows_of_lines: each row's position in ``lines``.
         bad: lines taken out.
     """
 
@@ -39,7 +41,7 @@ class Texts:
     bad: list[BadLine]
 
     def raw_text(self, row: int) -> str:
-        """The text that ``row`` came as, cut."""
+        """The original text of ``row``, truncated."""
         if self.lines is None:
             time, value = self.columns["time"][row].as_py(), self.columns["value"][row].as_py()
             return f"{json.dumps(time)}: {json.dumps(value)}"[:KEPT]
@@ -100,14 +102,14 @@ def _csv_rows(block: Block, form: Format, header: list[str]) -> Texts:
 
 
 class RowsAreNotLines(Exception):
-    """The CSV reader found another number of rows than there are lines, each of which is a row by itself."""
+    """The CSV reader found a number of rows other than the number of lines, each of which is one row."""
 
     def __init__(self, lines: int) -> None:
         super().__init__(f"the CSV reader does not give {lines} rows for {lines} lines")
 
 
 def _broken(lines: list[bytes], form: Format) -> dict[int, RowProblem]:
-    """The positions of lines that are no row by themselves, and why; the others can be read together."""
+    """The positions of lines that are not a complete row, and why; the others can be read together."""
     quote = form.quote.encode() if form.quote else None
     whole, across = (_row_pattern(form, ends) for ends in (b"\r", b""))
     found: dict[int, RowProblem] = {}
@@ -118,32 +120,32 @@ def _broken(lines: list[bytes], form: Format) -> dict[int, RowProblem]:
 
 
 def _row_pattern(form: Format, ends: bytes) -> re.Pattern[bytes]:
-    """What a line looks like whose quotes are closed and that has none of ``ends`` outside them.
+    """The pattern of a line whose quotes are closed and that has none of ``ends`` outside them.
 
-    A quote opens a field only at the field's beginning, as for the CSV reader; elsewhere it is a character.
+    As for the CSV reader, a quote opens a field only at the field's start; elsewhere it is an ordinary character.
     """
     delimiter = re.escape(form.delimiter.encode())
     plain = b"[^" + delimiter + ends + b"]*+"
     field = plain
     if form.quote is not None:
         quote = re.escape(form.quote.encode())
-        # Once it is open, what follows cannot be read in another way: no going back.
+        # Once a quote is open, there is only one way to read what follows, so the pattern never backtracks.
         field = b"(?:%b(?:[^%b]|%b%b)*+%b%b|(?!%b)%b)" % (quote, quote, quote, quote, quote, plain, quote, plain)
     return re.compile(b"(?s)%b(?:%b%b)*+" % (field, delimiter, field))
 
 
 def _read_csv(lines: list[bytes], form: Format, cells: int, *, strict: bool) -> tuple[pa.Table, dict[int, int]] | None:
-    """All lines as a table of text columns, and the positions of the lines with another number of cells, with that
-    number; ``None`` if some row is not one line.
+    """All lines as a table of text columns, and position → number of cells for lines with another number of cells;
+    ``None`` if some row is not one line.
 
-    A line end ends a row unless it stands in quotes, so as many rows as lines means that each line is one of them. But
-    a carriage return ends one too, and may hide from that count that an open quote took a line end away.
+    A line end ends a row unless it is in quotes, so if there are as many rows as lines, each line is one row. But a
+    carriage return ends a row too, and so may hide that an open quote has swallowed a line end.
 
     Args:
         lines: the lines, none of them blank.
         form: the format.
-        cells: how many a row has.
-        strict: carriage returns are known to stand in quotes only.
+        cells: the number of cells in a row.
+        strict: whether carriage returns are known to be only in quotes.
     """
     names = [str(at) for at in range(cells)]
     if not lines:
@@ -154,7 +156,7 @@ def _read_csv(lines: list[bytes], form: Format, cells: int, *, strict: bool) -> 
         wrong[row.number - 1] = row.actual_columns
         return "skip"
 
-    # A quote that is open at the end of the data ends a row too; with a line after the last one, it takes that.
+    # The end of the data closes an open quote and ends its row; one more line shows that, as the quote swallows it.
     data = b"\n".join((*lines, form.delimiter.encode() * (cells - 1), b""))
     if not strict and b"\r" in data:
         return None
@@ -173,7 +175,7 @@ def _read_csv(lines: list[bytes], form: Format, cells: int, *, strict: bool) -> 
             ),
         )
     except pa.ArrowInvalid:
-        # Most often a quote that is open at the end of the block.
+        # Most often, a quote is open at the end of the block.
         return None
     if len(table) + len(wrong) != len(lines) + 1:
         return None
@@ -181,7 +183,7 @@ def _read_csv(lines: list[bytes], form: Format, cells: int, *, strict: bool) -> 
 
 
 def _unpivot(texts: Texts, form: Format, key: str) -> Texts:
-    """Wide rows to long ones: one per column that holds something; a blank cell was not delivered."""
+    """Turn wide rows into long ones: one row per cell with a value; a blank cell counts as not delivered."""
     pieces: list[np.ndarray] = []
     values: list[pa.Array] = []
     keys: list[str] = []
@@ -245,13 +247,13 @@ def _no_value(time: str, value: Any) -> RowProblem | None:
 
 
 class _Pairs(list[Any]):
-    """The pairs of a JSON object, told apart from a JSON list."""
+    """The pairs of a JSON object, as distinct from a JSON list."""
 
 
-# Pairs, not a dict: a time given twice is two rows, and it is for the conflict rule to choose. Numbers stay the texts
-# that they are, so that one of more digits than a double holds is seen.
+# Objects become pairs, not dicts: a time given twice is two rows, between which the conflict rule decides. Numbers stay
+# text, so that one with more digits than a double holds is noticed.
 _DECODER = json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=str, parse_float=str, parse_constant=str)
-#: Brackets in brackets of a line; Python's own limit depends on who calls.
+#: The deepest nesting of brackets in a line; Python's own limit depends on the caller.
 _DEEPEST = 50
 _JSON_TEXT = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
@@ -267,7 +269,7 @@ def _pairs(line: bytes) -> list[tuple[str, Any]] | None:
 
 
 def _depth(line: bytes) -> int:
-    """How many brackets stand in each other; no more than that where there are too few of them to matter."""
+    """How deeply brackets are nested; if there are too few to matter, just their number."""
     brackets = line.count(b"{") + line.count(b"[")
     if brackets <= _DEEPEST:
         return brackets
@@ -284,7 +286,7 @@ def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def flat_columns(texts: Texts) -> Iterator[tuple[str, pa.Array]]:
-    """Columns as plain arrays."""
+    """The columns by name, as plain arrays."""
     for name, column in texts.columns.items():
         yield name, _flat(column)
 

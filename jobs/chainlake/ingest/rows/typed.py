@@ -1,4 +1,4 @@
-"""The text columns of a block as typed columns: type, key, time and attributes, and the first reason against a row."""
+"""A block's text columns as typed columns: type, key, time and attributes, and the first reason against each row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chainlake.ingest.rows.zones import LocalTimes
 from chainlake.schemas.quarantine import RowProblem
 from chainlake.schemas.table import TIMESTAMP
 
-#: Wall time and UTC are never further apart.
+#: Wall time and UTC never differ by more than this.
 _ZONE_US = US_PER_DAY
 _NOTHING = Mapping()
 
@@ -32,15 +32,15 @@ class TypedRows:
 
     Args:
         source: says which attributes there are.
-        n: how many rows.
-        columns: their texts by column.
+        n: number of rows.
+        columns: their texts, by column.
         form: the format.
-        fields: of the file's path.
-        file_date: of the file's path.
+        fields: fields of the file's path.
+        file_date: date in the file's path.
 
     Attributes:
-        reasons: per row 0, or 1 + the position in ``failures`` of what was first found wrong with it.
-        failures: reason code and name of the column concerned.
+        reasons: per row, 0 or 1 + the position in ``failures`` of the first thing found wrong with it.
+        failures: pairs of reason code and column name.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class TypedRows:
         self._origins: dict[str, pa.Array] = {}
 
     def fail(self, mask: np.ndarray, reason: RowProblem, name: str) -> None:
-        """Note ``reason`` for the rows of ``mask`` that have none yet."""
+        """Note ``reason`` for the rows in ``mask`` that have none yet."""
         fresh = mask & (self.reasons == 0)
         if fresh.any():
             self.failures.append((reason, name))
             self.reasons[fresh] = len(self.failures)
 
     def given(self, name: str, row: int) -> str | None:
-        """The text that stood for ``name`` in ``row``, cut."""
+        """The text of ``name`` in ``row``, truncated."""
         value = (self._time_text() if name == "ts" else self._origin(name))[row].as_py()
         return value[:KEPT] if value is not None else None
 
@@ -95,20 +95,20 @@ class TypedRows:
         return key
 
     def wall(self) -> tuple[casts.Wall, np.ndarray]:
-        """The times as they stand in the file, and which of them are wall times to be looked up in the zone."""
+        """The times as written in the file, and a flag per row for wall times to be converted by the zone's rules."""
         rule = self._form.time
         day_us = day_start_us(self._file_date) if self._file_date is not None else None
         wall = casts.times(self._time_text(), rule.format, day_us)
-        # What lies far outside is not looked up: a zone has no rules for the year 1.
+        # Times far out of range are not converted: a zone has no rules for the year 1.
         near = _within(wall.micros, rule.bounds(self._file_date), _ZONE_US)
         return wall, wall.known & ~wall.is_utc & near
 
     def times(self, zone: LocalTimes, series: Callable[[int], object]) -> tuple[np.ndarray, np.ndarray]:
-        """UTC microseconds of each row (0 where not known), and where they are known.
+        """UTC microseconds of each row (0 if unknown), and a flag per row for whether they are known.
 
         Args:
-            zone: of the file.
-            series: what the row at a position belongs to.
+            zone: converter for the file's wall times.
+            series: position of a row → the series to which it belongs.
         """
         rule = self._form.time
         wall, local = self.wall()
@@ -121,7 +121,7 @@ class TypedRows:
             micros[local] = zone.to_utc(micros[local], lambda row: series(int(at[row])))
         known = wall.known
         outside = known & ~_within(micros, (rule.earliest, rule.latest))
-        # Of numbers it is most often the unit that is wrong: seconds read as milliseconds, or the other way round.
+        # If times are numbers, mostly the unit is wrong: seconds read as milliseconds, or the other way round.
         self.fail(wall.beyond | outside, "time_range" if rule.format not in EPOCHS else "time_unit", "ts")
         known &= _within(micros, rule.bounds(self._file_date))
         self.fail(~known, "time_range", "ts")
@@ -168,7 +168,7 @@ class TypedRows:
             wall = casts.times(texts, "iso")
             self.fail(wall.bad, "bad_time", a.name)
             self.fail(wall.beyond, "time_range", a.name)
-            # An attribute's times follow no order that would tell the passes of a double hour apart.
+            # An attribute's times are in no order that would distinguish the two passes of a double hour.
             utc = np.where(wall.is_utc, wall.micros, LocalTimes(self._source.zone).to_utc(wall.micros))
             return self._required(a, pa.array(utc, mask=wall.missing | wall.bad | wall.beyond).cast(TIMESTAMP))
         return self._required(a, texts)
@@ -196,17 +196,17 @@ class TypedRows:
         return column if column is not None else pa.nulls(self.n, pa.string())
 
     def _identity(self, name: str) -> pa.Array:
-        """Type or key."""
+        """The type or the key of each row."""
         return identity(self._origin(name), self._case(name))
 
     def _cleaned(self, name: str) -> pa.Array:
-        """An attribute's texts, null where the format says that they mean "no value"."""
+        """An attribute's texts; null if the format says that they mean "no value"."""
         return cased(casts.clean(self._origin(name), self._form.nulls), self._case(name))
 
     def _plain(self, name: str) -> pa.Array:
-        """A number's texts with a decimal point."""
+        """A numeric attribute's texts, with a decimal point."""
         texts, form = self._cleaned(name), self._form
-        # A constant stands in the definition, where the signs of the file do not hold.
+        # A constant is in the definition, where the file's decimal and thousands signs do not apply.
         constant = form.mapping.get(name, _NOTHING).constant is not None
         return texts if constant else casts.plain_numbers(texts, form.decimal, form.thousands)
 
@@ -222,7 +222,7 @@ class TypedRows:
 
 
 def repeat(text: str, n: int) -> pa.Array:
-    """A column of one text."""
+    """A column that repeats one text."""
     return pa.repeat(pa.scalar(text, pa.string()), n)
 
 

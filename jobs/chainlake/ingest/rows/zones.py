@@ -1,8 +1,9 @@
 """Wall time to UTC, vectorised.
 
-DST gap: shifted forward by the gap. Double hour: the first pass, unless the times of the same series in the file step
-back inside it, then the second from there on. A series that is listed newest first is read the other way round: if its
-times step forward inside the double hour, what stands before that step is the second pass. Both are counted.
+A time in a DST gap is shifted forward by the gap. A time in a double hour belongs to the first pass, unless the times
+of its series in the file step back inside that hour: from there on they belong to the second. In a series that is
+listed newest first it is the other way round: if its times step forward inside the double hour, the times before that
+step belong to the second pass. Both cases are counted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from chainlake.days import instant, us_of
 
 US = 1_000_000
 _DAY_US = 86_400 * US
-#: Years for which a zone's transitions are looked up at once.
+#: For how many years a zone's transitions are looked up at once.
 _SPAN = 4
 
 
@@ -33,7 +34,7 @@ def _offset_us(zone: ZoneInfo, at_us: int) -> int:
 def _transitions(name: str, year: int) -> tuple[tuple[int, int, int], ...]:
     """``(instant, offset before, offset after)`` in microseconds for the ``_SPAN`` years from ``year``."""
     zone = ZoneInfo(name)
-    # A calendar has the years 1 to 9999, and a zone the same rules at their ends.
+    # The calendar has the years 1 to 9999; beyond them, a zone's rules do not change.
     years = (datetime(min(max(at, 1), 9999), 1, 1, tzinfo=UTC) for at in (year, year + _SPAN))
     first, last = (us_of(at) for at in years)
     found = []
@@ -51,7 +52,7 @@ def _transitions(name: str, year: int) -> tuple[tuple[int, int, int], ...]:
 
 
 class _Wall:
-    """What the wall clock of a zone says: offsets, gaps and double hours.
+    """The wall clock of a zone: offsets, gaps and double hours.
 
     Args:
         zone: IANA name.
@@ -61,10 +62,10 @@ class _Wall:
         self.zone = zone
 
     def places(self, local_us: np.ndarray) -> _Places:
-        """Where wall times lie among the zone's transitions; there must be at least one."""
+        """Where wall times (µs) lie among the zone's transitions; there must be at least one time."""
         table = self._table(int(local_us.min()), int(local_us.max()))
         instants, before, after = (np.array(part, dtype=np.int64) for part in zip(*table, strict=True))
-        # The offset before a transition holds on the wall until the later of its two readings of that instant.
+        # The offset before a transition is valid until the later of the two wall times of that instant.
         borders = instants + np.maximum(before, after)
         at = np.searchsorted(borders, local_us, side="right")
         nearest = np.minimum(at, len(table) - 1)
@@ -87,15 +88,15 @@ class _Wall:
         for year in range(first // _SPAN * _SPAN, last + 1, _SPAN):
             table.extend(_transitions(self.zone, year))
         if not table:
-            # A zone without transitions: one that changes nothing keeps the arithmetic above.
+            # In a zone without transitions, one that changes nothing keeps the arithmetic in ``places`` valid.
             offset = _offset_us(ZoneInfo(self.zone), low)
             table.append((low - _DAY_US, offset, offset))
         return table
 
 
 class _Places(NamedTuple):
-    """Per wall time: its offset (of the first pass), whether it lies in a gap or a double hour, the transition's
-    instant, the offset of the second pass, and how long the gap or double hour is."""
+    """Per wall time: its offset (of the first pass), whether it is in a gap or a double hour, the transition's instant,
+    the offset of the second pass, and the length of the gap or double hour; all times in µs."""
 
     offsets: np.ndarray
     gaps: np.ndarray
@@ -106,15 +107,15 @@ class _Places(NamedTuple):
 
 
 class _Steps(NamedTuple):
-    """What the steps between the times of a series are, apart from those within one double hour.
+    """Counts of the steps between the times of a series, except those within one double hour.
 
     Args:
-        direction: steps forward less steps back.
-        rows: rows outside double hours.
-        repeats: those of ``rows`` that have the time of the row before.
-        equal: steps as long as the double hour.
-        smaller: shorter steps.
-        moves: steps of any length but 0.
+        direction: number of steps forward minus steps back.
+        rows: number of rows outside double hours.
+        repeats: how many of ``rows`` have the time of the row before.
+        equal: number of steps as long as the double hour.
+        smaller: number of shorter steps, except 0.
+        moves: number of steps of any length except 0.
     """
 
     direction: int = 0
@@ -125,12 +126,12 @@ class _Steps(NamedTuple):
     moves: int = 0
 
     def plus(self, other: _Steps) -> _Steps:
-        """Both together."""
+        """The sum of both."""
         return _Steps(*map(add, self, other))
 
 
 class _Visit(NamedTuple):
-    """What a series has in a double hour: rows, first and last wall time, whether one came after an earlier one."""
+    """A series in a double hour: number of rows, least and largest wall time, whether a time stepped forward."""
 
     rows: int
     earliest: int
@@ -139,10 +140,10 @@ class _Visit(NamedTuple):
 
 
 class Listing:
-    """In which order a file lists the times of its series; it is told of all rows, whatever the blocks.
+    """The order in which a file lists the times of its series, from all its rows, whatever the blocks.
 
-    A step between two times counts unless both lie in one double hour, where the clock itself steps back. If a series
-    has no such steps, or as many of both kinds, the file's are asked, and then those in double hours.
+    A step between two times counts unless both are in one double hour, where the clock itself steps back. If a series
+    has no such steps, or as many forward as back, the steps of the whole file decide, and then those in double hours.
 
     Args:
         zone: IANA name.
@@ -157,11 +158,11 @@ class Listing:
         self._visits: dict[tuple[int, object], _Visit] = {}
 
     def add(self, local_us: np.ndarray, codes: np.ndarray, names: Sequence[object]) -> None:
-        """The next rows of the file.
+        """Take the next rows of the file.
 
         Args:
-            local_us: their wall times in file order.
-            codes: of each row, the position of its series in ``names``.
+            local_us: their wall times, µs, in file order.
+            codes: for each row, the position of its series in ``names``.
             names: the series.
         """
         if not len(local_us):
@@ -203,18 +204,19 @@ class Listing:
             self._visits[key] = _Visit(rows + 1, min(earliest, time), max(latest, time), forward or time > earliest)
 
     def newest_first(self, series: object) -> bool:
-        """Whether the times of a series go down in the file."""
+        """Whether the times of a series descend in the file."""
         return (self._of(series).direction or self._in_file.direction or self._in_double_hours) < 0
 
     def steps_forward(self, instant: int, series: object) -> bool:
-        """Whether the times of a series go up somewhere in the double hour at ``instant``."""
+        """Whether the times of a series step forward anywhere in the double hour at ``instant``."""
         return self._visits.get((instant, series), _NO_VISIT).forward
 
     def turn(self, instant: int, series: object) -> int:
-        """How many rows of the double hour at ``instant`` are listed before the other pass, if that is told by one
-        time that comes again; 0 if it is not.
+        """How many rows of the double hour at ``instant`` are listed before the other pass, if a single repeated time
+        tells; 0 if not.
 
-        A series that delivers its rows several times repeats every time, so there a time has to come twice as often.
+        A series that delivers its rows several times repeats every time, so there the time must occur twice as often as
+        usual.
         """
         visit = self._visits.get((instant, series), _NO_VISIT)
         if visit.rows < 2 or visit.earliest != visit.latest:
@@ -235,7 +237,7 @@ class Listing:
 
 _NO_STEPS = _Steps()
 _NO_VISIT = _Visit(0, 0, 0, False)
-#: Stands for the double hour of a time that lies in none.
+#: Stands for the double hour of a time that is in none.
 _NO_HOUR = np.iinfo(np.int64).min
 
 
@@ -244,12 +246,12 @@ class LocalTimes:
 
     Args:
         zone: IANA name.
-        listing: gives the order in which the file lists its times; asked when the first double hour is met. Without it
-            the first pass is meant everywhere.
+        listing: gives the order in which the file lists its times; called when the first double hour is met. Without
+            it, times in double hours belong to the first pass.
 
     Attributes:
-        gap: how many rows stood in a DST gap so far.
-        double: how many stood in a double hour.
+        gap: how many rows so far were in a DST gap.
+        double: how many rows so far were in a double hour.
     """
 
     def __init__(self, zone: str, listing: Callable[[], Listing] | None = None) -> None:
@@ -260,11 +262,11 @@ class LocalTimes:
         self._listing: Listing | None = None
         #: (double hour, series) → (furthest wall time seen in it, whether the other pass has begun)
         self._passes: dict[tuple[int, object], tuple[int, bool]] = {}
-        #: (double hour, series) → rows of it seen so far, where a time that comes again tells the passes
+        #: (double hour, series) → number of its rows seen so far, if a repeated time tells the passes apart
         self._seen: dict[tuple[int, object], int] = {}
 
     def copy(self) -> LocalTimes:
-        """One that goes on from here by itself."""
+        """An independent copy that continues from here."""
         other = LocalTimes(self._wall.zone, self._ask)
         other.gap, other.double, other._listing = self.gap, self.double, self._listing
         other._passes, other._seen = dict(self._passes), dict(self._seen)
@@ -275,7 +277,8 @@ class LocalTimes:
 
         Args:
             local_us: wall times in file order.
-            series: what the row at a position belongs to (type and key); steps are looked for within it.
+            series: position of a row → the series to which it belongs (type and key); steps are looked for within a
+                series.
         """
         if len(local_us) == 0:
             return local_us

@@ -1,7 +1,7 @@
 """The change feed of a table: what was added, withdrawn and changed since a version or a time; no JVM.
 
-Publishing writes differences only (``chainlake.lake.store``), so the feed holds exactly those: a
-recomputation that changes nothing, and a compaction, leave no trace in it.
+Publishing writes differences only (``chainlake.lake.store``), so the feed holds exactly those: neither a recomputation
+that changes nothing nor a compaction leaves a trace in it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chainlake.paths import Home
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-#: What Delta calls a change → what it is called here; what a row was before a change is not shown.
+#: What Delta calls a change → what it is called here; rows as they were before a change are left out.
 KINDS = {"insert": "added", "delete": "withdrawn", "update_postimage": "changed"}
 #: Columns of the feed that come before the table's own.
 HEAD = ("change", "version", "committed_at")
@@ -31,13 +31,13 @@ _FEED = "delta.enableChangeDataFeed"
 
 
 class FeedUnavailable(UsageError):
-    """Changes are asked for that the feed of a table does not hold."""
+    """The changes asked for are not in the table's feed."""
 
     table: str
 
     @classmethod
     def no_time(cls, text: str) -> FeedUnavailable:
-        """What was given as the moment to begin at is none."""
+        """The text given as the moment to start from is not a time."""
         return cls(f"'{text}' is no time", hint="Give a time such as 2025-10-02T06:00:00Z.")
 
     @classmethod
@@ -47,19 +47,19 @@ class FeedUnavailable(UsageError):
 
     @classmethod
     def never(cls, table: str) -> FeedUnavailable:
-        """The table keeps none."""
+        """The table keeps no change feed."""
         hint = "Match tables, models, events and raw tables do."
         return cls(f"{table} keeps no change feed", hint=hint).holding(table=table)
 
     @classmethod
     def all_gone(cls, table: str, now: int) -> FeedUnavailable:
-        """No commit of it is kept."""
+        """No commit of the feed is kept."""
         hint = f"Read the table; it is version {now}."
         return cls(f"nothing of the change feed of {table} is kept", hint=hint).holding(table=table)
 
     @classmethod
     def partly_gone(cls, table: str, oldest: Commit, first: int, since: int | datetime, now: int) -> FeedUnavailable:
-        """It is kept from ``first`` on, by what the oldest commit says."""
+        """The feed is kept from version ``first`` on, as the oldest kept commit shows."""
         moment = oldest.at.isoformat(timespec="seconds").replace("+00:00", "Z")
         why = f"it got other columns at version {oldest.version}, and " if oldest.other_columns else ""
         hint = f"Ask --since-version {first - 1}, or read the whole table; "
@@ -74,9 +74,9 @@ class Feed:
 
     Args:
         rows: ``change`` (added, withdrawn, changed), ``version`` and ``committed_at`` of its commit, then the table's
-            columns; a changed row with its new values.
-        version: the table's version now: what to ask from next time.
-        table: the table's id; another one has versions of its own, though it has the same name.
+            columns; a changed row has its new values.
+        version: the table's version now, to ask from next time.
+        table: the table's id; a table made anew under the same name has another id and its own versions.
     """
 
     rows: pa.Table
@@ -91,11 +91,11 @@ def changes(home: Home, name: str, since: int | datetime, *, before: bool = Fals
         home: the installation.
         name: ``schema.name``; ``matches.<pattern>`` is the table that the pattern's name stands for now.
         since: a version, whose own changes are not included; or a moment: changes committed after it.
-        before: with rows of kind ``before``, too: what a changed row was.
+        before: also give rows of kind ``before``: what a changed row was.
 
     Raises:
-        UsageError: no such table, a table without a feed, a version that does not exist yet, or more than is kept; the
-            message says what is kept.
+        UsageError: no such table, a table without a feed, a version that does not exist yet, or changes that are no
+            longer kept; the message says what is kept.
     """
     delta = _open(home, name)
     now, table = delta.version(), str(delta.metadata().id)
@@ -135,7 +135,7 @@ def _first(name: str, commits: list[Commit], since: int | datetime, now: int) ->
     """The first version to read.
 
     Raises:
-        UsageError: it is not kept any more.
+        UsageError: it is no longer kept.
     """
     oldest = commits[0] if commits else None
     if oldest is None:
@@ -175,7 +175,7 @@ def _arranged(rows: pa.Table, delta: DeltaTable, kinds: dict[str, str]) -> pa.Ta
 
 
 def parse_moment(text: str) -> datetime:
-    """A moment (ISO; a date is its midnight; no zone means UTC).
+    """Parse a moment in ISO form: a date means its midnight, no zone means UTC.
 
     Raises:
         UsageError: for anything else.

@@ -1,13 +1,13 @@
-"""How a new version of a match table takes the place of the old one, whose place never changes under a reader.
+"""How a new version of a match table takes the place of the old one, whose path never changes under a reader.
 
 An edit that changes the output columns is published to ``<pattern>/v2``, which lies beside the table. When every day
-that the old table had is done there, one commit on the old table replaces its columns and all its rows. The commit
-says which table it took (a transaction named after that table's id), so whoever finds both knows what is left to do:
-note the days under the table they lie in now, then remove the other. Killed anywhere, that is done by the next step,
-publication or maintenance of the pattern, before it does anything else.
+that the old table had is done there, one commit on the old table replaces its columns and all its rows. The commit says
+which table it took (a transaction named after that table's id), so whoever finds both knows what is left to do: note
+the days under the table they lie in now, then remove the other. If a run is killed anywhere in between, the pattern's
+next step, publication or maintenance does this before anything else.
 
-Lakes of older releases have later versions inside the folder of the first, where a clean-up by others takes their files
-for leftovers. They are moved out first, each by one rename.
+In lakes of older releases, later versions lie inside the folder of the first, where another program's clean-up takes
+their files for leftovers. They are moved out first, each by one rename.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from chainlake.storage.door import storage_of
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-#: Ending of the folder of a version that is being removed.
+#: Ending of the folder name of a version that is being removed.
 _GONE = "-gone"
 
 
@@ -42,7 +42,7 @@ class DivergedVersions(InfrastructureError):
 
     @classmethod
     def of(cls, name: str, nested: str, beside: str) -> DivergedVersions:
-        """Args: the table's name, and where it lies."""
+        """Args: the table's name, and the two places where it lies."""
         return cls(
             f"table matches.{name} exists in two places, {nested} and {beside}: an older release has published to the "
             "first after it was moved to the second",
@@ -51,11 +51,11 @@ class DivergedVersions(InfrastructureError):
 
 
 class NotMoved(InfrastructureError):
-    """A version of a match table stays in the folder of the first."""
+    """A version of a match table cannot be moved out of the folder of the first."""
 
     @classmethod
     def of(cls, name: str, nested: str, beside: str, error: OSError) -> NotMoved:
-        """Args: the table's name, where it lies and should lie, and what the system says."""
+        """Args: the table's name, where it lies, where it should lie, and what the system says."""
         return cls(
             f"table matches.{name} cannot be moved from {nested} to {beside}: {error.strerror}",
             hint="Move the folder by hand while no step runs; until then no program may VACUUM the table around it.",
@@ -63,14 +63,14 @@ class NotMoved(InfrastructureError):
 
 
 class RowsLost(InfrastructureError):
-    """A table that took the rows of another does not hold as many: a mistake in the code, noticed at once."""
+    """A table that took the rows of another does not hold as many: a bug, noticed at once."""
 
     held: int
     wanted: int
 
     @classmethod
     def of(cls, pattern: str, name: str, held: int, wanted: int) -> RowsLost:
-        """For the pattern's table, the one whose rows it took, and the rows of both."""
+        """Args: the pattern, the table whose rows its table took, and the row counts of both."""
         return cls(
             f"matches.{pattern} holds {held} rows after it took those of matches.{name}, which has {wanted}",
             hint=f"matches.{name} was kept; restate the days of the pattern.",
@@ -78,7 +78,7 @@ class RowsLost(InfrastructureError):
 
 
 def table_lock(name: str) -> str:
-    """The lock that writers of a match table hold, whatever its version: one can take another's place."""
+    """The lock that writers of a match table hold, the same for all versions: one can take another's place."""
     return f"table-matches.{name.partition('/')[0]}"
 
 
@@ -97,12 +97,12 @@ def take_places(
     Args:
         home: the installation.
         patterns: their names.
-        run_id: under which it is noted.
-        wait_s: how long to wait for who is writing to a table.
+        run_id: the run under which it is noted.
+        wait_s: how many seconds to wait for another writer of a table.
 
     Returns:
-        the patterns whose table is another one now, or lies elsewhere; and those with which it could not be done, each
-        with the reason, such as that its table was being written all the time.
+        the patterns whose table is now another one or lies elsewhere; and those for which it failed, each with the
+        reason, such as a table that was being written the whole time.
     """
     changed: list[str] = []
     stuck: dict[str, InfrastructureError] = {}
@@ -120,7 +120,7 @@ def take_places(
 
 
 def take_place(home: Home, pattern: str, run_id: str) -> bool:
-    """The same for one pattern, whose table lock the caller holds; whether anything was done."""
+    """Do the same for one pattern, whose table lock the caller holds; return whether anything was done."""
     moved = _move_out(home, pattern)
     _remove_gone(f"{home.next_tables('matches')}/{pattern}")
     later = later_versions(home, pattern)
@@ -145,7 +145,7 @@ def take_place(home: Home, pattern: str, run_id: str) -> bool:
 
 
 def held_version(home: Home, pattern: str) -> str | None:
-    """The later version whose rows lie in the pattern's place by now, though its days may not be noted there yet."""
+    """The later version whose rows already lie in the pattern's place, though its days may not be noted there yet."""
     if not exists(home, "matches", pattern):
         return None
     held = [number for number in later_versions(home, pattern) if _taken_as(home, pattern, number) is not None]
@@ -153,7 +153,7 @@ def held_version(home: Home, pattern: str) -> str | None:
 
 
 def _due(home: Home, pattern: str) -> bool:
-    """Whether there is something to do, as far as can be told without the lock."""
+    """Whether there is anything to do, as far as one can tell without the lock."""
     later = later_versions(home, pattern)
     if not later:
         return False
@@ -166,13 +166,13 @@ def _due(home: Home, pattern: str) -> bool:
 
 
 def _winner(home: Home, pattern: str, later: list[int]) -> int | None:
-    """The version that the pattern's name stands for, ``None`` if it is the one in the place."""
+    """The later version that the pattern's name should stand for; ``None`` if it is the one in the place."""
     name = choose(pattern, [1, *later], noted(home, pattern))
     return None if name == pattern else int(name.rpartition("/v")[2])
 
 
 def _taken_as(home: Home, pattern: str, number: int) -> int | None:
-    """The version of the place that holds the rows of a later version; ``None`` if none does."""
+    """The commit with which the table in the place took a later version's rows; ``None`` if it has not."""
     other = open_table(home, "matches", f"{pattern}/v{number}", without_files=True)
     return open_table(home, "matches", pattern, without_files=True).transaction_version(_mark(other))
 
@@ -182,7 +182,7 @@ def _mark(table: DeltaTable) -> str:
 
 
 def _replace(home: Home, pattern: str, number: int) -> None:
-    """All columns and rows of a later version in the place, in one commit."""
+    """Replace the columns and rows in the place by those of a later version, in one commit."""
     from deltalake import CommitProperties, Transaction, write_deltalake
     from deltalake.exceptions import CommitFailedError
 
@@ -192,7 +192,7 @@ def _replace(home: Home, pattern: str, number: int) -> None:
     turn = at.version() + 1
     properties = CommitProperties(
         custom_metadata={"userMetadata": f"columns and rows of matches.{name}"},
-        # The turn of the place's writers too: a late commit of a dead one is refused.
+        # It also takes the turn of the place's writers, so that a dead writer's late commit is refused.
         app_transactions=[Transaction(_mark(other), turn), Transaction(f"table-matches.{pattern}", turn)],
         max_commit_retries=0,
     )
@@ -207,7 +207,7 @@ def _replace(home: Home, pattern: str, number: int) -> None:
 
 
 def _note(home: Home, pattern: str, number: int, version: int, run_id: str) -> None:
-    """Note the days that lie in a later version as lying in the place, all in one append."""
+    """Note, in one append, that the days of a later version now lie in the place."""
     name = f"matches.{pattern}/v{number}"
     rows: list[IntervalRow] = [
         {
@@ -225,7 +225,7 @@ def _note(home: Home, pattern: str, number: int, version: int, run_id: str) -> N
 
 
 def _nested(home: Home, pattern: str, number: int) -> bool:
-    """Whether it lies there, as it does on disks only: ``Home.table``."""
+    """Whether a version lies inside the folder of the first, as it can on disks only (see ``Home.table``)."""
     return os.path.isdir(os.path.join(home.nested_table("matches", f"{pattern}/v{number}"), "_delta_log"))
 
 
@@ -235,7 +235,7 @@ def _move_out(home: Home, pattern: str) -> bool:
     for number in inside:
         name = f"{pattern}/v{number}"
         nested, beside = home.nested_table("matches", name), f"{home.next_tables('matches')}/{name}"
-        # Also the lock that older releases hold while they publish there.
+        # This is the lock that older releases hold while they publish there.
         with file_lock(home, f"table-matches.{name}"):
             if os.path.isdir(beside):
                 raise DivergedVersions.of(name, nested, beside)
@@ -244,7 +244,7 @@ def _move_out(home: Home, pattern: str) -> bool:
                 with around("place.move"):
                     os.rename(nested, beside)
             except OSError as error:
-                # Such as a link to another disk in the place of the pattern's folder.
+                # For example, the pattern's folder is a link to another disk.
                 raise NotMoved.of(name, nested, beside, error) from None
     return bool(inside)
 
@@ -253,11 +253,11 @@ def _drop(path: str) -> None:
     """Remove a table whose rows lie elsewhere."""
     files = storage_of(path)
     if files.on_disk:
-        # By one rename it is no table any more, however far its removal comes.
+        # After this one rename it is no longer a table, however far its removal gets.
         os.rename(path, path + _GONE)
         _remove_gone(os.path.dirname(path))
         return
-    # The newest entries first: what a killed attempt leaves is an older version, which the next one removes.
+    # The newest log entries go first: a killed attempt leaves an older version, which the next one removes.
     files.remove_all(f"{path}/_delta_log")
     files.remove_all(path)
 

@@ -1,9 +1,9 @@
 """Publishing: the only place that writes matches and model results (docs/semantics.md).
 
-Under the table's lock: leave out what moved or failed its audit; take the difference; note ``publishing``; commit the
-difference; note ``done``. Killed anywhere, the next attempt does it again and ends with the same table; a commit of
-the dead attempt that lands late is refused by Delta, because every attempt that finds a ``publishing`` row of another
-one commits, even if nothing differs.
+Under the table's lock: leave out days whose input changed or whose audit failed; take the difference; note
+``publishing``; commit the difference; note ``done``. If an attempt is killed anywhere, the next one does all of it
+again and ends with the same table. Delta refuses a late commit of the dead attempt, because every attempt that finds
+another's ``publishing`` row commits, even if nothing differs.
 """
 
 from __future__ import annotations
@@ -69,15 +69,15 @@ class Published:
 
 @dataclass(frozen=True)
 class MatchOutput:
-    """What was found of a pattern on some days, to be published.
+    """The matches of a pattern on some days, to be published.
 
     Args:
         definition: the pattern.
         table: its match table; made if it does not exist.
-        staged: all matches that decide on the days.
-        fingerprints: day → fingerprint that the computation started from; these are the days.
+        staged: all matches whose decision time is on the days.
+        fingerprints: day → fingerprint that the computation started from; its keys are the days.
         audits: day → ``None`` if its audit passed, else the reason in one line.
-        links: where the days form a chain, day → the digests of the states at its ends; the days are consecutive then.
+        links: if the days form a chain: day → the digests of the states at its ends; the days are then consecutive.
     """
 
     definition: Definition
@@ -91,18 +91,18 @@ class MatchOutput:
 def publish_matches(run: PublishingRun, output: MatchOutput, recheck: Callable[[], DaysNow]) -> Published:
     """Publish the staged matches of some days, in one commit.
 
-    Of days that form a chain nothing is published from the first one on that is left out, nor anything that goes on
-    from another state than the one that the day before has left.
+    If the days form a chain, nothing is published from the first left-out day on, nor anything that starts from a state
+    other than the one the previous day left.
 
     Args:
         run: who publishes.
         output: the matches.
-        recheck: what the days are computed from now; a day whose fingerprint is another one, or that is absent because
-            the definition changed or its table is another one, is left to do.
+        recheck: what the days are computed from now; a day stays to do if its fingerprint changed, or if it is absent
+            because the definition or its table changed.
 
     Raises:
         AuditFailed: a row breaks a constraint of the table.
-        LockBusy: somebody else held the table's lock all the time.
+        LockBusy: another process held the table's lock the whole time.
         Overtaken: another writer came in between.
     """
     definition, table, fingerprints = output.definition, output.table, output.fingerprints
@@ -110,7 +110,7 @@ def publish_matches(run: PublishingRun, output: MatchOutput, recheck: Callable[[
     matches = table.schema == "matches"
     with run.lake.lock(table_lock(table.name) if matches else f"table-{table.path_name}"):
         if matches:
-            # First of all: what a killed attempt left half done decides which table the days belong to.
+            # This comes first: what a killed attempt left half done decides which table the days belong to.
             take_place(run.home, pattern, run.run_id)
         if output.links is None:
             days = publishable(fingerprints, output.audits, recheck().fingerprints)
@@ -139,14 +139,14 @@ def publish_matches(run: PublishingRun, output: MatchOutput, recheck: Callable[[
 
 @dataclass(frozen=True)
 class ModelOutput:
-    """What a model or monitor gave on some days, to be published.
+    """The results of a model or monitor on some days, to be published.
 
     Args:
         definition: the model.
-        found: its rows of its kind's table, such as ``models.changes``.
-        metrics: its rows of ``models.metrics``.
-        state: its rows of ``models.state``.
-        fingerprints: day → fingerprint that the computation started from; these are the days, without holes.
+        found: its rows for its kind's table, such as ``models.changes``.
+        metrics: its rows for ``models.metrics``.
+        state: its rows for ``models.state``.
+        fingerprints: day → fingerprint that the computation started from; its keys are the days, without gaps.
         audits: day → ``None`` if its audit passed, else the reason in one line.
         links: day → the digests of the states at its ends.
     """
@@ -173,27 +173,27 @@ def publish_models(
 ) -> dict[str, Published]:
     """Publish what models or monitors found on some days and their metrics, then their state, which is a cache.
 
-    State is carried from day to day, so nothing of a model from its first day that is left out is published, nor
-    anything that goes on from another state than the one that the day before has left. Models that publish the same
-    days share one commit per table, however many they are.
+    State is carried from day to day, so nothing of a model is published from its first left-out day on, nor anything
+    that starts from a state other than the one the previous day left. Models that publish the same days share one
+    commit per table, however many there are.
 
     Args:
         run: who publishes.
-        outputs: of different models that publish in ``table``.
-        recheck: what they are computed from now, by definition; one that is absent is left to do.
-        table: of their kind, such as ``models.changes``.
+        outputs: one per model; all publish to ``table``.
+        recheck: what the models are computed from now, by definition name; one that is absent stays to do.
+        table: the table of their kind, such as ``models.changes``.
 
     Returns:
-        by definition; counts are those of ``table``.
+        by definition name; the counts are those of ``table``.
 
     Raises:
         AuditFailed: a row breaks a constraint of a table.
-        LockBusy: somebody else held the lock of a table all the time.
+        LockBusy: another process held a table's lock the whole time.
         Overtaken: another writer came in between.
     """
     with ExitStack() as locks:
         for part in (table, METRICS, STATE):
-            # Always in this order, or two writers could wait for each other.
+            # Always in this order; otherwise two writers could wait for each other.
             locks.enter_context(run.lake.lock(f"table-{part.path_name}"))
         note_lost(run.home, [table, METRICS], run.run_id)
         published: dict[str, Published] = {}
@@ -221,7 +221,7 @@ def publish_models(
 def _commit_models(
     run: PublishingRun, outputs: Sequence[ModelOutput], days: Sequence[date], table: Table
 ) -> tuple[Change, int]:
-    """Commit what some models found on the same days; the change of ``table`` and the version that holds the days."""
+    """Commit what some models found on the same days; return the change of ``table``, and the version with the days."""
     owners = [output.owner for output in outputs]
     taken = []
     for part, name in ((table, "found"), (METRICS, "metrics"), (STATE, "state")):
@@ -273,10 +273,10 @@ def _append(run: PublishingRun, rows: list[IntervalRow]) -> None:
 
 
 def _interrupted(home: Home, definitions: Sequence[Definition], days: Iterable[date]) -> bool:
-    """Whether an attempt noted ``publishing`` for one of the days and tables, and none has come to its end since.
+    """Whether an attempt noted ``publishing`` for one of the days and tables, and none has finished since.
 
-    The current row does not tell: an attempt that failed later has put ``failed`` over it, and the definition may have
-    moved to another table and back, while the commit of the first one is still on its way.
+    The current row does not tell: a later attempt that failed may have put ``failed`` over it, and the definition may
+    have moved to another table and back while the first attempt's commit is still on its way.
     """
     wanted = set(days)
     tables = {definition.name: definition.table_name for definition in definitions}
@@ -304,8 +304,8 @@ class _Outcome:
     """What was committed for some days.
 
     Args:
-        changes: each has its part of the days' checksums; the first is the one that the counts are about.
-        version: of its table, which holds the days.
+        changes: each has its part of the days' checksums; the counts are those of the first.
+        version: of the first one's table, which holds the days.
     """
 
     changes: Sequence[Change]

@@ -19,8 +19,8 @@ class Publishable:
     """The days of a definition that are published now, and why others are not.
 
     Args:
-        ready: to publish.
-        left_out: day → why.
+        ready: the days to publish.
+        left_out: day → why it is not published.
         broken: day → why its audit failed; all of them are left out.
     """
 
@@ -34,8 +34,8 @@ class DaysNow:
     """What days are computed from now.
 
     Args:
-        fingerprints: by day; none if the definition is another one.
-        anew: of days that form a chain, whether one begins empty, whatever went before.
+        fingerprints: by day; none if the definition changed.
+        anew: for days that form a chain: whether a day starts from the empty state, whatever came before.
     """
 
     fingerprints: Mapping[date, str]
@@ -45,10 +45,10 @@ class DaysNow:
 def publishable(
     fingerprints: Mapping[date, str], audits: Mapping[date, str | None], now: Mapping[date, str]
 ) -> Publishable:
-    """Those of days that do not depend on each other.
+    """Which of some days that do not depend on each other may be published.
 
     Args:
-        fingerprints: day → fingerprint that the computation started from; these are the days.
+        fingerprints: day → fingerprint that the computation started from; its keys are the days.
         audits: day → ``None`` if its audit passed, else the reason in one line.
         now: the fingerprints now.
     """
@@ -74,30 +74,32 @@ def chained(
     now: DaysNow | None,
     left: str | None,
 ) -> Publishable:
-    """Those of consecutive days of a chain: the ones before the first that is not.
+    """Which of a chain's consecutive days may be published: those before the first that may not.
 
     Args:
         fingerprints, audits: as for :func:`publishable`.
         links: day → the digests of the states at its ends.
-        now: what the days are computed from now; None if the definition is another one.
-        left: the state that the day before the first one has left.
+        now: what the days are computed from now; None if the definition changed.
+        left: the state that the day before the first one left.
     """
     days = publishable(fingerprints, audits, now.fingerprints if now is not None else {})
     ordered = {day: links[day] for day in sorted(fingerprints)}
     before = EMPTY if now is not None and any(map(now.anew, list(ordered)[:1])) else left
     out = left_out(ordered, days.left_out, before)
     first = next(iter(out), None)
-    # Whether the audits of later ones fail is not known before their state is.
+    # Whether later days fail their audits is not known until the states they start from are.
     broken = {day: why for day, why in days.broken.items() if day == first}
     return Publishable([day for day in ordered if day not in out], out, broken)
 
 
 def states_left(home: Home, first: Mapping[Definition, date]) -> dict[str, str | None]:
-    """By name of a definition the state that the day before a day has left, under its hash and engine of today.
+    """The state that the day before each definition's first day left, by definition name.
+
+    A state left under another hash or engine than today's is ``None``; a day that is not done has no entry.
 
     Args:
-        home: the installation; whoever publishes holds the lock of the table.
-        first: the day of each definition.
+        home: the installation; the caller holds the lock of the table.
+        first: the first day of each definition.
     """
     if not first:
         return {}

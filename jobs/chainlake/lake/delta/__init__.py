@@ -1,1 +1,1 @@
-"""Delta tables as they lie: made, opened, read, written as files."""
+"""Delta tables in their storage: made, opened, read, written as files."""

@@ -1,7 +1,7 @@
-"""Whether a stored table has the columns that its definition says, and how it gets one more.
+"""Whether a stored table has the columns that its definition declares, and how it gets more.
 
 A definition can be edited after its table was made. Delta lets files be committed whose columns are not the table's,
-and Spark casts what it writes into them; both lose values without a word. So whoever writes asks here first.
+and Spark casts what it writes into them; both silently lose values. So every writer checks here first.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Misfit:
-    """A column that a stored table and its definition do not have alike.
+    """A column in which a stored table and its definition differ.
 
     Args:
-        name: of the column.
-        stored: as it is stored, ``None`` if it is not.
-        defined: as it is defined, ``None`` if it is not.
+        name: name of the column.
+        stored: as it is stored; ``None`` if it is not.
+        defined: as it is defined; ``None`` if it is not.
     """
 
     name: str
@@ -39,11 +39,11 @@ class Misfit:
 
 
 class OtherColumns(InfrastructureError):
-    """What is to be written does not have the columns of the stored table."""
+    """The rows to be written do not have the columns of the stored table."""
 
     @classmethod
     def of(cls, table: Table, wrong: Sequence[Misfit]) -> OtherColumns:
-        """For rows of ``table``, and the columns that are not alike."""
+        """For rows of ``table`` and the columns that differ."""
         listed = "; ".join(f"{m.name}: stored {_type_text(m.stored)}, written {_type_text(m.defined)}" for m in wrong)
         return cls(
             f"the columns of {table.path_name} are not those of the rows to be written ({listed}); nothing was written",
@@ -55,7 +55,7 @@ class OtherColumns(InfrastructureError):
 def misfits(stored: pa.Schema, table: Table) -> list[Misfit]:
     """The columns whose name, type or nullability differ: those defined first, then those only stored.
 
-    Columns may stand in any order: every writer and reader goes by their names, and an added one stands last.
+    Columns may be in any order: every writer and reader goes by their names, and an added one comes last.
     """
     there = {field.name: field for field in stored}
     defined = {field.name: field for field in table.arrow()}
@@ -82,7 +82,7 @@ def add_columns(home: Home, table: Table, columns: Sequence[Column]) -> None:
 
 
 def require_columns(at: DeltaTable, table: Table) -> None:
-    """See to it that what is written for ``table`` fits the stored table ``at``.
+    """Make sure that rows written for ``table`` fit the stored table ``at``.
 
     Raises:
         OtherColumns: their columns differ in name or type.

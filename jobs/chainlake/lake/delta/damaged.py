@@ -1,4 +1,4 @@
-"""The error of a damaged table, and the one damage that no reader notices: an empty entry of its log."""
+"""The error for a damaged table, and the check for the one damage that no reader notices: an empty log entry."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _NUMBERED = re.compile(r"^(\d{20})\.(json|checkpoint.*\.parquet)$")
 
 @dataclass(frozen=True)
 class LogFiles:
-    """The files of a table's log that a reader looks at, as they are on a disk; two that are equal are the same log.
+    """The files of a table's log that a reader looks at, as they are on a disk; equal values mean the same log.
 
     Args:
-        files: name, inode, size and time of the last change of each.
-        exists: there is a commit or a checkpoint, and so a table.
+        files: name, inode, size in bytes and modification time in ns of each.
+        exists: whether there is a commit or a checkpoint, and so a table.
     """
 
     files: frozenset[tuple[str, int, int, int]]
@@ -67,13 +67,13 @@ def in_the_way(home: Home, schema: str, name: str) -> str | None:
 
 
 def require_entries(home: Home, schema: str, name: str) -> LogFiles | None:
-    """See to it that no entry of a table's log is empty: readers take the commit for one that changed nothing.
+    """Make sure that no entry of a table's log is empty: readers take an empty one for a commit that changed nothing.
 
-    A log that is being written is never seen so, since an entry gets its name when it is complete. Where
-    files are there as a whole or not at all, none is looked at.
+    A log that is being written shows no empty entry, because an entry gets its name only when it is complete. In a
+    store whose files are there completely or not at all, nothing is looked at.
 
     Returns:
-        what was looked at; ``None`` in a store, and where there is no log or it is being removed.
+        the files that were looked at; ``None`` in a store, and if there is no log or it is being removed.
 
     Raises:
         DamagedTable: an entry that no checkpoint stands for is empty, or a file is where a folder should be.

@@ -1,9 +1,9 @@
-"""Parquet data files of a Delta table, written from Arrow rows by whoever holds them: no Spark, no Delta.
+"""Parquet data files of a Delta table, written from Arrow rows by the process that holds them: no Spark, no Delta.
 
 Spark moves rows one by one into its own writers, which takes several times as long as parsing them. A task that holds
 Arrow rows writes the files itself; the driver makes all of them part of the table in one commit
-(``chainlake.lake.store``). Until then nobody sees them, and files that are never committed go
-with the next clean-up (``chainlake.lake.upkeep.maintain``).
+(``chainlake.lake.store``). Until then nobody sees them, and files that are never committed are removed by the next
+clean-up (``chainlake.lake.upkeep.maintain``).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from chainlake.schemas.table import Table
 from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_file, parquet_footer, parquet_writer
 
-#: Rows that are gathered before they are written; also the rows of a row group.
+#: Rows that are gathered before they are written; also the most rows of a row group.
 _ROWS_PER_GROUP = 250_000
-#: Rows from which a Parquet file that exists becomes a data file as it is; smaller ones are put together.
+#: With at least so many rows, an existing Parquet file becomes a data file as it is; smaller ones are put together.
 _ROWS_OF_A_FILE = 50_000
-#: Files that are open at a time; with more partitions, each gets a file per gathering.
+#: The most files that are open at a time; with more partitions, each gets a new file whenever rows are written.
 _MOST_OPEN = 64
 
 
@@ -40,10 +40,10 @@ class DataFile:
 
     Args:
         path: relative to the table's folder.
-        size: bytes.
-        rows: how many.
+        size: size in bytes.
+        rows: number of rows.
         partition: values of the partition columns, as Delta writes them.
-        modified_ms: since 1970.
+        modified_ms: modification time, milliseconds since 1970.
         stats: Delta's statistics, as JSON.
     """
 
@@ -58,14 +58,14 @@ class DataFile:
 class DataFiles:
     """Writes rows as data files under a table's folder.
 
-    Used as a context manager, with ``close`` as the last of the block: if it raises, what was written is removed.
+    Use it as a context manager and call ``close`` last in the block; if the block raises, what was written is removed.
 
     Args:
         folder: the table's folder, in a place that all readers see.
         table: the table.
 
     Raises:
-        TypeError: the table is partitioned by something else than one date that is never null.
+        TypeError: the table is partitioned by anything but one date that is never null.
     """
 
     def __init__(self, folder: str, table: Table) -> None:
@@ -77,7 +77,7 @@ class DataFiles:
             if len(table.partition_by) > 1 or field.type != pa.date32() or field.nullable:
                 raise TypeError(f"{table.path_name} is partitioned by {', '.join(table.partition_by)}")
         self._day_column = next(iter(table.partition_by), None)
-        # Nulls are looked for apart, to say where; a cast to a column that must not be null says less.
+        # Nulls are looked for separately, to say where they are; a cast to a column that must not be null says less.
         self._loose = pa.schema([pa.field(f.name, f.type) for f in self._schema])
         plain = [pa.field(f.name, f.type, f.nullable) for f in self._schema if f.name != self._day_column]
         self._stored = pa.schema(plain)
@@ -111,7 +111,7 @@ class DataFiles:
             self._flush()
 
     def take(self, path: str) -> None:
-        """Take the rows of a Parquet file; of a table without partitions, a large one becomes a data file as it is.
+        """Take the rows of a Parquet file; if the table has no partitions, a large file becomes a data file as it is.
 
         Args:
             path: of a file that nobody will change; it may be removed afterwards.
@@ -129,15 +129,15 @@ class DataFiles:
                 self._rules.check(pa.Table.from_batches([batch]))
         place, relative, partition = self._place(None)
         self._files.take(path, place)
-        # Whether numbers are there that are none, bounds that somebody else wrote do not say.
+        # Bounds that somebody else wrote do not say whether a column has NaN.
         bound = {f.name for f in self._stored if not pa.types.is_nested(f.type) and not pa.types.is_floating(f.type)}
         self._done.append(_data_file(place, relative, partition, bound))
 
     def close(self) -> list[DataFile]:
-        """End all files.
+        """Finish all files.
 
         Returns:
-            them, in the order of their partitions; none if there were no rows.
+            the files, in the order of their partitions; none if there were no rows.
         """
         self._flush()
         self._end_all()
@@ -161,7 +161,7 @@ class DataFiles:
             file.write(part)
 
     def _days(self, rows: pa.Table) -> list[tuple[date | None, pa.Table]]:
-        """The rows of each partition, in the order they have."""
+        """The rows of each partition, in their given order."""
         if self._day_column is None:
             return [(None, rows)]
         numbers = rows[self._day_column].cast(pa.int32()).to_numpy()
@@ -177,9 +177,9 @@ class DataFiles:
         return _Open(*self._place(day), self._stored, unbound)
 
     def _place(self, day: date | None) -> tuple[str, str, dict[str, str]]:
-        """Where a new file is to lie, absolute and in the table, and the values of its partition columns."""
+        """The path of a new file, absolute and relative to the table, and the values of its partition columns."""
         partition = {} if self._day_column is None or day is None else {self._day_column: day.isoformat()}
-        # The name is one that nobody else gives, another attempt of this task included.
+        # Nobody else gives this name, not even another attempt of this task.
         relative = "/".join([*(f"{k}={v}" for k, v in partition.items()), f"part-{uuid.uuid4().hex}.snappy.parquet"])
         path = f"{self._folder}/{relative}"
         self._files.make_folder(path.rpartition("/")[0])
@@ -191,7 +191,7 @@ class DataFiles:
         self._open.clear()
 
     def abandon(self) -> None:
-        """Remove what was written; in place of ``close``."""
+        """Remove what was written; called in place of ``close``."""
         for file in self._open.values():
             file.abandon()
         for path in self._written:
@@ -205,8 +205,8 @@ def _has_nan(column: pa.ChunkedArray) -> bool:
 class _Open:
     """One file that is being written.
 
-    Spark takes NaN for the largest number, and Arrow leaves it out of a column's bounds, by which Spark would then pass
-    over it: so ``unbound``, the columns with NaN, have none; and none have the columns within nested ones.
+    Spark takes NaN for the largest number, but Arrow leaves it out of a column's bounds, so Spark would skip rows that
+    it should find. That is why the columns with NaN (``unbound``) get no bounds. Neither do nested columns.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class _Open:
         self._path, self._relative, self._partition = path, relative, partition
         self.unbound = unbound
         bound = [f.name for f in schema if not pa.types.is_nested(f.type) and f.name not in unbound]
-        # Without the Arrow schema in it the file is like the others, whoever wrote them.
+        # Without an Arrow schema inside, the file looks like all others, whoever wrote them.
         self._writer = parquet_writer(
             path,
             schema,
@@ -242,12 +242,12 @@ class _Open:
 def _data_file(
     path: str, relative: str, partition: dict[str, str], bound: Collection[str], nulls: dict[str, int] | None = None
 ) -> DataFile:
-    """A file that is complete; its statistics are those of its footer.
+    """Describe a finished file, with the statistics of its footer.
 
     Args:
         path, relative, partition: as :meth:`DataFiles._place` gives them.
         bound: columns whose bounds in the footer hold for every value.
-        nulls: of each column; as the footer says if not given.
+        nulls: the number of nulls in each column; as the footer says if not given.
     """
     footer = parquet_footer(path)
     least, most = bounds(footer, bound)

@@ -21,8 +21,8 @@ class Commit:
     Args:
         version: the version it made.
         at: when (UTC).
-        other_columns: it gave the table other columns and all its rows anew; what it changed cannot be told in either
-            form, but what came after it can.
+        other_columns: it gave the table other columns and all its rows anew; what it changed cannot be shown with
+            either set of columns, but what came after it can.
     """
 
     version: int
@@ -33,10 +33,10 @@ class Commit:
 def kept_commits(delta: DeltaTable) -> list[Commit]:
     """The unbroken run of readable commits that ends with the table's version, oldest first.
 
-    None is older than the last that gave the table other columns, which is the first of the run then.
+    The run begins no earlier than the last commit that gave the table other columns.
 
-    A commit can be read if its log entry is there, and the files that tell what it changed: its change files if it has
-    any, else the data files that it added and removed.
+    A commit can be read if its log entry exists, and so do the files that show what it changed: its change files if it
+    has any, otherwise the data files that it added and removed.
     """
     files = files_of(delta)
     found: list[Commit] = []
@@ -51,7 +51,7 @@ def kept_commits(delta: DeltaTable) -> list[Commit]:
 
 
 def there(delta: DeltaTable, paths: list[str]) -> list[str]:
-    """Those of ``paths``, relative to the table, that exist."""
+    """The ones among ``paths``, relative to the table, that exist."""
     from pyarrow.fs import FileType
 
     if not paths:
@@ -85,7 +85,7 @@ def _readable(delta: DeltaTable, files: FileSystem, version: int) -> Commit | No
 
 
 def _telling(actions: list[dict[str, Any]]) -> list[str]:
-    """Paths of the files that tell what a commit changed."""
+    """Paths of the files that show what a commit changed."""
     changes = [action["cdc"]["path"] for action in actions if "cdc" in action]
     moved = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]
     # A compaction moves rows and changes none: dataChange is false.

@@ -1,8 +1,8 @@
-"""The Delta log of a table as files: which commits are ours, and what of the log is damaged.
+"""The Delta log of a table as files: which commits are ours, and what in the log is damaged.
 
-Every commit of ours to a data table carries a turn (``chainlake.lake.store``) or a mark; a commit with
-neither was made by somebody else. The log is read file by file here, because a table reader gives up at the first entry
-that it cannot read, and passes over an empty one as if that commit had never been made.
+Every commit of ours to a data table carries a turn (``chainlake.lake.store``) or a mark; a commit with neither was made
+by somebody else. The log is read file by file here, because a table reader gives up at the first entry that it cannot
+read, and skips an empty one as if that commit had never been made.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from deltalake import CommitProperties
     from pyarrow.fs import FileSystem
 
-#: How the user metadata of our commits without a turn begin.
+#: The first word of the user metadata of our commits without a turn.
 _OURS = "chainlake"
-#: What ``chainlake check --repair`` leaves in a table whose foreign commits have been looked through.
+#: What ``chainlake check --repair`` writes into the log of a table whose foreign commits have been looked through.
 _LOOKED_THROUGH = "looked through"
-#: Unused raw loads were removed without a mark once; nothing else deletes in these words.
+#: Older releases removed unused raw loads without a mark; nothing else deletes in these words.
 _LOADS_REMOVED = re.compile(r"^load_id IN \(")
 _COMMIT = re.compile(r"^(\d{20})\.json$")
 _CHECKPOINT = re.compile(r"^(\d{20})\.checkpoint.*\.parquet$")
@@ -39,9 +39,9 @@ def marked(what: str, retries: int | None = None) -> CommitProperties:
     """Properties of a commit of ours that needs no turn; ``what`` is the verb or run that makes it.
 
     Args:
-        what: kept in the log.
-        retries: how often the commit is tried for a later version where another writer came first; delta-rs decides if
-            not given.
+        what: a text that is kept in the log.
+        retries: how often the commit is tried again, as a later version, if another writer came first; delta-rs decides
+            if not given.
     """
     from deltalake import CommitProperties
 
@@ -49,22 +49,22 @@ def marked(what: str, retries: int | None = None) -> CommitProperties:
 
 
 def signature() -> CommitProperties:
-    """Properties of the commit that says: what others committed before has been looked through."""
+    """Properties of the commit that says that what others committed before has been looked through."""
     return marked(_LOOKED_THROUGH, 0)
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A commit, as its log entry tells.
+    """A commit, as its log entry describes it.
 
     Args:
-        version: of the table.
+        version: version of the table.
         operation: such as ``WRITE`` or ``DELETE``.
         at: when it was made.
-        marked: it carries a turn or a mark of ours.
-        signed: it says that what others committed before has been looked through.
-        appends: it adds rows and removes none.
-        changes_rows: rows were added or removed, not only moved between files.
+        marked: whether it carries a turn or a mark of ours.
+        signed: whether it says that what others committed before has been looked through.
+        appends: whether it adds rows and removes none.
+        changes_rows: whether rows were added or removed, not only moved between files.
         files: paths of the data files it added with changed rows.
     """
 
@@ -86,7 +86,7 @@ class Foreign:
     """What in a log is not known to be ours.
 
     Args:
-        commits: of others, oldest first.
+        commits: commits of others, oldest first.
         unreadable: version → why its entry cannot be read, so that it may be anybody's.
     """
 
@@ -112,14 +112,14 @@ class _Shape:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> _Shape:
-        """From an action of a log."""
+        """From a ``metaData`` action of a log."""
         fields = json.loads(given.get("schemaString") or "{}").get("fields", [])
         columns = {field["name"]: json.dumps(_plain(field["type"]), sort_keys=True) for field in fields}
         return cls(columns, tuple(given.get("partitionColumns") or ()))
 
 
 def _plain(kind: Any) -> Any:
-    """A type of a schema without what its writers spell in ways of their own: comments, and what may be null."""
+    """A type of a schema without what each writer spells in its own way: comments and nullability."""
     if isinstance(kind, list):
         return [_plain(one) for one in kind]
     if isinstance(kind, dict):
@@ -147,7 +147,7 @@ class TableLog:
 
     @cached_property
     def _names(self) -> list[str]:
-        """Names of what lies in the log's folder."""
+        """Names of the files in the log's folder."""
         return self._storage.names(f"{self._uri}/_delta_log")
 
     @property
@@ -171,12 +171,12 @@ class TableLog:
 
     @property
     def last(self) -> int | None:
-        """The table's version by the names in its log."""
+        """The table's version, going by the file names in its log."""
         return max([*self.versions, *self.checkpoints], default=None)
 
     @property
     def absent(self) -> list[int]:
-        """Versions of which there is no entry, though others are told from it."""
+        """Versions whose entry is missing although later versions depend on it."""
         return self._absent(self.checkpoints)
 
     def _absent(self, checkpoints: Collection[int]) -> list[int]:
@@ -188,7 +188,7 @@ class TableLog:
         """What a commit did.
 
         Raises:
-            ValueError: the entry is empty or no list of JSON objects.
+            ValueError: the entry is empty or not a list of JSON objects.
             FileNotFoundError: it is not there.
         """
         with self.files.open_input_stream(f"{self.folder}/_delta_log/{version:020}.json") as stream:
@@ -200,7 +200,7 @@ class TableLog:
         return lines
 
     def commit(self, version: int) -> Commit:
-        """A commit; raises as :meth:`actions`."""
+        """A commit; raises what :meth:`actions` raises."""
         actions = self.actions(version)
         info: dict[str, Any] = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
         moved = [(kind, one[kind]) for one in actions for kind in ("add", "remove") if kind in one]
@@ -227,10 +227,10 @@ class TableLog:
         return {f"table-{self.schema}.{self.name}", f"ingest-{self.name}"}
 
     def foreign(self, after: int = -1) -> Foreign:
-        """Commits of others that nobody has looked through, and entries of which nobody can tell whose they are.
+        """Commits of others that nobody has looked through, and entries whose author cannot be told.
 
         Args:
-            after: only of later versions.
+            after: look only at later versions.
         """
         found: list[Commit] = []
         unreadable: dict[int, str] = {}
@@ -245,7 +245,7 @@ class TableLog:
                 continue
             if commit.signed:
                 found.clear()
-            # Appends to ops carried no mark once.
+            # In older releases, appends to ops carried no mark.
             unmarked_log = self.schema == "ops" and commit.appends and not any_mark
             any_mark = any_mark or commit.marked
             if not commit.marked and not unmarked_log:
@@ -253,14 +253,14 @@ class TableLog:
         return Foreign(tuple(found), unreadable)
 
     def reshaped(self) -> Commit | None:
-        """The commit of somebody else that gave the table other columns, types or partitions than ours did."""
+        """The commit with which somebody else gave the table columns, types or partitions that are not ours."""
         ours: _Shape | None = None
         theirs: tuple[_Shape, Commit] | None = None
         for version in self.versions:
             try:
                 actions, commit = self.actions(version), self.commit(version)
             except (ValueError, OSError):
-                # A damage of its own, which is told.
+                # This is damage, which ``problems`` reports.
                 continue
             for given in (one["metaData"] for one in actions if "metaData" in one):
                 shape = _Shape.of(given)
@@ -318,6 +318,6 @@ class TableLog:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line; of a native library without its stack."""
+    """What an error says, in one line, without the stack that a native library adds."""
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__)[:300]

@@ -1,8 +1,8 @@
-"""Tables that this process has opened, kept for whoever reads them next.
+"""Tables that this process has opened, kept for the next reader.
 
-To open a table takes longer than to read a small one, and a step opens the same few again and again. Whether a kept one
-is what a fresh opening would give is asked of the files of its log each time: another process may commit at any moment,
-and a table can be removed and made anew.
+Opening a table takes longer than reading a small one, and a step opens the same few again and again. Whether a kept
+table is still what opening it afresh would give is checked against the files of its log each time: another process may
+commit at any moment, and a table can be removed and made anew.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chainlake.lake.delta.damaged import LogFiles
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-#: How many are kept, those that were asked for last.
+#: How many tables are kept: those that were asked for last.
 _MOST = 64
 
 #: Process, path, version (``None`` is the newest), and whether the table was opened without its list of files. A
@@ -29,12 +29,14 @@ _lock = threading.Lock()
 
 
 def kept(path: str, version: int | None, without_files: bool, log: LogFiles) -> DeltaTable | None:
-    """A table that was opened when its log was what it is now. It is shared: nobody commits with it or moves it.
+    """A table that was opened when its log was what it is now; ``None`` if there is none.
+
+    It is shared, so nobody may commit with it or move it to another version.
 
     Args:
         path: where the table lies.
-        version: at this version, or the newest.
-        without_files: whether it may lack its list of files; one that has it is given too.
+        version: the version; the newest if ``None``.
+        without_files: whether it may lack its list of files; a table that has the list also serves.
         log: the files of its log now.
     """
     with _lock:
@@ -52,9 +54,8 @@ def keep(path: str, version: int | None, without_files: bool, log: LogFiles, tab
 
     Args:
         path, version, without_files: how it was opened.
-        log: the files of its log before it was opened: what came since makes the table newer than them, and never
-            older.
-        table: the table, with which nobody commits.
+        log: the files of its log before it was opened, so that the table may be newer than they are, but never older.
+        table: the table; nobody may commit with it.
     """
     with _lock:
         key = (os.getpid(), path, version, without_files)

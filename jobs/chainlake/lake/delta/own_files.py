@@ -1,4 +1,4 @@
-"""Which files in a table's folder are the table's: whatever else lies there was put there by somebody and stays."""
+"""Which files in a table's folder are the table's: anything else was put there by somebody else and stays."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ def is_table_file(path: str) -> bool:
 
 
 def remove_table(folder: str) -> list[str]:
-    """Remove a table: its log first, so that it is no table any more, then its files.
+    """Remove a table: its log first, so that it is no longer a table, then its files.
 
     Args:
         folder: the table's folder.
 
     Returns:
-        what lies in the folder and is not the table's, relative to it; the folder itself goes if there is nothing.
+        paths of files in the folder that are not the table's, relative to it; if there are none, the folder is removed
+        too.
     """
     files = storage_of(folder)
     files.remove_all(f"{folder}/{_LOG}")

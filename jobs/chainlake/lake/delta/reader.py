@@ -1,8 +1,8 @@
 """The one door through which Delta tables are opened outside Spark.
 
-Files are read here as the log lists them, by Arrow and by DuckDB. A table of a newer kind keeps something beside its
-files, such as which of their rows are deleted or under which names their columns lie; who reads only the files then
-gets wrong rows without a word. So such a table is refused before anything of it is read.
+Arrow and DuckDB read the files as the log lists them. A table with newer features keeps more than its files, such as
+which of their rows are deleted or what their columns are called; a reader of the files alone would then silently get
+wrong rows. So such a table is refused before anything is read.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     import pyarrow.dataset as ds
     from deltalake import DeltaTable
 
-#: Features for readers that change nothing in how the rows lie in the files.
+#: Reader features that do not change how rows are stored in the files.
 _PLAIN = {"timestampNtz"}
-#: Features for writers that every commit from here keeps up.
+#: Writer features that every commit made here supports.
 _KEPT_UP = {"appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns", "timestampNtz"}
-#: The feature that version 2 of Delta's protocol for readers stands for, and the setting that says whether it is used.
+#: The feature that version 2 of Delta's reader protocol stands for, and the setting that says whether it is used.
 _MAPPING, _MODE = "columnMapping", "delta.columnMapping.mode"
 _NEWEST = 3
 
 
 class UnreadableTable(InfrastructureError):
-    """A table needs a reader that knows more than rows in files; the message says what, and how it is taken out."""
+    """The files of a table do not determine its rows; the message says why, and how to remove the feature at fault."""
 
     @classmethod
     def feature(cls, table: str, path: str, name: str) -> UnreadableTable:
-        """For a feature of Delta's protocol for readers.
+        """For a feature of Delta's reader protocol.
 
         Args:
             table: ``schema.name``.
@@ -81,7 +81,7 @@ class UnreadableTable(InfrastructureError):
 
 
 class UnwritableTable(InfrastructureError):
-    """A table asks more of its writers than is kept up here; the message says what."""
+    """A table requires a writer feature that is not supported here; the message names it."""
 
     @classmethod
     def feature(cls, table: str, path: str, name: str) -> UnwritableTable:
@@ -105,21 +105,21 @@ def open_table(
     without_files: bool = False,
     to_write: bool = False,
 ) -> DeltaTable:
-    """Open a Delta table whose rows are those of its files. Whoever reads may be given one that others read too.
+    """Open a Delta table whose rows are those of its files. A reader may get an object that it shares with others.
 
     Args:
         home: the installation.
         schema: schema of the table.
         name: its name under the schema.
-        version: at this version, or now.
-        without_files: for who asks only for version, columns or history, which are right whatever its files hold.
-        to_write: for who makes a commit.
+        version: the version to open; the newest if not given.
+        without_files: for callers that need only version, columns or history, which are right whatever its files hold.
+        to_write: for callers that commit.
 
     Raises:
         deltalake.exceptions.TableNotFoundError: there is no such table.
         DamagedTable: an entry of its log is empty.
-        UnreadableTable: its files alone do not tell its rows, or its log cannot be understood.
-        UnwritableTable: it is opened to be written and asks more of its writers than is kept up here.
+        UnreadableTable: its files alone do not determine its rows, or its log cannot be understood.
+        UnwritableTable: it is opened to be written, and requires a writer feature that is not supported here.
         LockLost: it is opened to be written, and a lock of this process is no longer its own.
     """
     from deltalake import DeltaTable
@@ -156,9 +156,9 @@ def open_table(
 def rows_of(home: Home, table: DeltaTable, chosen: pc.Expression | None = None) -> ds.Dataset:
     """The rows of a table, to be scanned with the filter ``chosen``.
 
-    On a disk Arrow passes over what the bounds in the files themselves rule out, which takes less than to tell it those
-    of the log. In a store each file is a request, so delta-rs tells it those of the log; but a bound that a file lacks
-    it tells as null, and Arrow takes the file for one without such rows: then no bounds are told either.
+    On a disk, Arrow skips what the bounds in the files themselves rule out, which costs less than passing it the bounds
+    in the log. In a store each file is a request, so delta-rs passes Arrow the bounds in the log. But delta-rs passes a
+    missing bound as null, and Arrow then skips the file; so if a bound is missing, none are passed.
 
     Args:
         home: the installation.
@@ -180,12 +180,12 @@ def rows_of(home: Home, table: DeltaTable, chosen: pc.Expression | None = None) 
 def files_of(table: DeltaTable, *, dictionary_columns: Collection[str] = ()) -> ds.Dataset:
     """The files of a table, to be scanned whole.
 
-    ``to_pyarrow_dataset`` makes an expression of each bound of each file first, to pass over files by: two milliseconds
-    a file, which takes longer than to read a small one.
+    ``to_pyarrow_dataset`` first makes an expression of each bound of each file, to skip files by: that takes two
+    milliseconds per file, which is longer than reading a small one.
 
     Args:
         table: as ``open_table`` gives it.
-        dictionary_columns: texts that are read as dictionaries, which is how the files have them.
+        dictionary_columns: text columns to read as dictionaries, which is how the files store them.
     """
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
@@ -225,10 +225,10 @@ def _odd_feature(table: DeltaTable) -> str | None:
 
 
 def data_path(table: str, folder: str, path: str) -> str:
-    """Where a data file lies that the log of the table ``table`` in ``folder`` names ``path``.
+    """Where the data file lies that the log of ``table``, in ``folder``, calls ``path``.
 
     Raises:
-        UnreadableTable: outside the folder.
+        UnreadableTable: it lies outside the folder.
     """
     plain = unquote(path)
     if plain.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", plain):

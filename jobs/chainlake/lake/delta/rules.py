@@ -1,4 +1,4 @@
-"""The rules of a table, on Arrow rows: NOT NULL and its CHECK constraints."""
+"""The rules of a table, checked on Arrow rows: NOT NULL and CHECK constraints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Rules:
-    """Tells which row breaks which rule: by DuckDB, which understands what ``schemas`` uses of Spark.
+    """Tells which row breaks which rule, with DuckDB, which understands the part of Spark SQL that ``schemas`` uses.
 
     Args:
         table: the table.
@@ -31,14 +31,14 @@ class Rules:
 
     @property
     def columns(self) -> list[str]:
-        """Those that rules are about."""
+        """The columns that rules are about."""
         return [c.name for c in self._table.columns if c.name in self._columns or not c.nullable]
 
     def check(self, rows: pa.Table) -> None:
-        """See to it that ``rows``, which have at least ``columns``, break no rule.
+        """Make sure that ``rows``, which have at least ``columns``, break no rule.
 
         Raises:
-            AuditFailed: a row does; the message names rule and row.
+            AuditFailed: a row breaks a rule; the message names rule and row.
         """
         for column in self._table.columns:
             if not column.nullable and rows[column.name].null_count:
@@ -72,5 +72,5 @@ class Rules:
 
 
 def _names(check: Check) -> set[str]:
-    """The words of a rule outside its texts: column names among them."""
+    """The words of a rule outside its string literals, column names among them."""
     return set(re.findall(r"\w+", re.sub(r"'[^']*'", "", check.sql)))

@@ -1,4 +1,4 @@
-"""Delta tables by path: made and looked at by delta-rs without a JVM, read by Spark."""
+"""Delta tables by path: delta-rs makes and inspects them without a JVM; Spark reads them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 def ensure_table(home: Home, table: Table, *, replace: bool = False) -> None:
-    """Make the table if it does not exist: columns with comments, description, NOT NULL and CHECK constraints and
-    the change feed, in one commit. No JVM: Spark takes a second for what takes delta-rs milliseconds.
+    """Make the table if it does not exist: columns with comments, description, NOT NULL and CHECK constraints and the
+    change feed, in one commit. It needs no JVM: Spark takes a second for what delta-rs does in milliseconds.
 
     Args:
         home: the installation.
         table: the table.
-        replace: make it anew if it exists; its rows are gone then, and its versions go on.
+        replace: make it anew if it exists; its rows are then gone, and its version numbers continue.
     """
     if not replace and exists(home, table.schema, table.name):
         return
     from deltalake import DeltaTable
 
-    # Delta takes a rule that is null for broken; SQL, and ``Check``, only one that is false.
+    # Delta treats a rule that is null as broken; SQL, and ``Check``, only one that is false.
     rules = {f"delta.constraints.{check.name}": f"coalesce({check.sql}, true)" for check in table.checks}
     DeltaTable.create(
         home.table(table.schema, table.name),
@@ -98,11 +98,11 @@ def arrow(
         name: its name under the schema.
         columns: only these; all if not given.
         filters: pyarrow's disjunctive normal form, such as ``[("source", "=", "stock")]``, or an expression.
-        version: at this version, or now.
+        version: the version to read; the newest if not given.
 
     Raises:
         deltalake.exceptions.TableNotFoundError: there is no such table.
-        UnreadableTable: its files alone do not tell its rows.
+        UnreadableTable: its files alone do not determine its rows.
     """
     table = open_table(home, schema, name, version=version)
     chosen = filters
@@ -113,7 +113,7 @@ def arrow(
 
 
 def decided_in(lo: int, hi: int) -> list[tuple[str, str, datetime]]:
-    """The filter of :func:`arrow` for rows that are decided in ``[lo, hi)``, in microseconds."""
+    """The filter of :func:`arrow` for rows whose decision time is in ``[lo, hi)``, µs."""
     return [("decision_ts", op, instant(us)) for op, us in ((">=", lo), ("<", hi))]
 
 

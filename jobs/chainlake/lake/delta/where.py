@@ -1,4 +1,4 @@
-"""Which rows of a table: one form, told to Arrow, to DuckDB and Spark, and to delta-rs."""
+"""Conditions on the rows of a table, in one form that is translated for Arrow, DuckDB, Spark and delta-rs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-#: Column, operator (``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in``, ``not in``) and value. A null passes
-#: ``not in`` and nothing else.
+#: Column, operator (``=``, ``!=``, ``<``, ``<=``, ``>``, ``>=``, ``in``, ``not in``) and value. A null satisfies ``not
+#: in`` and nothing else.
 Condition = tuple[str, str, Any]
-#: Disjunctive normal form: rows that pass every condition of at least one of the lists.
+#: Disjunctive normal form: rows that satisfy every condition of at least one of the lists.
 Where = Sequence[Sequence[Condition]]
 
 _COMPARED = {"=": "__eq__", "!=": "__ne__", "<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
@@ -20,7 +20,7 @@ _LISTED = ("in", "not in")
 
 
 def expression(where: Where, schema: pa.Schema) -> pc.Expression:
-    """As Arrow's expression over columns of ``schema``; null for some rows that do not pass."""
+    """The condition as an Arrow expression over columns of ``schema``; null for some rows that do not satisfy it."""
     found = pc.scalar(False)
     for conditions in where:
         every = pc.scalar(True)
@@ -43,7 +43,7 @@ def _expression(condition: Condition, schema: pa.Schema) -> pc.Expression:
 
 
 def sql(where: Where) -> str:
-    """As a condition that Spark understands; null for some rows that do not pass."""
+    """The condition as SQL that Spark understands; null for some rows that do not satisfy it."""
     return " OR ".join(
         "(" + " AND ".join(["true", *(_sql(condition) for condition in conditions)]) + ")" for conditions in where
     ) or "false"  # fmt: skip
@@ -82,7 +82,7 @@ def spark_literal(value: Any) -> str:
 
 
 def micros(value: datetime) -> int:
-    """µs since 1970 of an instant; one without a zone is in this process's, as Spark gives it."""
+    """An instant as µs since 1970; one without a zone is in this process's local time, as Spark returns it."""
     if value.tzinfo is None:
         value = value.astimezone()
     return int(pa.scalar(value, pa.timestamp("us", "UTC")).cast(pa.int64()).as_py())
@@ -100,5 +100,5 @@ def delta_literal(value: Any) -> str:
 
 
 def delta_names(names: Iterable[str], alias: str) -> dict[str, str]:
-    """Each column to the same column of ``alias``, as delta-rs reads names."""
+    """Each column → the same column of ``alias``, quoted for delta-rs."""
     return {f'"{name}"': f'{alias}."{name}"' for name in names}

@@ -1,7 +1,7 @@
-"""Files in a store that only one of several writers can make, and whether a store keeps to that.
+"""Files in a store that only one of several writers can make, and whether a store guarantees that.
 
-They are made as delta-rs makes a table's first log entry, by a write that the store is to refuse if the file is there
-(If-None-Match): the same way as every commit goes, with the same settings, for every kind of store.
+They are made as delta-rs makes a table's first log entry: by a write that the store must refuse if the file exists
+(If-None-Match). Every commit is made in the same way, with the same settings, in every kind of store.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from chainlake.storage.settings import apply_settings
 
 #: The first log entry of a table.
 ENTRY = "_delta_log/00000000000000000000.json"
-#: Folder of the lake for what is here.
+#: The folder of the lake for these files.
 FOLDER = "chainlake-locks"
-#: Writers that make one file at a time, and how often that is tried until two of them meet.
+#: How many writers race to make one file, and how many races there are at most until two of them collide.
 _WRITERS, _ROUNDS = 3, 20
 
 _kept_to: set[str] = set()
@@ -31,7 +31,7 @@ def make(path: str, what: LockHolder) -> bool | None:
     """Make a file that only one writer can make.
 
     Args:
-        path: of the folder that holds it.
+        path: path of the folder that holds it.
         what: its content.
 
     Returns:
@@ -77,7 +77,7 @@ def remove(path: str) -> None:
 
 
 def require_conditional_writes(home: Home) -> None:
-    """See to it that the lake's store refuses the second writer of a file; asked once in a process.
+    """Make sure that the lake's store refuses the second writer of a file; tried once per process.
 
     Raises:
         StoreFailed: it does not, or cannot be used at all.
@@ -100,7 +100,7 @@ def require_conditional_writes(home: Home) -> None:
 
 
 def _race(path: str) -> list[bool | None]:
-    """What several writers of one file are told."""
+    """What :func:`make` returns to each of several writers of one file."""
     told: list[bool | None] = []
     failed: list[BaseException] = []
     start = threading.Barrier(_WRITERS)
@@ -109,7 +109,7 @@ def _race(path: str) -> list[bool | None]:
         start.wait()
         try:
             told.append(make(path, {}))
-        except BaseException as error:  # raised below, in the thread that asked
+        except BaseException as error:  # raised below, in the caller's thread
             failed.append(error)
 
     writers = [threading.Thread(target=one, daemon=True) for _ in range(_WRITERS)]

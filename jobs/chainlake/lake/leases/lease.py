@@ -1,10 +1,10 @@
-"""A lease: a lock in the store, held by who made its newest generation, for as long as that shows signs of life.
+"""A lease: a lock in the store, held by the process that made its newest generation, while that shows signs of life.
 
-Under ``<lake>/chainlake-locks/<purpose>/`` lie, for the generation N: the folder ``N`` with a file that only one writer
-can make and that names the holder, ``N.beat``, which the holder writes anew every few seconds, and ``N.free`` once it
-has let go. Who finds the newest generation free, or without a new beat for :data:`SECONDS` by its own clock, makes the
-next one, looks that none is newer, and removes the older ones. Older ones are removed by holders of newer ones only, so
-a number that comes back is never the newest. No clock of another machine is asked.
+For generation N, ``<lake>/chainlake-locks/<purpose>/`` holds the folder ``N`` with a file that only one writer can make
+and that names the holder; ``N.beat``, which the holder rewrites every few seconds; and ``N.free`` once it has let go. A
+process that finds the newest generation free, or without a new beat for :func:`lease_seconds` by its own clock, makes
+the next one, checks that none is newer, and removes the older ones. Only holders of newer generations remove older
+ones, so a number that comes back is never the newest. No other machine's clock is consulted.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.port import Storage
 
-#: The variable that says how long a lease is good without a new beat.
+#: The environment variable for how many seconds a lease is good without a new beat.
 VARIABLE = "CHAINLAKE_LEASE_SECONDS"
 _DEFAULT_S = 60.0
-#: Beats within that time: one that is late, or that the store did not take, ends nothing.
+#: Beats within that time, so that one that is late or that the store did not take does no harm.
 _BEATS = 4
 
 
 def lease_seconds() -> float:
-    """How long a lease is good without a new beat."""
+    """How many seconds a lease is good without a new beat."""
     return float(os.environ.get(VARIABLE) or _DEFAULT_S)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """The state of a lock as it was listed.
+    """The state of a lock, from one listing of its folder.
 
     Args:
         top: the newest generation, 0 if there is none.
         free: whether its holder has let go.
-        beat: changes with every beat.
-        older: generations that were not removed yet.
+        beat: modification time and size of the beat file; changes with every beat.
+        older: older generations that are not yet removed.
     """
 
     top: int
@@ -53,11 +53,11 @@ class _Seen:
 
 
 class Watch:
-    """What this process has seen of one lock: since when the newest generation shows no new beat.
+    """What this process has seen of one lock: since when its newest generation has shown no new beat.
 
     Args:
         home: the installation; its lake is in a store.
-        purpose: of the lock.
+        purpose: the lock's name.
     """
 
     def __init__(self, home: Home, purpose: str) -> None:
@@ -68,7 +68,7 @@ class Watch:
         self._signed: tuple[int, LockHolder | None] = 0, None
 
     def look(self) -> _Seen:
-        """The state now."""
+        """The lock's state now."""
         folders, files = self.files.listed(self.folder)
         generations = sorted(int(name) for name in folders if name.isdigit())
         top = generations[-1] if generations else 0
@@ -91,13 +91,13 @@ class Watch:
         return time.monotonic() - self._since < lease_seconds() and not is_dead(self.signed(seen.top))
 
     def signed(self, generation: int) -> LockHolder | None:
-        """Who made a generation."""
+        """The process that made a generation."""
         if self._signed[0] != generation or self._signed[1] is None:
             self._signed = generation, conditional.read(f"{self.folder}/{generation}")
         return self._signed[1]
 
     def holder(self) -> str:
-        """Who holds the lock, or held it last, in words."""
+        """A description of who holds the lock, or held it last."""
         top = self.look().top
         return told(self.signed(top) if top else None)
 
@@ -106,8 +106,8 @@ class StoreLock:
     """See ``chainlake.lake.locks.RemoteLock``.
 
     Args:
-        watch: of the lock.
-        purpose: of the lock.
+        watch: what was seen of the lock.
+        purpose: the lock's name.
     """
 
     def __init__(self, watch: Watch, purpose: str) -> None:
@@ -142,8 +142,8 @@ class _Lease:
     """A lock that this process holds, from :meth:`take` to :meth:`release`.
 
     Args:
-        watch: of the lock.
-        purpose: of the lock.
+        watch: what was seen of the lock.
+        purpose: the lock's name.
         generation: the one that was made here.
     """
 
@@ -155,7 +155,7 @@ class _Lease:
 
     @classmethod
     def take(cls, watch: Watch, purpose: str) -> _Lease | None:
-        """The lock, if nobody holds it; ``None`` if somebody does."""
+        """Take the lock if nobody holds it; ``None`` if somebody does."""
         seen = watch.look()
         if watch.alive(seen):
             return None
@@ -165,7 +165,7 @@ class _Lease:
             return None
         after = watch.look()
         if after.top != generation:
-            # The number is one of long ago, which the holder of a newer one has removed meanwhile.
+            # The number was used long ago; the holder of a newer generation has removed it meanwhile.
             conditional.remove(f"{watch.folder}/{generation}")
             return None
         lease = cls(watch, purpose, generation)
@@ -176,16 +176,16 @@ class _Lease:
         return lease
 
     def require(self) -> None:
-        """See to it that the lock is still held here, as a commit is about to be made under it.
+        """Make sure that this process still holds the lock, right before a commit under it.
 
         Raises:
-            LockLost: it is not, or that cannot be told.
+            LockLost: it does not, or nobody can tell.
         """
         if not self._own():
             raise LockLost.of(self.purpose, self._watch.holder())
 
     def release(self) -> None:
-        """Let go; a store that is away cannot be told, and then the lease runs out."""
+        """Let go; if the store is unreachable, the lease runs out instead."""
         self._ended.set()
         self._thread.join()
         with contextlib.suppress(StoreFailed):
@@ -196,7 +196,7 @@ class _Lease:
     def _own(self) -> bool:
         asked = time.monotonic()
         if asked - self._proven >= lease_seconds():
-            # Others may have taken it for dead, and be about to make the next generation.
+            # Others may have taken this holder for dead and be about to make the next generation.
             return False
         return self._watch.look().top == self._generation
 
@@ -208,9 +208,9 @@ class _Lease:
             try:
                 if not self._own():
                     return
-                # Of another length than the last one, for stores whose times are whole seconds.
+                # Its length differs from the last one's, for stores whose times are whole seconds.
                 self._watch.files.write(f"{self._watch.folder}/{self._generation}.beat", b"." * (1 + number % 7))
-            except Exception:  # the store is away: the next beat may come through, else the lease runs out
+            except Exception:  # the store is unreachable: a later beat may get through, or else the lease runs out
                 continue
             self._proven = asked
 

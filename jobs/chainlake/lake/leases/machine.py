@@ -1,4 +1,4 @@
-"""Who holds a lock: the process, told from all others of all machines, and whether it still runs."""
+"""Who holds a lock: a process, told apart from all others on all machines, and whether it still runs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TypedDict
 
 
 class LockHolder(TypedDict, total=False):
-    """The holder of a lock, as its file says it; another version may have said less.
+    """The holder of a lock, as its file names it; other releases may write fewer fields.
 
     Args:
-        purpose: of the lock.
-        pid: its number.
+        purpose: the lock's name.
+        pid: the process id.
         host: the name of its machine.
         since: when it took the lock.
-        machine: this run of its machine; empty if the system does not say.
+        machine: identifies its machine since the last boot, and its PID namespace; empty if the system does not say.
         started: when the process started, in the system's ticks.
     """
 
@@ -41,21 +41,21 @@ def own_holder(purpose: str) -> LockHolder:
 
 
 def told(signed: LockHolder | None) -> str:
-    """A holder in words."""
+    """A holder, described in words."""
     if signed is None or not {"pid", "host", "since", "purpose"} <= signed.keys():
         return "an unknown process"
     return f"process {signed['pid']} on {signed['host']} since {signed['since']} for {signed['purpose']}"
 
 
 def is_dead(signed: LockHolder | None) -> bool:
-    """Whether the holder was a process of this machine that has ended; False if that cannot be told from here."""
+    """Whether the holder was a process of this machine that has ended; False if one cannot tell from here."""
     if signed is None or not signed.get("machine") or signed["machine"] != _machine():
         return False
     return _started(signed["pid"]) != signed.get("started")
 
 
 def _machine() -> str:
-    """This run of this machine, and the processes that see each other's numbers; empty if the system does not say."""
+    """Boot id and PID namespace of this machine; empty if the system does not say."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
@@ -64,7 +64,7 @@ def _machine() -> str:
 
 
 def _started(pid: int) -> str:
-    """When a process started, in the system's ticks: numbers are given again; empty if there is no such process."""
+    """When a process started, in the system's ticks, since ids are reused; empty if there is no such process."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -1,4 +1,4 @@
-"""Locks of a PostgreSQL database: held by a connection, and free the moment it ends."""
+"""Locks in a PostgreSQL database: held by a connection, and free the moment it ends."""
 
 from __future__ import annotations
 
@@ -10,38 +10,38 @@ from chainlake.errors import InfrastructureError
 from chainlake.lake.errors import LockLost
 from chainlake.paths import Home
 
-#: A connection whose other end has vanished is ended by either side within half a minute.
+#: With these, either side ends a connection within half a minute after the other has vanished.
 _ALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 _SERVER = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c idle_session_timeout=0"
 _CONNECT_S = 10
 
 
 class NoDatabase(InfrastructureError):
-    """The database of the locks cannot be used."""
+    """The database for the locks cannot be used."""
 
     @classmethod
     def of(cls, error: Exception) -> NoDatabase:
-        """For what the driver says of a URL that can be read, which holds no password."""
+        """For the driver's message about a well-formed URL, which holds no password."""
         text = " ".join(str(error).split())
         return cls(f"the database that CHAINLAKE_LOCKS names cannot be used: {text}", hint="Start it, or fix the URL.")
 
     @classmethod
     def unreadable(cls) -> NoDatabase:
-        """The URL is none; neither it nor what the driver says of it is shown, for its parts may be a password's."""
+        """The URL is malformed; neither it nor the driver's message is shown, since they may hold a password."""
         hint = "Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, and in a password %40 for @, %2F for /, %25 for %."
         return cls("CHAINLAKE_LOCKS is no URL of a database", hint=hint)
 
 
 class Session:
-    """A connection that holds one lock, or looks at it.
+    """A connection that holds one lock, or inspects it.
 
     Args:
         url: ``postgresql://…``.
-        home: the installation: locks of different lakes are different.
-        purpose: of the lock.
+        home: the installation; each lake has its own locks.
+        purpose: the lock's name.
 
     Raises:
-        NoDatabase: it cannot be reached.
+        NoDatabase: the database cannot be reached.
     """
 
     def __init__(self, url: str, home: Home, purpose: str) -> None:
@@ -61,11 +61,11 @@ class Session:
         self._connection.autocommit = True
 
     def take(self) -> bool:
-        """Take the lock if it is free; whether it was."""
+        """Take the lock if it is free; return whether it was."""
         return bool(self._ask("SELECT pg_try_advisory_lock(%s, %s)", self._keys))
 
     def holder(self) -> str:
-        """Who holds the lock, in words."""
+        """A description of who holds the lock."""
         found = self._ask(
             "SELECT a.application_name || ' since ' || a.backend_start FROM pg_locks l "
             "JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted "
@@ -79,7 +79,7 @@ class Session:
         return self.holder() != "an unknown process"
 
     def require(self) -> None:
-        """See to it that the connection, and with it the lock, is still there.
+        """Make sure that the connection, and with it the lock, is still there.
 
         Raises:
             LockLost: it is not.
@@ -92,7 +92,7 @@ class Session:
             raise LockLost.of(self.purpose, "nobody that can be told from here") from None
 
     def close(self) -> None:
-        """End the connection, and let go."""
+        """End the connection, which frees the lock."""
         self._connection.close()
 
     def _ask(self, sql: str, values: tuple[Any, ...]) -> Any:
@@ -108,10 +108,10 @@ class Session:
 
 
 def _require_readable(url: str) -> None:
-    """See to it that a URL has the parts that it seems to have: a password with an @ or a / is cut in two.
+    """Make sure that a URL has the parts that it seems to have: an @ or a / in a password would cut it in two.
 
     Raises:
-        NoDatabase: it has not.
+        NoDatabase: it does not.
     """
     import psycopg2
     from psycopg2.extensions import parse_dsn

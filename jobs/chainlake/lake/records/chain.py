@@ -1,9 +1,9 @@
-"""Chained days, each of which goes on from the state that the day before it left: what is done, what a run does.
+"""Chained days, each continuing from the state that the day before it left: which are done, and what a run does.
 
-Of each published day the digests of the states at its two ends are kept, ``state_in`` and ``state_out``. A day is up to
-date if and only if its row is that of its own input, definition and engine, *and* its ``state_in`` is the current
-``state_out`` of the day before. So what a late file changes is computed again for as long as it has an effect on the
-state, and not a day longer. Nothing here knows of tables: the decisions are functions of the digests.
+For each published day the digests of the states at its two ends are kept, ``state_in`` and ``state_out``. A day is up
+to date if and only if its row is that of its own input, definition and engine, *and* its ``state_in`` is the current
+``state_out`` of the day before. So after a late file, days are computed again for as long as it affects the state, and
+not a day longer. Nothing here knows about tables: the decisions depend on the digests alone.
 """
 
 from __future__ import annotations
@@ -19,22 +19,24 @@ Day = TypeVar("Day")
 #: The digest of the state in which a chain begins: nothing has been seen that a later day could depend on.
 EMPTY = "empty"
 
-#: Days that may turn out to be unaffected and are computed with the first ones that are to do; doubled as they are not.
+#: How many days that may turn out to be unaffected are computed along with the first ones to do; doubled each time all
+#: of them were affected.
 _LOOK = 4
 
 
 @dataclass(frozen=True)
 class Chain:
-    """The days of a chained definition as they are published, in columns.
+    """The days of a chained definition as they are published, one array per field.
 
     Args:
         numbers: the days, as days since 1970-01-01, ascending.
-        own: whether a day's row is done, and from today's input, definition, engine and table.
-        refused: whether its audit failed, on just these.
-        ready: whether its events can be computed from.
-        anew: whether it begins empty, whatever went before.
-        state_in: that its row was computed from; None if it has none.
-        state_out: that later days can go on from; None unless the row is done under today's definition and engine.
+        own: whether a day's row is done, and was made from today's input, definition, engine and table.
+        refused: whether its audit failed, with the same input, definition, engine and table.
+        ready: whether its events are ready to be computed from.
+        anew: whether it starts from the empty state, whatever came before.
+        state_in: the state that its row was computed from; None if it has none.
+        state_out: the state that later days can continue from; None unless the row is done under today's definition and
+            engine.
     """
 
     numbers: np.ndarray
@@ -47,7 +49,7 @@ class Chain:
 
     @property
     def before(self) -> np.ndarray:
-        """The published state that each day has to go on from; None where the day before has left none."""
+        """The published state that each day has to continue from; None if the day before left none."""
         found = np.full(len(self.numbers), None, dtype=object)
         follows = np.flatnonzero(np.diff(self.numbers) == 1) + 1
         found[follows] = self.state_out[follows - 1]
@@ -55,11 +57,11 @@ class Chain:
         return found
 
     def dense(self, lo: int, hi: int, ready: Callable[[int], bool], anew: Callable[[int], bool]) -> Chain:
-        """All days ``[lo, hi)``, also those that nothing is noted of.
+        """All days ``[lo, hi)``, including those for which nothing is noted.
 
         Args:
-            lo, hi: as in ``numbers``.
-            ready, anew: of a day that is not among ``numbers``.
+            lo, hi: days as in ``numbers``.
+            ready, anew: the flags for a day that is not among ``numbers``.
         """
         wanted = np.arange(lo, hi)
         have = np.isin(wanted, self.numbers)
@@ -76,14 +78,15 @@ class Chain:
 
 @dataclass(frozen=True)
 class Standing:
-    """How days stand in their chain; a day that is none of these is as it would be by itself.
+    """How days stand in their chain; a day with no flag is as it would be by itself. One array entry per day.
 
     Args:
-        moved: to do, since it was computed from another state than the one the day before left.
-        following: up to date by itself, but a day before it is to do, after which it may or may not be.
-        waiting: a day before it cannot be finished for the time being.
-        cause: position of that day before it, the first one; its own where there is none.
-        unfinished: not up to date, or computed from another state than the day before has left, whatever it waits for.
+        moved: to do, since it was computed from a state other than the one the day before left.
+        following: up to date by itself, but an earlier day is to do, after which it may or may not still be.
+        waiting: an earlier day cannot be finished for the time being.
+        cause: position of the first such earlier day; its own if there is none.
+        unfinished: not up to date, or computed from a state other than the one the day before left, whatever it waits
+            for.
     """
 
     moved: np.ndarray
@@ -94,7 +97,7 @@ class Standing:
 
 
 def standing(chain: Chain) -> Standing:
-    """How the days of a chain stand, as it is published; a day that begins anew depends on none before it."""
+    """How the days of a published chain stand; a day that starts anew depends on none before it."""
     n = len(chain.numbers)
     place = np.arange(n)
     linked = (chain.state_in == chain.before) & (chain.before != None)  # noqa: E711 (element by element)
@@ -115,7 +118,7 @@ def _first_since(flags: np.ndarray, begin: np.ndarray) -> np.ndarray:
     """Position of the first flagged day in each day's part of the chain, up to the day itself; n if there is none."""
     n = len(flags)
     place = np.arange(n)
-    # The last flagged day that has none before it in its part; a part begins where it says so.
+    # ``first`` marks the flagged days that have none before them in their part of the chain, which starts at ``begin``.
     count = np.concatenate([[0], np.cumsum(flags)])
     first = flags & (count[:-1] == count[begin])
     found = np.maximum.accumulate(np.where(first, place, -1)) if n else place
@@ -129,7 +132,7 @@ class Outlook:
 
     Args:
         certain: days that are computed unless something fails.
-        possible: days that are computed if the state they go on from turns out to be another one.
+        possible: days that are computed if the state they continue from turns out to have changed.
     """
 
     certain: tuple[int, ...]
@@ -137,17 +140,17 @@ class Outlook:
 
     @property
     def days(self) -> frozenset[int]:
-        """All of them."""
+        """All days, certain or possible."""
         return frozenset((*self.certain, *self.possible))
 
     @classmethod
     def together(cls, parts: Sequence[Outlook]) -> Outlook:
-        """What several runs will do that go through days of their own."""
+        """What several runs will do together, each of which goes through its own days."""
         certain, possible = ({day for part in parts for day in getattr(part, name)} for name in ("certain", "possible"))
         return cls(tuple(sorted(certain)), tuple(sorted(possible)))
 
     def cut(self, end: int) -> tuple[Outlook, Outlook]:
-        """The days before one, and the others."""
+        """Split into the days before ``end`` and the others."""
         before, after = (
             Outlook(*(tuple(day for day in days if (day < end) is first) for days in (self.certain, self.possible)))
             for first in (True, False)
@@ -160,11 +163,11 @@ class Stretch:
     """Consecutive days to be computed in one go.
 
     Args:
-        begin: the first one.
-        target: the first one that is to do; those before it are computed because no state is kept that it could go on
-            from.
+        begin: the first day.
+        target: the first day that is to do; those before it are computed because no state is kept from which it could
+            continue.
         end: the day after the last one.
-        anew: whether the first one begins empty.
+        anew: whether the first day starts from the empty state.
     """
 
     begin: int
@@ -174,14 +177,15 @@ class Stretch:
 
 
 class Walk:
-    """A run's way through the days of a chain: what is not up to date is computed, the rest passed over.
+    """A run's way through the days of a chain: days that are not up to date are computed, the others skipped.
 
     Args:
-        chain: all days from ``chain.numbers[0]`` on, without holes.
-        first: where the run begins; the chain before it is taken as it is published.
-        kept: (day, least) → the last day from ``least`` to ``day`` that can be begun with, since it begins anew, or a
-            state is kept that it goes on from; ``least`` can be, if it is a day.
-        longest: days of a stretch.
+        chain: all days from ``chain.numbers[0]`` on, without gaps.
+        first: the day on which the run starts; the chain before it is taken as published.
+        kept: (day, least) → the last day from ``least`` to ``day`` on which a stretch can begin, because that day
+            starts anew or the state that it continues from is kept; ``least`` itself counts as such a day unless it is
+            negative.
+        longest: the most days of a stretch.
     """
 
     def __init__(self, chain: Chain, first: int, kept: Callable[[int, int], int], longest: int) -> None:
@@ -195,7 +199,7 @@ class Walk:
         self._states: Sequence[str] = ()
 
     def next(self) -> Stretch | None:
-        """The next days to compute; None where no day is left that can be."""
+        """The next days to compute; None if no day is left that can be computed."""
         while self._at < self._end:
             place = self._at - self._lo
             if self._chain.anew[place]:
@@ -215,17 +219,17 @@ class Walk:
         return None
 
     def _settled(self, day: int, state: str | None) -> bool:
-        """Whether nothing is to do for a day that goes on from a state."""
+        """Whether there is nothing to do for a day that continues from ``state``."""
         place, chain = day - self._lo, self._chain
         return bool((chain.own[place] or chain.refused[place]) and state is not None and chain.state_in[place] == state)
 
     def _next_anew(self, day: int) -> int:
-        """The first day after one that depends on none before it."""
+        """The first day after ``day`` that depends on none before it."""
         later = np.flatnonzero(self._chain.anew[day + 1 - self._lo :])
         return day + 1 + int(later[0]) if len(later) else self._end
 
     def _until(self) -> int:
-        """The end of a stretch from here: what is to do in any case, and some days that may be."""
+        """The end of a stretch from here: the days to do in any case, and some that may be to do."""
         day = self._at + 1
         while day < self._end and self._chain.ready[day - self._lo] and self._to_do(day):
             day += 1
@@ -240,24 +244,24 @@ class Walk:
 
     @property
     def at(self) -> int:
-        """The day that the run has come to; nothing before it is left."""
+        """The day that the run has reached; nothing before it is left to do."""
         return self._at
 
     def shorten(self) -> bool:
-        """That the stretch could not be computed as a whole: half of it comes next; whether it has so many days."""
+        """Say that the stretch was too large to compute: half of it comes next; return whether that has any day."""
         assert self._stretch is not None
         self._longest = (self._stretch.end - self._stretch.begin) // 2
         return self._longest > 0
 
     def came(self, states: Sequence[str]) -> int:
-        """What a stretch gave.
+        """Take the result of a stretch.
 
         Args:
-            states: at the end of each of its days.
+            states: the state at the end of each of its days.
 
         Returns:
-            how many of them are to be published: from the first on that goes on from the state that it was computed
-            from, all of them are as they are published.
+            how many of its days are to be published: those before the first one that continues from the state that it
+            was last computed from, since from there on the published rows still hold.
         """
         stretch = self._stretch
         assert stretch is not None and len(states) == stretch.end - stretch.begin
@@ -265,7 +269,7 @@ class Walk:
         for day in range(stretch.begin + 1, stretch.end):
             state = states[day - 1 - stretch.begin]
             if self._chain.anew[day - self._lo] and state != EMPTY:
-                # It does not go on from what was computed.
+                # This day does not continue from what was computed.
                 return day - stretch.begin
             if day > stretch.target and self._settled(day, state):
                 return day - stretch.begin
@@ -273,16 +277,16 @@ class Walk:
         return len(states)
 
     def published(self, days: int) -> None:
-        """That the first ``days`` days of the stretch are published and no others; the run goes on after them.
+        """Say that only the first ``days`` days of the stretch are published; the run continues after them.
 
-        Where these are fewer than were to be published the chain cannot go on, and :meth:`next` must not be called.
+        If these are fewer than were to be published, the chain cannot continue, and :meth:`next` must not be called.
         """
         assert self._stretch is not None
         self._at = self._held = self._stretch.begin + days
         self._state = self._states[days - 1]
 
     def outlook(self) -> Outlook:
-        """What is before the run: a run that goes on after every stretch does this."""
+        """What lies ahead: what a run does if it goes on after every stretch."""
         chain, state = self._chain, self._state
         certain: list[int] = []
         possible: list[int] = []
@@ -321,13 +325,13 @@ class Link:
 
 
 def left_out(links: Mapping[Day, Link], wrong: Mapping[Day, str], before: str | None) -> dict[Day, str]:
-    """Which of consecutive days are not published, and why: the first that is wrong, and all after it.
+    """Which of some consecutive days are not published, and why: the first that is wrong, and all after it.
 
     Args:
-        links: of every day, ascending.
-        wrong: days that cannot be published for reasons of their own, with these.
-        before: the state that the first one has to go on from, as it is under the lock of the table: the ``state_out``
-            of the day before, or :data:`EMPTY` if it begins anew.
+        links: the links of every day, ascending.
+        wrong: day → why it cannot be published, for a reason of its own.
+        before: the state that the first day has to continue from, read under the lock of the table: the ``state_out``
+            of the day before, or :data:`EMPTY` if it starts anew.
     """
     found: dict[Day, str] = {}
     for day, link in links.items():

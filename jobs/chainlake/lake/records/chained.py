@@ -1,4 +1,4 @@
-"""The chain of a definition as ``ops`` has it, and what to say of a day that depends on another one before it."""
+"""The chain of a definition as ``ops`` records it, and what to say about a day that depends on an earlier one."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from chainlake.lake.records.intervals import Intervals
 
 
 def begins(definition: Definition, events: EventDays) -> date | None:
-    """The day up to which all days begin empty whatever went before: the later of the start and the first with events.
+    """The last of the first days that start from the empty state: the later of the start and the first day with events.
 
-    None if there are no events, so that all days do.
+    None if there are no events or no start; then all days start from the empty state.
     """
     if events.first is None or definition.start is None:
         return None
@@ -25,15 +25,15 @@ def begins(definition: Definition, events: EventDays) -> date | None:
 
 
 def begins_anew(definition: Definition, events: EventDays, day: date) -> bool:
-    """Whether a day begins empty whatever went before."""
+    """Whether a day starts from the empty state, whatever came before."""
     return bool(anew(definition, events, np.array([day_number(day)]))[0])
 
 
 def anew(definition: Definition, events: EventDays, numbers: np.ndarray) -> np.ndarray:
-    """Which of some days, as days since 1970-01-01, begin empty whatever went before.
+    """Which of some days, as days since 1970-01-01, start from the empty state, whatever came before.
 
-    Beside the first ones these are, where the state reaches back only so far, the days before which there was no event
-    for so long.
+    They are the first ones and, if the state's memory is limited, the days before which there was no event for that
+    long.
     """
     last = begins(definition, events)
     if last is None:
@@ -48,7 +48,7 @@ def anew(definition: Definition, events: EventDays, numbers: np.ndarray) -> np.n
 
 
 def _filled(events: EventDays) -> np.ndarray:
-    """The days that hold events or may, as days since 1970-01-01, ascending; kept beside the rows they come from."""
+    """The days that have or may have events, as days since 1970-01-01, ascending; kept with the rows they come from."""
     known = events.memo.get("filled")
     if known is None:
         days = sorted(day for day in events.rows if events.checksum(day))
@@ -75,13 +75,13 @@ def chain_of(
     """The chain of a definition.
 
     Args:
-        definition: with a start.
+        definition: a definition with a start.
         events: days of its source.
         numbers: its days, as days since 1970-01-01, ascending.
-        ready: whether a day's events can be computed from.
+        ready: whether a day's events are ready to be computed from.
         same: whether its row is from today's input, definition, engine and table.
         intervals: the current rows of ``ops.intervals``.
-        at: row of ``intervals`` per day, -1 where there is none.
+        at: row of ``intervals`` per day, -1 if there is none.
     """
     column, status = intervals.columns, intervals.columns["status"][at]
     # No state crosses an edit of the definition, or another engine.
@@ -99,7 +99,7 @@ def chain_of(
 
 
 def dense(chain: Chain, definition: Definition, events: EventDays, end: date) -> Chain:
-    """All days of a chain from the last that begins anew, or the first that is noted, to the one before ``end``."""
+    """All days of a chain, from the first one noted, or from :func:`begins` if earlier, to the one before ``end``."""
     last = begins(definition, events)
     first = [int(chain.numbers[0])] if len(chain.numbers) else [day_number(end) - 1]
     lo, hi = min([*first, *([] if last is None else [day_number(last)])]), day_number(end)
@@ -114,15 +114,15 @@ def dense(chain: Chain, definition: Definition, events: EventDays, end: date) ->
 
 @dataclass(frozen=True)
 class Place:
-    """What chained days depend on before them, in columns.
+    """What chained days depend on before them, one array per field.
 
     Args:
         chain: the chain, with all its days.
-        behind: whether a day follows or waits for one before it.
+        behind: whether a day follows or waits for an earlier one.
         cause: that day, as days since 1970-01-01.
-        states: of that day.
+        states: state of that day.
         events: status of that day's events.
-        unfinished: whether a day is to do once no day before it is waited for, whatever these turn out to be.
+        unfinished: whether a day is to do once it waits for no earlier day, however those turn out.
     """
 
     chain: Chain
@@ -139,7 +139,7 @@ class Place:
         return cls(chain, behind, chain.numbers[cause], states[cause], events[cause], found.unfinished)
 
     def kept(self, some: np.ndarray) -> Place:
-        """The columns of some days, a flag per day; the chain stays whole."""
+        """The entries of some days, given as a flag per day; the chain stays whole."""
         columns = (self.behind, self.cause, self.states, self.events, self.unfinished)
         return Place(self.chain, *(column[some] for column in columns))
 

@@ -1,4 +1,4 @@
-"""``ops.event_days`` as readers see it, and the pinning of an events version to it."""
+"""``ops.event_days`` as readers see it, and how a version of the events is pinned to it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,15 @@ from chainlake.lake.records import ops
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import EventDayRow, MatchedDayRow, ReadStatus
 
-#: Days in these states may be computed.
+#: Days with these statuses may be computed.
 COMPUTABLE = ("complete", "provisional")
 
 #: A checksum that no finished day has.
 CHANGING: Literal["changing"] = "changing"
-#: Where matches are read in the place of events: status of a day whose matches are not published under the pattern's
-#: file and engine of today.
+#: Status of a day whose matches are not published with today's file of the pattern and today's engine.
 UNMATCHED: Literal["unmatched"] = "unmatched"
 
-#: Days after an event that are listed though they have none; the others before the next event are known to be empty.
+#: How long after an event days without events are still listed; the rest, up to the next event, are known to be empty.
 QUIET_AFTER = timedelta(days=366)
 
 _POLL_SECONDS = 1.0
@@ -48,9 +47,9 @@ def waiting_for(status: str) -> str:
 
 
 def quiet_stretches(filled: Iterable[date]) -> list[tuple[date, date]]:
-    """The days ``[from, to)`` without an event that are not listed one by one, but for those after the last event.
+    """Stretches ``[from, to)`` of days without events that are not listed one by one; only between events.
 
-    A single row of a wrong year would make decades of days otherwise, and each definition would be judged on each.
+    Otherwise a single row with a wrong year would add decades of days, on each of which each definition is judged.
 
     Args:
         filled: the days with events.
@@ -62,16 +61,16 @@ def quiet_stretches(filled: Iterable[date]) -> list[tuple[date, date]]:
 
 @dataclass(frozen=True)
 class EventDays:
-    """The current rows of one source.
+    """The current rows of ``ops.event_days`` for one source.
 
     Args:
         source: its name.
         rows: day → row of ``ops.event_days``.
         first: first day with events, ``None`` if there is none.
         last: last day with events.
-        quiet: stretches ``[from, to)`` of days between events most of which have no row: they are known to be empty.
-        last_us: time of the last event, µs, as ``ops.rates`` has it; ``None`` if it has nothing of the last day.
-        memo: fingerprints that were computed from these rows, kept by ``chainlake.lake.records.staleness``.
+        quiet: stretches ``[from, to)`` of days between events; they are known to be empty, and most have no row.
+        last_us: time of the last event, µs, from ``ops.rates``; ``None`` if that has nothing for the last day.
+        memo: what was computed from these rows, such as fingerprints, kept by ``chainlake.lake.records.staleness``.
     """
 
     source: str
@@ -84,7 +83,7 @@ class EventDays:
 
     @classmethod
     def load(cls, home: Home, source: str) -> EventDays:
-        """Read them, without a JVM."""
+        """Read the rows, without a JVM."""
         found = cls.of(source, ops.current(home, "event_days", source=source))
         if found.last is None:
             return found
@@ -95,7 +94,7 @@ class EventDays:
 
     @classmethod
     def of(cls, source: str, rows: Sequence[EventDayRow]) -> EventDays:
-        """From rows that were read elsewhere."""
+        """From rows that the caller has read."""
         filled = [row["day"] for row in rows if row["rows"]]
         first, last = min(filled, default=None), max(filled, default=None)
         return cls(source, {row["day"]: row for row in rows}, first, last, tuple(quiet_stretches(filled)))
@@ -103,7 +102,8 @@ class EventDays:
     def status(self, day: date) -> ReadStatus | None:
         """``changing``, ``open``, ``complete``, ``provisional``, or ``None`` if no ingest has passed the day.
 
-        A day of a quiet stretch is as the last day before it that is listed, once ingest has passed the whole stretch.
+        A day of a quiet stretch has the status of the last day before the stretch, once ingest has passed the whole
+        stretch.
         """
         row = self.rows.get(day)
         if row is not None:
@@ -115,7 +115,7 @@ class EventDays:
         return None
 
     def listed(self, numbers: np.ndarray, late_us: int) -> np.ndarray:
-        """Which of some days, as days since 1970-01-01, are judged by themselves; the others are known to hold nothing.
+        """Which of some days, as days since 1970-01-01, are judged one by one; the others are known to hold nothing.
 
         Args:
             numbers: the days.
@@ -127,7 +127,7 @@ class EventDays:
         return ~quiet | np.isin(numbers, [day_number(day) for day in self.rows]) if self.quiet else ~quiet
 
     def events(self, days: Iterable[date]) -> int:
-        """Events on the given days, as ingest counted them."""
+        """The number of events on the given days, as ingest counted them."""
         return sum(int(self.rows[day]["rows"] or 0) for day in days if day in self.rows)
 
     def checksum(self, day: date) -> str:
@@ -140,7 +140,7 @@ class EventDays:
         return row["checksum"] if row["rows"] else ""
 
     def checksums(self, lo_us: int, hi_us: int) -> list[str]:
-        """Checksums of the days that ``[lo_us, hi_us)`` touches, in order; of all time, of those that have some."""
+        """Checksums of the days that ``[lo_us, hi_us)`` touches, in order; for all time, only of days that have one."""
         if hi_us <= lo_us:
             return []
         if (lo_us, hi_us) == ALWAYS:
@@ -158,7 +158,7 @@ class Pinned:
 
 
 class AbandonedDays(InfrastructureError):
-    """Days of an events table are marked as being changed, and will be until their ingest is repeated."""
+    """Days of an events table are marked as being changed, and will stay so until their ingest is repeated."""
 
     @classmethod
     def failed(cls, source: str, unfit: list[date]) -> AbandonedDays:
@@ -181,19 +181,19 @@ class AbandonedDays(InfrastructureError):
 
 
 def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> Pinned:
-    """Pin the events table: each needed day is final in a version that is not newer than the pinned one.
+    """Pin a version of the events table in which each needed day is final.
 
-    Days that are being changed are waited for as long as somebody holds the source's lock. If nobody does, their ingest
-    has failed or was killed, and waiting would change nothing.
+    It waits for days that are being changed as long as somebody holds the source's lock. If nobody does, their ingest
+    has failed or was killed, and waiting would not help.
 
     Args:
         home: the installation.
         source: name of the source.
         days_needed: the days to be read.
-        timeout_s: wait so long for days that are being changed.
+        timeout_s: how many seconds to wait for days that are being changed.
 
     Raises:
-        AbandonedDays: nobody is changing the days, or somebody was all the time; the message names the ingest to
+        AbandonedDays: nobody is changing the days, or somebody was the whole time; the message names the ingest to
             repeat.
     """
     deadline = time.monotonic() + timeout_s
@@ -204,7 +204,7 @@ def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> P
     )
     abandoned = False
     while True:
-        # Rows read after it can only describe it or something newer, which is seen below.
+        # Rows that are read after the version describe it or a newer one, which the check below notices.
         version = tables.version(home, "events", source)
         event_days = EventDays.load(home, source)
         unfit = [
@@ -216,7 +216,7 @@ def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> P
             return Pinned(version, event_days)
         alone = not held(home, purpose)
         if alone and not abandoned:
-            # It may have come to its end between the two looks.
+            # The ingest may have finished between the two looks.
             abandoned = True
             continue
         if alone:

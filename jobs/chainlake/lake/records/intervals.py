@@ -1,4 +1,4 @@
-"""The current rows of ``ops.intervals`` in columns: hundreds of thousands of days are judged at once."""
+"""The current rows of ``ops.intervals`` as columns, because hundreds of thousands of days are judged at once."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _COLUMNS = (
 
 
 class Intervals:
-    """Current rows, found by definition; one row of nulls stands at the end.
+    """Current rows, sorted by definition and day; one row of nulls is added at the end.
 
     Args:
         home: the installation.
-        names: definitions that are looked for; all that have rows if None.
+        names: the definitions wanted; all that have rows if None.
     """
 
     def __init__(self, home: Home, names: Collection[str] | None) -> None:
-        # Looking for many names costs more than reading the rest of the rows with them.
+        # Filtering by many names costs more than reading all rows.
         few = names is not None and len(names) <= _FEW
         only = [("definition", "in", sorted(names))] if names is not None and few else None
         columns = ["definition", "day", "written_at", *_COLUMNS]
@@ -41,17 +41,17 @@ class Intervals:
         self.columns = {name: _objects(table[name].combine_chunks()) for name in _COLUMNS}
 
     def of(self, name: str) -> slice:
-        """Where the rows of a definition lie; their days ascend."""
+        """The positions of a definition's rows; their days ascend."""
         return slice(*self._span.get(name, (0, 0)))
 
     @property
     def names(self) -> list[str]:
-        """Definitions that have rows, among those looked for."""
+        """The wanted definitions that have rows."""
         return list(self._span)
 
 
 def _objects(column: pa.Array) -> np.ndarray:
-    """A column as Python values and a ``None`` at the end; equal values are made once."""
+    """A column as Python values, with a ``None`` at the end; equal values share one object."""
     encoded = column.dictionary_encode()
     values = np.array([*encoded.dictionary.to_pylist(), None], dtype=object)
     codes = np.append(encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False), -1)

@@ -1,4 +1,4 @@
-"""Which landed files changed a day's events after it was computed, by name; from the log of ``ops.files``, no JVM."""
+"""Which landed files changed a day's events after it was computed, by name: from the log of ``ops.files``, no JVM."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from chainlake.lake.records import ops
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileRow
 
-#: Where no file is known to have done it, such as after a crash between two writes of an ingest.
+#: Said if no file is known to have done it, such as after a crash between two writes of an ingest.
 UNKNOWN = "its events changed (late or corrected files)"
 REDEFINED = "the definition of its source was edited"
 
-#: Files that are named; of more, their number.
+#: How many files are named; of the rest only the number is given.
 _NAMED = 3
 _COLUMNS = [
     "source", "path", "file_id", "load_id", "file_date", "definition_hash", "parser_version", "first_ts", "last_ts",
@@ -26,7 +26,7 @@ _COLUMNS = [
 
 
 class LateFiles:
-    """What was ingested of a source, and when.
+    """What was ingested for a source, and when.
 
     Args:
         home: the installation.
@@ -45,7 +45,7 @@ class LateFiles:
         self._inside: dict[tuple[int, int], np.ndarray] = {}
 
     def since(self, written_us: int, lo_us: int, hi_us: int) -> str:
-        """What changed events with ``lo_us`` ≤ ts < ``hi_us`` after the moment ``written_us``, in one line."""
+        """What changed events with ``lo_us`` ≤ ts < ``hi_us`` after the moment ``written_us`` (all µs), in one line."""
         key = lo_us // US_PER_DAY, (hi_us - 1) // US_PER_DAY
         inside = self._inside.get(key)
         if inside is None:
@@ -61,10 +61,10 @@ class LateFiles:
 
 
 def _changes(rows: list[FileRow]) -> list[tuple[FileRow, str | None, tuple[int, int]]]:
-    """The rows of the log that changed something: the row, the file's name (None: read again after an edit of the
-    source), and the first and last day (since 1970) that it reaches.
+    """The rows of the log that changed something: the row, the file's name (None: it was read again after an edit of
+    the source), and the first and last day (since 1970) that it reaches.
 
-    A file reaches the days of its own rows, of what stood under its path before, and of the other files of its date,
+    A file reaches the days of its own rows, of the file that had its path before, and of the other files of its date,
     which it can replace.
     """
     held: dict[str, FileRow] = {}
@@ -83,7 +83,7 @@ def _changes(rows: list[FileRow]) -> list[tuple[FileRow, str | None, tuple[int, 
         if row["file_date"] is not None:
             of_date[row["file_date"]] = _union(reach, of_date.get(row["file_date"]))
         if known:
-            # The same content under another name, or taken once more: no event comes of it.
+            # The same content under another name, or taken once more, changes no event.
             continue
         whole = _union(reach, _reach(old) if old else None)
         if row["file_date"] is not None:
@@ -99,7 +99,7 @@ def _content(row: FileRow) -> tuple[Any, ...]:
 
 
 def _reach(row: FileRow) -> tuple[int, int]:
-    """First and last day of a file's rows; of none, a range that holds nothing."""
+    """First and last day of a file's rows; an empty range if it has none."""
     first, last = row["first_ts"], row["last_ts"]
     if first is None or last is None:
         return 1 << 40, -(1 << 40)

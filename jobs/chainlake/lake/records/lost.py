@@ -1,4 +1,4 @@
-"""A table of results that is gone is made again by whoever publishes next, who knows of a few of its days only."""
+"""A results table that is gone is made again by the next run that publishes, which knows only a few of its days."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _OF_MODELS = {table.path_name for table in FINDINGS}
 
 
 def note_lost(home: Home, published: Sequence[Table], run_id: str) -> None:
-    """Mark the days whose rows lay in tables that do not exist any more, before these are made anew, under their locks.
+    """Mark the days whose rows were in tables that no longer exist, before these are made again; under their locks.
 
     Args:
         home: the installation.
         published: tables that are about to be published to.
-        run_id: under which it is noted.
+        run_id: the run under which it is noted.
     """
     gone = {table.path_name for table in published if not tables.exists(home, table.schema, table.name)}
     if not gone:
@@ -39,11 +39,11 @@ def note_lost(home: Home, published: Sequence[Table], run_id: str) -> None:
 def lost_days(
     definition: Definition, rows: np.ndarray, done: np.ndarray, gone: Callable[[str], bool]
 ) -> list[tuple[str, np.ndarray]]:
-    """Per table of a definition that is gone, why, and the days whose rows are not there any more.
+    """For each table of a definition that is gone, the reason to give, and a flag per day whose rows are gone with it.
 
     Args:
         definition: the pattern or model.
-        rows: rows published of each day.
+        rows: number of rows published for each day.
         done: whether each day is noted as done.
         gone: whether a table (``schema.name``) does not exist.
     """
@@ -52,17 +52,17 @@ def lost_days(
     if with_rows.any() and gone(definition.table_name):
         found.append((f"its table {definition.table_name} is gone", with_rows))
     if definition.is_model and done.any() and gone(METRICS.path_name):
-        # How many rows a day has there is not noted apart.
+        # How many rows a day has there is not noted separately.
         found.append((f"the table {METRICS.path_name} is gone", done))
     return found
 
 
 def _lay_in(row: IntervalRow, gone: set[str]) -> bool:
-    """Whether a day that is done has rows in one of the tables."""
+    """Whether a day that is done had rows in one of the tables."""
     if row["table_name"] in gone and row["rows"]:
         return True
     if METRICS.path_name not in gone or row["table_name"] not in _OF_MODELS:
         return False
-    # Before checksums were kept, nothing said how many rows a day has there.
+    # Before checksums were kept, nothing said how many rows a day had there.
     parts = (row["rows_checksum"] or "").split(" ")
     return len(parts) < 2 or rows_of(parts[1]) > 0

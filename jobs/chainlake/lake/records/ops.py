@@ -1,6 +1,6 @@
 """``ops.*``: append-only logs with a sequence number per key, written by delta-rs.
 
-The current row of a key is the one with the highest ``seq``; seq = last of the key + 1, given under the ops lock
+The current row of a key is the one with the highest ``seq``; it is the key's last one + 1, assigned under the ops lock
 when the row is written. One call of :func:`append` is one commit (10 ms; a Spark append takes seconds).
 """
 
@@ -29,13 +29,14 @@ from chainlake.schemas.table import Table
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
-#: Every append adds a file, and to open one takes as long as to read a thousand rows; above this number of small ones
-#: they are merged into files of about so many bytes. Files of that size are left alone, or years of rows would be
-#: written again and again. A small one has less than half of it: any two fit into one, so hardly any is left.
+#: Every append adds a file, and opening one takes as long as reading a thousand rows. If there are more than
+#: ``COMPACT_ABOVE`` small files, they are merged into files of about ``MERGED_BYTES``. Files of that size are left
+#: alone; otherwise years of rows would be written again and again. A small file has less than half that size, so that
+#: any two fit into one and few are left.
 COMPACT_ABOVE = 10
 MERGED_BYTES = 4 << 20
 
-#: How often an append is tried, whose lock keeps out all others but late commits of those who lost it.
+#: How often an append is tried: its lock keeps out everybody but late commits of those who lost the lock.
 _TRIES = 5
 
 _SET = ("seq", "written_at", "run_id")
@@ -62,13 +63,13 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
 
     Args:
         home: the installation.
-        table: a name of ``schemas.ops.ALL``; made at first use, and given the columns that were defined since.
+        table: a name of ``schemas.ops.ALL``; made at first use, and given columns that were defined later.
         rows: without the three columns above; columns that are missing become null. Several rows of one key get
             consecutive numbers in list order.
-        run_id: who writes them.
+        run_id: the run that writes them.
 
     Raises:
-        InfrastructureError: the ops lock was not to be had, or another writer came first each time.
+        InfrastructureError: the ops lock could not be acquired, or another writer came first each time.
     """
     if not rows:
         return
@@ -92,7 +93,7 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
             fresh = _numbered(delta, definition, rows, run_id)
             require_locks()
             try:
-                # For this version only: numbers that were read at another would come twice.
+                # Only on top of this version: numbers derived from an older one would be assigned twice.
                 write_deltalake(delta, fresh, mode="append", commit_properties=marked(run_id, 0))
                 break
             except CommitFailedError:
@@ -104,7 +105,7 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
 
 
 def _numbered(delta: DeltaTable, definition: Table, rows: Sequence[Mapping[str, Any]], run_id: str) -> pa.Table:
-    """Rows as they are written, with the numbers that follow those of the table."""
+    """The rows to be written, with the sequence numbers that follow those of the table."""
     stamp = datetime.now(UTC)
     last = _last_seq(delta, definition, rows, run_id)
     batch = []
@@ -141,9 +142,10 @@ def current_table(
         home: the installation.
         table: as for :func:`append`.
         columns: only these columns, all if not given.
-        filters: pyarrow's disjunctive normal form over key columns (over others it would hide newer rows).
+        filters: pyarrow's disjunctive normal form, on key columns only (on others it would hide newer rows).
         as_log: all rows, not just the current ones.
-        encoded: texts as dictionaries; of hundreds of thousands of rows they cost a fraction of the time and memory.
+        encoded: give text columns as dictionaries, which for hundreds of thousands of rows cost a fraction of the time
+            and memory.
     """
     definition = ALL[table]
     wanted = columns or definition.column_names
@@ -157,7 +159,7 @@ def current_table(
     rows = _read(delta, needed, filters, texts)
     for name in wanted:
         if name not in stored:
-            # A column that came after the last row was written.
+            # This column was defined after the last row was written.
             rows = rows.append_column(name, pa.nulls(len(rows), definition.arrow().field(name).type))
     if as_log:
         return rows.select(wanted)
@@ -166,10 +168,10 @@ def current_table(
 
 
 def _read(delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Field]) -> pa.Table:
-    """The columns, texts of ``encoded`` as dictionaries, which is how the files have them."""
+    """The given columns; the texts among ``encoded`` as dictionaries, which is how the files store them."""
     from pyarrow.parquet import filters_to_expression
 
-    # Dictionaries of columns that can be null have a null among their values at times, and then cannot be united.
+    # Dictionaries of nullable columns sometimes have a null among their values and then cannot be unified.
     as_stored = {field.name for field in encoded if not field.nullable}
     files = files_of(delta, dictionary_columns=as_stored)
     chosen = filters_to_expression(filters) if filters else None
@@ -193,7 +195,7 @@ def _newest(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
 
 
 def _ranks(column: pa.ChunkedArray) -> np.ndarray:
-    """A whole number per value that sorts and compares as the value does; nulls last."""
+    """An integer per value that sorts and compares as the value does; nulls last."""
     encoded = column.combine_chunks().dictionary_encode()
     ranks = np.empty(len(encoded.dictionary) + 1, dtype=np.int64)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(encoded.dictionary))
@@ -231,14 +233,14 @@ def current(home: Home, table: str, **equals: Any) -> Sequence[Any]:
 
 
 def again(row: Row) -> Row:
-    """A current row as it can be written once more: without what :func:`append` sets."""
+    """A current row without the columns that :func:`append` sets, so that it can be written again."""
     return cast(Row, {name: value for name, value in row.items() if name not in _SET})
 
 
 def _last_seq(
     delta: Any, definition: Table, rows: Sequence[Mapping[str, Any]], run_id: str
 ) -> dict[tuple[Any, ...], int]:
-    """Highest seq per key that occurs in ``rows``."""
+    """The highest ``seq`` in the table for each key that occurs in ``rows``, and perhaps for others."""
     first = definition.key[0]
     values = {run_id} if first == "run_id" else {row[first] for row in rows}
     names = [*definition.key, "seq"]
@@ -251,5 +253,5 @@ def _last_seq(
 
 
 def _storable(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Maps as lists of pairs, which is how Arrow takes them."""
+    """A row whose maps are lists of pairs, which is how Arrow takes them."""
     return {name: list(value.items()) if isinstance(value, dict) else value for name, value in row.items()}

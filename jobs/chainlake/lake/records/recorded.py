@@ -1,4 +1,4 @@
-"""Days of definitions that have no file any more, or one that cannot be read: shown as they were last noted."""
+"""Days of definitions whose file is gone or cannot be read; they are shown as they were last noted."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ UNREADABLE = "its file cannot be read"
 
 
 def gone(name: str) -> str:
-    """What is said of a definition without a file; episodes and rankings end with their pattern."""
+    """What is said about a definition without a file; episodes and rankings end with their pattern."""
     kind, _, bare = name.partition("/")
     return f"its file is gone: 'chainlake retire {name if kind == 'model' else f'pattern/{bare}'}' ends it"
 
 
 class Recorded(Judged):
-    """The days of one such definition; nothing of it is to do.
+    """The days of one such definition; none of them is to do.
 
     Args:
         name: ``pattern/NAME`` or ``model/NAME``.
         why: why it is not judged.
-        intervals: current rows, which hold some of it.
+        intervals: current rows, some of which are the definition's.
         days: only these days; all if None.
     """
 
@@ -54,7 +54,7 @@ class Recorded(Judged):
         return f"{self.reason}; {noted}" if noted else self.reason
 
     def alike(self, positions: np.ndarray) -> np.ndarray:
-        """Per position whether it follows the one before it by a day and in the same state for the same reason."""
+        """For each position, whether its day comes right after the one before, with the same state and reason."""
         whys = np.array([self.why(at) for at in positions.tolist()], dtype=object)
         same: np.ndarray = np.diff(self.numbers[positions], prepend=-1) == 1
         same[1:] &= (whys[1:] == whys[:-1]) & (self.state[positions[1:]] == self.state[positions[:-1]])

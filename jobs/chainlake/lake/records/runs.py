@@ -20,10 +20,10 @@ from chainlake.paths import Home
 from chainlake.schemas.ops_rows import PhaseName, RunRow, RunStatus, StepName
 from chainlake.words import counted
 
-#: One line per phase and definition that did something, as it ends.
+#: Logs one line per phase and definition that did something, when the phase ends.
 LOG = logging.getLogger("chainlake.steps")
 
-#: Status of a phase that came to its end.
+#: The statuses of a phase that finished.
 FINISHED: tuple[RunStatus, ...] = ("ok", "nothing", "incomplete")
 
 
@@ -35,8 +35,8 @@ class Phase:
         rows_in: rows read.
         rows_out: rows written.
         reason: one line saying why there was nothing to do, or what was left.
-        status: ``ok``, ``nothing`` if there was nothing to do, ``incomplete`` if it is done but for files that
-            ``reason`` names; ``failed`` is set by the context manager.
+        status: ``ok``; ``nothing`` if there was nothing to do; ``incomplete`` if it is done except for files that
+            ``reason`` names. The context manager sets ``failed``.
     """
 
     rows_in: int | None = None
@@ -75,13 +75,13 @@ def phase(
 def phases(
     home: Home, run_id: str, definitions: Mapping[str, Days | None], *, source: str, step: StepName, phase: PhaseName
 ) -> Iterator[dict[str, Phase]]:
-    """A phase of several definitions at once: a row each, all with the same times, written together.
+    """Run one phase for several definitions: a row each, all with the same times, written together.
 
     Args:
-        definitions: each with its interval. The others: see :func:`phase`.
+        definitions: name → its interval. For the others see :func:`phase`.
 
     Yields:
-        the report of each; an error that passes through fails all of them.
+        the report of each by name; an error that passes through marks all of them as failed.
     """
     reports = {name: Phase() for name in definitions}
     started = datetime.now(UTC)
@@ -148,7 +148,7 @@ def error_line(error: BaseException) -> str:
 
 @functools.cache
 def code_version() -> str:
-    """Version of the installed package; ``unknown`` where it is imported from a folder that was never installed."""
+    """Version of the installed package; ``unknown`` if it is imported from a folder that was never installed."""
     try:
         return metadata.version("chainlake")
     except metadata.PackageNotFoundError:
@@ -156,7 +156,7 @@ def code_version() -> str:
 
 
 def _application() -> str:
-    """Id of the running Spark application; asking must not import Spark where no step did."""
+    """Id of the running Spark application, empty if there is none; it must not import Spark if no step has."""
     if "pyspark" not in sys.modules:
         return ""
     from pyspark import SparkContext

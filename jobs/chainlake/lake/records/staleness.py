@@ -1,7 +1,7 @@
 """What is done, missing, stale or failed: from ``ops`` alone, no JVM (docs/semantics.md).
 
-Ten years of a hundred patterns are 365,000 (definition, day) pairs, so the logs are read once and pairs are judged
-column by column; fingerprints are shared by all patterns that read the same number of days.
+Ten years of a hundred patterns are 365,000 (definition, day) pairs, so the logs are read once and all pairs are judged
+column by column. Patterns that read the same number of days share their fingerprints.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from chainlake.lake.records.late_files import UNKNOWN, LateFiles
 from chainlake.lake.records.lost import lost_days
 from chainlake.paths import Home
 
-#: How a day of a definition stands: see :class:`StatusRow`.
+#: The state of a day of a definition: see :class:`StatusRow`.
 State = Literal["done", "suspect", "missing", "stale", "following", "failed", "audit_failed", "waiting", "retired"]
-#: In the order in which they are counted and asked for.
+#: All states, in the order in which they are counted and asked for.
 STATES: tuple[State, ...] = get_args(State)
 #: States that ask for a computation, if the day's events are complete or provisional.
 TO_DO: tuple[State, ...] = ("missing", "stale", "failed")
@@ -53,11 +53,11 @@ class StatusRow:
     Args:
         definition: ``pattern/NAME`` or ``model/NAME``.
         day: UTC day.
-        state: ``done``, ``missing``, ``stale``, ``failed``, ``audit_failed``, ``waiting`` or ``retired``; of a chained
-            day also ``following``: up to date by itself, but a day before it is to do, after which it may not be;
-            where ``status`` asks, also ``suspect``.
+        state: ``done``, ``missing``, ``stale``, ``failed``, ``audit_failed``, ``waiting`` or ``retired``; a chained day
+            can also be ``following``: up to date by itself, but an earlier day is to do, after which it may not be; for
+            ``chainlake status`` a day can also be ``suspect``.
         why: one line, empty for ``done``.
-        provisional: files of the day that are expected had not all come when it was last ingested.
+        provisional: not all expected files of the day had arrived when it was last ingested.
         ready: the day's events are complete or provisional, so that it can be computed.
         rows: published rows of the day, ``None`` if never published.
         version: version of the table that holds them.
@@ -76,7 +76,7 @@ class StatusRow:
 def fingerprint(definition: Definition, day: date, event_days: EventDays) -> str:
     """Hash of the input of ``day``: it changes if and only if a checksum in the day's read range does.
 
-    A chained day, such as a model's, goes on from the day before it as well: `chainlake.lake.records.chain` says how.
+    A chained day, such as a model's, also depends on the day before it: see ``chainlake.lake.records.chain``.
 
     Args:
         definition: the pattern or model.
@@ -97,7 +97,7 @@ def to_do(
         home: the installation.
         definitions: patterns and models.
         days: only these days; all if not given.
-        asked: days that were asked for: they are to do even where the source has no events.
+        asked: days that were asked for explicitly: they are to do even if the source has no events there.
     """
     found = []
     for judged in judge(home, definitions, days, asked):
@@ -116,19 +116,19 @@ def _digest(parts: list[str]) -> str:
 
 
 class Judged:
-    """The days of one definition, in columns.
+    """The days of one definition, one array per property.
 
     Args:
         definition: the pattern or model.
         events: days of its source.
         numbers: its days, as days since 1970-01-01, ascending.
-        at: row of ``intervals`` per day, -1 where there is none.
+        at: row of ``intervals`` per day, -1 if there is none.
         intervals: the current rows of ``ops.intervals``.
-        files: asked for the files of the source if a day's events changed.
+        files: gives the files of the source; called only if a day's events changed.
         gone: whether a table (``schema.name``) does not exist.
     """
 
-    #: Whether days are shown as noted, also done ones with a reason why; see ``chainlake.lake.records.recorded``.
+    #: Whether days are shown as noted, even done ones with a reason; see ``chainlake.lake.records.recorded``.
     unjudged = False
     _suspected = ""
 
@@ -173,7 +173,7 @@ class Judged:
             [np.full(len(at), "missing"), np.full(len(at), "waiting"), status.astype(str), status.astype(str)],
             "stale",
         )
-        #: What a chained day depends on before it; of a chain only.
+        #: What the days of a chain depend on before them; None if the definition has no chain.
         self.place: Place | None = None
         if definition.chained:
             chain = chain_of(definition, events, numbers, self.ready, ~moved, intervals, at)
@@ -184,14 +184,14 @@ class Judged:
             self.place = Place.of(chain, found, self.state, self._event_status)
 
     def keep(self, some: np.ndarray) -> None:
-        """Leave the days out that are not among ``some``, a flag per day."""
+        """Keep only the days whose flag in ``some`` is set."""
         for name in ("numbers", "ready", "provisional", "state", "_at", "_event_status"):
             setattr(self, name, getattr(self, name)[some])
         self._moved = [(text, differs[some]) for text, differs in self._moved]
         self.place = None if self.place is None else self.place.kept(some)
 
     def suspect(self, why: str) -> None:
-        """Show the days that are done as ``suspect``: their table is not as it was when it was last published to."""
+        """Show the done days as ``suspect``, because their table is not as the last publication left it."""
         self.state = np.where(self.state == "done", "suspect", self.state)
         self._suspected = why
 
@@ -204,7 +204,7 @@ class Judged:
         return cast(State, str(self.state[position]))
 
     def why(self, position: int) -> str:
-        """The reason of the state at ``position``, one line; empty for ``done``."""
+        """The reason for the state at ``position``, one line; empty for ``done``."""
         state = self.state_at(position)
         if state == "suspect":
             return self._suspected
@@ -225,7 +225,7 @@ class Judged:
 
     @cached_property
     def _late(self) -> np.ndarray:
-        """What changed the events of each day that is stale for it, empty for all others."""
+        """For each day that is stale because its events changed, what changed them; empty for all others."""
         found = np.full(len(self.numbers), "", dtype=object)
         changed = np.flatnonzero(self._moved[0][1] & (self.state == "stale")).tolist()
         for at in changed:
@@ -237,7 +237,7 @@ class Judged:
         return found
 
     def alike(self, positions: np.ndarray) -> np.ndarray:
-        """Per position whether it follows the one before it by a day and in the same state for the same reason."""
+        """For each position, whether its day comes right after the one before, with the same state and reason."""
         columns = [self.state, self.provisional, self._event_status, self._late]
         columns += [differs for _, differs in self._moved]
         columns += [] if self.place is None else [self.place.behind, self.place.cause]
@@ -249,17 +249,17 @@ class Judged:
         return same
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Published rows, 0 where nothing was ever published."""
+        """Number of published rows at each position; 0 if nothing was ever published."""
         found = self._intervals.columns["rows"][self._at[positions]]
         return np.array([value or 0 for value in found], dtype=np.int64)
 
     def noted(self, name: str) -> np.ndarray:
-        """A column of ``ops.intervals``, None where a day has no row."""
+        """A column of ``ops.intervals``, one value per day; None if a day has no row."""
         found: np.ndarray = self._intervals.columns[name][self._at]
         return found
 
     def row(self, position: int) -> StatusRow:
-        """All of ``position``."""
+        """Everything about the day at ``position``."""
         rows, version = (_whole(self.noted(name)[position]) for name in ("rows", "published_version"))
         return StatusRow(
             self.name,
@@ -273,7 +273,7 @@ class Judged:
         )
 
     def table(self, positions: np.ndarray) -> pa.Table:
-        """:class:`StatusRow` of every position as columns, see :data:`STATUS`."""
+        """The :class:`StatusRow` of every position, as a table with the columns of :data:`STATUS`."""
         whys = np.full(len(positions), "", dtype=object)
         for n in np.flatnonzero((self.state[positions] != "done") | self.unjudged).tolist():
             whys[n] = self.why(int(positions[n]))
@@ -327,36 +327,36 @@ def judge(
         at = np.where(np.isin(numbers, mine), found + part.start, -1)
         one = Judged(definition, source, numbers, at, intervals, files[definition.source], gone)
         if days is not None and definition.chained:
-            # How a day stands depends on all before it.
+            # The state of a chained day depends on all days before it.
             one.keep(inside(numbers, days))
         yield one
 
 
 def _once(home: Home, source: str) -> Callable[[], LateFiles]:
-    """The files of a source, read when they are first asked for."""
+    """The files of a source, read when first asked for."""
     return lru_cache(maxsize=1)(lambda: LateFiles(home, source))
 
 
 def event_states(events: EventDays, numbers: np.ndarray) -> np.ndarray:
-    """Status of each day in ``ops.event_days``, empty where it has no row."""
+    """Status of each day's events; empty if no ingest has passed the day."""
     return _dense(events, "states", lambda day: events.status(day) or "", numbers)
 
 
 def fingerprints(definition: Definition, events: EventDays, numbers: np.ndarray) -> np.ndarray:
-    """:func:`fingerprint` of each day. A read range moves with its day, so one day tells how far it reaches."""
+    """The :func:`fingerprint` of each day; a read range moves with its day, so that one day tells its reach."""
     if not len(numbers):
         return np.empty(0, dtype=object)
     first = day_of(int(numbers[0]))
     lo, hi = definition.read_range(first)
     key: Any = ("prints", definition.start, first - day_of_us(lo), day_of_us(hi - 1) - first)
     if definition.owners is not None:
-        # Periods are of several lengths, and days have several of them.
+        # A ranking's periods differ in length, and a day can have several of them.
         key = ("prints", definition.name)
     return _dense(events, key, lambda day: fingerprint(definition, day, events), numbers)
 
 
 def _dense(events: EventDays, key: Any, value: Callable[[date], str], numbers: np.ndarray) -> np.ndarray:
-    """``value`` of each day; computed once per key and day, and kept beside the rows it comes from."""
+    """The ``value`` of each day, computed once per key and day and kept beside the rows it comes from."""
     known: dict[int, str]
     found: np.ndarray
     known, before, found = events.memo.setdefault(key, ({}, np.empty(0, dtype=np.int64), np.empty(0, dtype=object)))

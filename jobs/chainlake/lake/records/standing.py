@@ -1,6 +1,6 @@
-"""Whether tables stand where we left them, told from the names in their logs and the last entries, without a row read.
+"""Whether tables are as we left them, judged by the names in their logs and the last entries, without reading a row.
 
-It says that a look is needed and not what is wrong: that is what ``chainlake check`` reads the tables for.
+This says only that somebody should look; ``chainlake check`` reads the tables to find what is wrong.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ _MEND = "run 'chainlake check --repair'"
 
 
 def mark_suspects(home: Home, judged: Sequence[Judged], intervals: Intervals) -> list[str]:
-    """Show days as suspect whose table others have changed since it was last published to.
+    """Show days as suspect if others have changed their table since it was last published to.
 
     Args:
         home: the installation.
         judged: the definitions that can be computed.
-        intervals: current rows, which they were judged by.
+        intervals: the current rows by which they were judged.
 
     Returns:
-        a line for each other table, of sources and of models, that others have changed.
+        one line for each table of sources and models, apart from those of results, that others have changed or that is
+        gone.
     """
     latest: dict[str, tuple[int, int]] = {}
     for one in judged:
@@ -56,7 +57,7 @@ def mark_suspects(home: Home, judged: Sequence[Judged], intervals: Intervals) ->
 
 
 def _gone(home: Home, source: str) -> Iterator[tuple[str, str]]:
-    """Tables of a source that are gone, by what is noted of its days and files; what to do about each."""
+    """Tables of a source that are gone although rows of its days and files are noted, each with what to do."""
     days = ops.current_table(home, "event_days", columns=["rows"], filters=[("source", "=", source)])
     files = ops.current_table(home, "files", columns=["rows_raw"], filters=[("source", "=", source)])
     held = {"events": pc.sum(days["rows"]).as_py(), "raw": pc.sum(files["rows_raw"]).as_py()}
@@ -71,7 +72,7 @@ def _gone(home: Home, source: str) -> Iterator[tuple[str, str]]:
 
 
 def _last_published(intervals: Intervals, one: Judged) -> tuple[int, int] | None:
-    """When a day of a definition was last published to its table, and the version that this made or found."""
+    """When (µs) a day of a definition was last published to its table, and the version that this made or found."""
     part = intervals.of(one.name)
     columns = intervals.columns
     mine = (columns["status"][part] == "done") & (columns["table_name"][part] == one.definition.table_name)
@@ -89,7 +90,7 @@ def moved(home: Home, schema: str, name: str, known: int | None = None) -> str |
     Args:
         home: the installation.
         schema: schema of the table.
-        name: its name under the schema; a table that is gone has not moved.
+        name: its name under the schema; a table that is gone does not count as changed.
         known: the version that was last published; if not given, only the last commit is looked at.
     """
     log = TableLog(home, schema, name)

@@ -1,9 +1,9 @@
-"""An archive of the JVM's loaded classes, made once into the cache: it halves the CPU time of a short application.
+"""An archive of the JVM's loaded classes, made once in the cache: it halves the CPU time of a short application.
 
-Measured on a loaded 2-core machine, start plus one table and one append: 20-23 s of JVM CPU time without, 10-11 s
-with the archive (180 MB). Making it takes a minute, which pays for steps that are run by hand or by another Airflow,
-each in a JVM of its own, and not for one ``make run``, whose steps share two: ``make setup`` makes it. Without it
-everything works, only slower. The JVM itself ignores an archive that does not fit.
+Measured on a loaded 2-core machine, start plus one table and one append: 20-23 s of JVM CPU time without, 10-11 s with
+the archive (180 MB). Making it takes a minute. That pays off for steps run by hand or by another Airflow, each in its
+own JVM, but not for one ``make run``, whose steps share two JVMs; so ``make setup`` makes it. Without it everything
+works, only more slowly. The JVM ignores an archive that does not fit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chainlake.lake.spark.jars import delta_jars
 from chainlake.lake.spark.lost import NotStarted
 from chainlake.paths import CODE, Home
 
-#: Set in the process that makes the archive: where to write it.
+#: The environment variable that tells the process that makes the archive where to write it.
 _DUMP = "CHAINLAKE_CDS_DUMP"
 
 _MAKE_SECONDS = 600
@@ -41,22 +41,22 @@ def archive_path(home: Home, jars: list[Path]) -> Path:
 
 
 def java_options(home: Home, jars: list[Path]) -> list[str]:
-    """Options that use the archive, if there is one, or make it, in the process that is to."""
+    """Java options that use the archive, if there is one, or make it, in the process whose job that is."""
     dump = os.environ.get(_DUMP)
     if dump:
         return [f'-XX:ArchiveClassesAtExit="{dump}"']
     path = archive_path(home, jars)
     with contextlib.suppress(OSError):
-        # For maintenance, which removes archives that nobody uses; there may be none, or a cache that is read-only.
+        # Maintenance removes archives that nobody has used; there may be none, or the cache may be read-only.
         os.utime(path)
     return [f'-XX:SharedArchiveFile="{path}"', "-Xshare:auto", "-Xlog:disable"] if path.is_file() else []
 
 
 def make_archive(home: Home) -> Path:
-    """Make the archive unless it is there; renamed into place as a whole.
+    """Make the archive unless it exists; it is renamed into place as a whole.
 
     Raises:
-        InfrastructureError: Java or the disk did not allow it; everything works without the archive.
+        InfrastructureError: Java or the disk did not allow it; everything works without the archive, too.
     """
     target = archive_path(home, delta_jars(home))
     if target.is_file():
@@ -77,7 +77,7 @@ def make_archive(home: Home) -> Path:
 
 
 def main() -> int:
-    """Make it and say where it is; returns 0, or 5 if it could not be made."""
+    """Make the archive and say where it is; return 0, or 5 if it could not be made."""
     try:
         print(f"ok       Java's class archive is {make_archive(Home.from_env())}")
     except InfrastructureError as error:

@@ -1,8 +1,8 @@
-"""Delta's two JARs: fetched once, verified, kept in the cache, used offline ever after.
+"""Delta's two JARs: fetched once, verified, kept in the cache, and used offline from then on.
 
 The pip package ``delta-spark`` holds no JAR, and its resolver brings 30 artifacts at every start. Two are enough.
-They are fetched by Spark's own resolver, so that a site's repository settings apply, and renamed into the cache as
-a whole, so that two processes that fetch at once cannot see each other's half.
+Spark's own resolver fetches them, so that a site's repository settings apply, and they are renamed into the cache as
+whole files, so that two processes that fetch at once never see half a file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chainlake.env.own_folders import NotWritable, own_folder
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
 
-#: File name → (Maven coordinate, SHA-256). The JARs must equal the ``delta-spark`` wheel's version.
+#: File name → (Maven coordinate, SHA-256). The JARs must have the ``delta-spark`` wheel's version.
 ARTIFACTS = {
     "delta-spark_4.1_2.13-4.4.0.jar": (
         "io.delta:delta-spark_4.1_2.13:4.4.0",
@@ -42,7 +42,7 @@ def delta_jars(home: Home) -> list[Path]:
 
     Args:
         home: its ``cache`` keeps the JARs. ``CHAINLAKE_JARS`` names a folder that holds them instead (air-gapped
-            sites); nothing is fetched then.
+            sites); then nothing is fetched.
 
     Raises:
         InfrastructureError: a JAR is missing and cannot be fetched, or its content is not the expected one.
@@ -61,7 +61,7 @@ def _intact(path: Path, digest: str) -> bool:
 
 
 class JarsUnusable(InfrastructureError):
-    """Delta's two JARs are not there as they must be."""
+    """Delta's two JARs are missing or not the expected files."""
 
     @classmethod
     def absent(cls, name: str, folder: Path, hint: str) -> JarsUnusable:
@@ -70,12 +70,12 @@ class JarsUnusable(InfrastructureError):
 
     @classmethod
     def altered(cls, path: Path, digest: str) -> JarsUnusable:
-        """One in the folder is another file."""
+        """One in the folder is not the expected file."""
         return cls(f"{path} is not the expected file: its SHA-256 differs from {digest}", hint="Replace it.")
 
     @classmethod
     def forged(cls, name: str, digest: str) -> JarsUnusable:
-        """The repository gave another file."""
+        """The repository returned a file that is not the expected one."""
         return cls(
             f"the repository returned a {name} whose SHA-256 is not {digest}",
             hint="Do not use it: check the repository that Spark's resolver is configured with.",
@@ -83,7 +83,7 @@ class JarsUnusable(InfrastructureError):
 
     @classmethod
     def not_fetched(cls, output: str) -> JarsUnusable:
-        """Spark's resolver gave nothing; ``output`` is what it said."""
+        """Spark's resolver returned nothing; ``output`` is what it printed."""
         if "JAVA_HOME is not set" in output or "java: not found" in output or "java: command not found" in output:
             return cls("Java was not found", hint="Install Java 17 or 21 and set JAVA_HOME.")
         return cls(
@@ -124,7 +124,7 @@ def _fetch(folder: Path) -> None:
 
 
 def _resolve(work: Path) -> str:
-    """Run Spark's resolver with an empty program; its output."""
+    """Run Spark's resolver with an empty program; return its output."""
     import pyspark
 
     program = work / "nothing.py"

@@ -1,19 +1,19 @@
-"""Processes of Spark that died at work, told as what they are: Spark's own words for it are a Java stack trace."""
+"""Errors for Spark processes that died at work; Spark itself reports only a Java stack trace."""
 
 from __future__ import annotations
 
 from chainlake.errors import InfrastructureError
 
-#: What Spark says of a Python worker that is gone, before and after it began to work.
+#: What Spark says about a Python worker that is gone: after it began to work, and before.
 _WORKER = ("Python worker exited unexpectedly", "Python worker failed to connect back")
 
 
 class ProcessLost(InfrastructureError):
-    """A process of Spark ended in the middle of its work: it was killed, mostly for want of memory."""
+    """A Spark process ended in the middle of its work; mostly it was killed for lack of memory."""
 
     @classmethod
     def of(cls, error: Exception) -> ProcessLost | None:
-        """The error of Spark or of Py4J as one that names the process; ``None`` if no process was lost.
+        """Turn an error of Spark or Py4J into one that names the process; ``None`` if no process was lost.
 
         Args:
             error: what a call of Spark raised.
@@ -22,7 +22,7 @@ class ProcessLost(InfrastructureError):
 
         if any(words in str(error) for words in _WORKER):
             return cls._named("a Python worker of Spark")
-        # The JVM tells a Java error while it is there; all others come from a connection that broke off.
+        # A living JVM reports a Java error; all others come from a broken connection.
         if isinstance(error, Py4JError | EOFError | ConnectionError) and not isinstance(error, Py4JJavaError):
             return cls._named("Spark's JVM")
         return None
@@ -37,11 +37,11 @@ class ProcessLost(InfrastructureError):
 
 
 class NotStarted(InfrastructureError):
-    """Spark, or what makes its start fast, could not be had."""
+    """Spark, or the archive that makes its start fast, is not available."""
 
     @classmethod
     def of(cls, error: Exception) -> NotStarted:
-        """Spark itself; ``error`` is its own."""
+        """For Spark itself and the error it raised."""
         return cls(
             f"Spark could not be started: {str(error).strip().splitlines()[0]}",
             hint="Java 17 or 21 must be on PATH or in JAVA_HOME.",
@@ -49,5 +49,5 @@ class NotStarted(InfrastructureError):
 
     @classmethod
     def no_archive(cls, last: str) -> NotStarted:
-        """The archive of its classes; ``last`` is the last line of what should make it."""
+        """For the archive of its classes; ``last`` is the last line printed by the process that should make it."""
         return cls(f"the class archive could not be made: {last}", hint="It is not needed.")

@@ -1,4 +1,4 @@
-"""What tasks of Spark in Python need beside their work."""
+"""What Spark's Python tasks need besides their work."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from zipimport import zipimporter
 
 
 def forget_archives() -> None:
-    """Drop the finders of modules in archives from Python's cache.
+    """Drop the module finders for archives from Python's cache.
 
     PySpark's workers come from an archive, with one finder for each of its packages, and before each task PySpark makes
     every finder read the directory of its archive again, in plain Python: a quarter of a second, more than many tasks
-    take. Python makes a finder anew where it needs one.
+    take. Python makes a new finder where it needs one.
     """
     for place, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):

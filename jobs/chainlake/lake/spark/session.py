@@ -1,6 +1,6 @@
-"""The one place that makes a Spark session: every setting with its reason.
+"""The one place that makes a Spark session, with a reason for every setting.
 
-On a cluster ``SPARK_MASTER`` (default ``local[2]``) and the site's own settings change, see ``site.py``;
+For a cluster, set ``SPARK_MASTER`` (default ``local[2]``) and the site's own settings (see ``site.py``);
 ``SPARK_DRIVER_MEMORY`` (default ``1g``) is Spark's own variable. Nothing is written outside ``CHAINLAKE_HOME`` and the
 cache.
 """
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-#: Rows up to which the queries of a step are interpreted.
+#: A step's queries are interpreted if they see at most so many rows.
 _INTERPRETED_ROWS = 200_000
-#: Rows of a shuffle partition: so many are sorted in the memory of one of two tasks in a driver of 1 GB.
+#: Rows per shuffle partition: in a driver with 1 GB, each of two tasks can sort so many in memory.
 _ROWS_PER_PARTITION = 150_000
 _MOST_PARTITIONS = 2_000
-#: A JVM that writes a class archive takes long to end.
+#: How long to wait for the JVM to end: one that writes a class archive takes long.
 _STOP_SECONDS = 300
 
 
@@ -46,12 +46,12 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
     """The session of this process, made on the first call.
 
     Args:
-        home: where JARs, temporary files and the code archive lie.
+        home: the installation, which holds JARs, temporary files and the code archive.
         app: name shown in Spark's logs; only the first call of a process decides.
         long_running: keep the optimising compiler (backfills, benchmarks); short jobs start faster without it.
 
     Raises:
-        InfrastructureError: Java, the JARs or the folders are not as needed.
+        InfrastructureError: Java, the JARs or the folders cannot be used.
     """
     from pyspark.sql import SparkSession
 
@@ -67,9 +67,9 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
         print(line, file=sys.stderr, flush=True)
     _choose_python(site)
     if site.on_this_machine:
-        # On a cluster the workers must find the driver, so there Spark chooses its address, or the user does.
+        # On a cluster, workers must reach the driver, so there Spark or the user chooses its address.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # As a variable and not as spark.local.dir, which warns at every start.
+    # This is a variable, because the setting spark.local.dir causes a warning at every start.
     os.environ.setdefault("SPARK_LOCAL_DIRS", str(folder))
     builder = SparkSession.builder.master(site.master).appName(app)
     ours = settings(home, jars, folder, long_running=long_running)
@@ -79,8 +79,8 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
         if key not in theirs:
             builder = builder.config(key, value)
     if site.master == "local" or site.master.startswith("local["):
-        # Spark's ports on loopback take serialised objects from any user of the machine who has no secret to show;
-        # here Spark makes the secret itself, on a cluster it is the cluster's.
+        # Without a secret, Spark's ports on loopback accept serialised objects from any user of the machine. Here Spark
+        # makes the secret itself; on a cluster it is the cluster's.
         builder = builder.config("spark.authenticate", "true")
     try:
         with _told(theirs, folder):
@@ -93,7 +93,7 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
 
 
 def _choose_python(site: Site) -> None:
-    """On this machine tasks run in this Python; on a cluster it is the one that the site names, if it names one."""
+    """On this machine, tasks run in this Python; on a cluster, in the one that the site names, if it names one."""
     named = site.settings.get("spark.pyspark.python")
     if site.on_this_machine:
         os.environ["PYSPARK_PYTHON"] = sys.executable
@@ -106,7 +106,7 @@ def _choose_python(site: Site) -> None:
 
 @contextmanager
 def _told(theirs: dict[str, str], folder: Path) -> Iterator[None]:
-    """Tell the JVM that is started meanwhile the site's settings, by a file that it reads once."""
+    """Pass the site's settings to the JVM that is started within this context, in a file that it reads once."""
     if not theirs:
         yield
         return
@@ -135,7 +135,7 @@ def stop_session() -> None:
     session.stop()
     gateway = SparkContext._gateway
     if gateway is not None:
-        # Without this the JVM lives as long as the Python process, with its memory and its locks.
+        # Without this, the JVM keeps its memory and its locks as long as the Python process lives.
         gateway.shutdown()
         process = getattr(gateway, "proc", None)
         if process is not None:
@@ -148,12 +148,12 @@ def stop_session() -> None:
 def expect_rows(spark: SparkSession, rows: int) -> None:
     """Tell the session how many rows its next queries will see.
 
-    Spark generates and compiles Java code for every query, which for few rows takes longer than all of the rest:
-    these are interpreted. The rows that come out are the same.
+    Spark generates and compiles Java code for every query. For few rows that takes longer than everything else, so such
+    queries are interpreted. The rows that come out are the same.
 
     Args:
         spark: the session.
-        rows: an estimate; it decides over seconds, not over results.
+        rows: an estimate; it affects the time taken, not the results.
     """
     compiled = rows > _INTERPRETED_ROWS
     partitions = max(_shuffle_partitions(), min(rows // _ROWS_PER_PARTITION, _MOST_PARTITIONS))
@@ -163,12 +163,12 @@ def expect_rows(spark: SparkSession, rows: int) -> None:
 
 
 def _shuffle_partitions() -> int:
-    """How many there are at least; ``CHAINLAKE_SHUFFLE_PARTITIONS`` says."""
+    """The least number of shuffle partitions, from ``CHAINLAKE_SHUFFLE_PARTITIONS``."""
     return int(os.environ.get("CHAINLAKE_SHUFFLE_PARTITIONS") or 4)
 
 
 def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) -> dict[str, str]:
-    """Our Spark settings but for those that a site cannot choose (``site.FIXED``).
+    """Our Spark settings, except those that a site cannot choose (``site.FIXED``).
 
     Args:
         home: its cache may hold a class archive.
@@ -179,14 +179,14 @@ def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) 
     java = ["-XX:-UsePerfData", f'-Djava.io.tmpdir="{folder}"', "-Duser.timezone=UTC"]
     java += java_options(home, jars)
     if not long_running:
-        # Two thirds of the start's CPU time would go into compiling code that runs once.
+        # Otherwise two thirds of the CPU time of a start would go into compiling code that runs once.
         java += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     return {
         "spark.jars": ",".join(path.as_uri() for path in jars),
-        # Also on the class path: classes of added JARs cannot be in a class archive.
+        # They are also on the class path, since classes of added JARs cannot be in a class archive.
         "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        # Derby admits one process, and two applications run at a time here: tables are addressed by path.
+        # Derby admits one process, but two applications run at a time here, so tables are addressed by path.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY") or "1g",
@@ -202,11 +202,11 @@ def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) 
 
 
 def code_archive(folder: Path) -> Path:
-    """A zip of the package, named by the sources in it: on a cluster, workers have no other copy of it.
+    """A zip of the package, named after the digest of its sources; on a cluster, workers have no other copy.
 
-    All of it is compiled there, by which a worker takes half as long to import it; a worker of another version of
-    Python compiles the source. What is under a name never changes, since Spark refuses a file that became another: of
-    two drivers that make it at once, the first one's stays.
+    It holds compiled code, so that a worker takes half as long to import it; a worker with another version of Python
+    compiles the source. The content under a name never changes, because Spark refuses a file that has changed: if two
+    drivers make it at once, the first one's stays.
     """
     sources = {str(path.relative_to(PACKAGE.parent)): path.read_bytes() for path in code_files()}
     digest = hashlib.sha256(MAGIC_NUMBER)
@@ -214,7 +214,7 @@ def code_archive(folder: Path) -> Path:
         digest.update(f"{name}\0{len(source)}\0".encode() + source)
     target = folder / f"chainlake-{digest.hexdigest()[:16]}.zip"
     if target.exists():
-        # What was not used for a week is swept there.
+        # The sweep removes files that were not used for a week.
         target.touch()
         return target
     handle, work = tempfile.mkstemp(prefix=".code-", suffix=".zip", dir=folder)
@@ -228,13 +228,13 @@ def code_archive(folder: Path) -> Path:
         # Another driver was first, with the same sources; its file may be in use.
         pass
     except OSError:
-        # On a file system without such links.
+        # The file system has no hard links.
         os.replace(work, target)
     Path(work).unlink(missing_ok=True)
     return target
 
 
 def _compiled(name: str, source: bytes) -> bytes:
-    """What Python keeps of a module, told to look at no time of its source: a worker's clock may be of another zone."""
+    """A module's ``.pyc``, not checked against its source's time: a worker's clock may be in another time zone."""
     code = marshal.dumps(compile(source, name, "exec", dont_inherit=True))
     return MAGIC_NUMBER + struct.pack("<I", 1) + source_hash(source) + code

@@ -1,6 +1,6 @@
-"""The Spark that a site has: its master, and the settings of its file, which ``CHAINLAKE_SPARK_CONF`` names.
+"""A site's own Spark: its master, and the settings in the file that ``CHAINLAKE_SPARK_CONF`` names.
 
-The file has the form of Spark's own ``spark-defaults.conf``. Its settings are taken but for those of `FIXED`, on which
+The file has the form of Spark's own ``spark-defaults.conf``. Its settings apply, except those in ``FIXED``, on which
 rows depend.
 """
 
@@ -15,9 +15,9 @@ from pathlib import Path
 from chainlake.env.own_folders import own_folder
 from chainlake.errors import UsageError
 
-#: Names the file.
+#: The environment variable that names the file.
 VARIABLE = "CHAINLAKE_SPARK_CONF"
-#: Names the master; in the file it is ``spark.master``.
+#: The environment variable that names the master; in the file it is ``spark.master``.
 MASTER = "SPARK_MASTER"
 _SETTING = re.compile(r"([^\s=:]+)(?:\s*[=:]\s*|\s+)(\S.*)")
 
@@ -27,15 +27,15 @@ class Fixed:
     """A setting that a site cannot choose.
 
     Args:
-        value: what it is here; None for what is left out.
-        why: what would be other rows, or none, with another value.
+        value: its value here; None if it is left out.
+        why: how rows would differ or be lost with another value.
     """
 
     value: str | None
     why: str
 
 
-#: The settings that rows depend on. A name that ends with a dot stands for all that begin with it.
+#: The settings that rows depend on. A name that ends with a dot stands for all names that begin with it.
 FIXED: dict[str, Fixed] = {
     "spark.submit.deployMode": Fixed("client", "a step's result, exit code and end are those of this process"),
     "spark.sql.session.timeZone": Fixed(
@@ -65,7 +65,7 @@ FIXED: dict[str, Fixed] = {
     "spark.sql.legacy.": Fixed(None, "it gives older releases' values for the same rows"),
 }
 
-#: Settings that are lists, and what stands between their parts: ours come first, the site's after them.
+#: Settings that are lists, with their separators: our parts come first, the site's after them.
 _LISTS = {
     "spark.jars": ",",
     "spark.sql.extensions": ",",
@@ -75,11 +75,11 @@ _LISTS = {
 
 
 class WrongSparkConf(UsageError):
-    """The site's file of Spark settings cannot be taken."""
+    """The site's file of Spark settings cannot be used."""
 
     @classmethod
     def unreadable(cls, path: Path, error: OSError | UnicodeDecodeError) -> WrongSparkConf:
-        """It is not there, or is no text."""
+        """The file does not exist, or is not text."""
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         return cls(f"{path} cannot be read: {reason}", hint=f"{VARIABLE} names a file of Spark settings.")
 
@@ -113,8 +113,8 @@ class Site:
     """What a site says about its Spark.
 
     Args:
-        settings: those of its file.
-        file: where they are from.
+        settings: those in its file.
+        file: the file from which they come.
     """
 
     settings: dict[str, str]
@@ -122,10 +122,10 @@ class Site:
 
     @classmethod
     def from_env(cls) -> Site:
-        """What the environment says.
+        """Read what the environment says.
 
         Raises:
-            WrongSparkConf: the file cannot be read, or a line of it is no setting of Spark.
+            WrongSparkConf: the file cannot be read, or one of its lines is not a Spark setting.
         """
         name = os.environ.get(VARIABLE)
         if not name:
@@ -135,17 +135,17 @@ class Site:
 
     @property
     def master(self) -> str:
-        """Where Spark works."""
+        """The master: where Spark runs its tasks."""
         return os.environ.get(MASTER) or self.settings.get("spark.master") or "local[2]"
 
     @property
     def on_this_machine(self) -> bool:
-        """Whether Spark works on this machine alone, with nobody else on it to share with."""
+        """Whether Spark runs on this machine alone, without a cluster to share."""
         return self.master.startswith("local")
 
     @property
     def overruled(self) -> list[str]:
-        """One line for each setting of the file that is not taken, with the reason."""
+        """One line for each setting of the file that does not apply, with the reason."""
         found = []
         for key, value in self.settings.items():
             fixed = _fixed(key)
@@ -158,7 +158,7 @@ class Site:
         """All settings.
 
         Args:
-            ours: those that we would have without the site's.
+            ours: the settings that would apply without the site's.
         """
         wanted = {key: value for key, value in self.settings.items() if _fixed(key) is None}
         for key, between in _LISTS.items():
@@ -199,15 +199,16 @@ def _read(path: Path) -> dict[str, str]:
 
 
 def properties_file(settings: dict[str, str], folder: Path) -> Path:
-    """A file of settings for this process alone: on a command line all users of the machine would see their secrets.
+    """Write a file of settings for this process alone: on a command line, all users of the machine would see the
+    secrets.
 
     Args:
-        settings: keys and values of one line each.
+        settings: keys and values, each of one line.
         folder: where to put it.
     """
     handle, name = tempfile.mkstemp(prefix="spark-", suffix=".conf", dir=own_folder(folder))
     with os.fdopen(handle, "w", encoding="utf-8") as stream:
-        # Java reads such files as Latin-1 and takes a backslash for the start of another character.
+        # Java reads such files as Latin-1 and takes a backslash for the start of an escaped character.
         stream.writelines(f"{key} {_escaped(value)}\n" for key, value in settings.items())
     return Path(name)
 

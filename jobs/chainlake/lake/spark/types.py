@@ -1,4 +1,4 @@
-"""Arrow types to Spark types: the schemas of ``schemas/`` are written in Arrow, Spark writes the tables."""
+"""Arrow types to Spark types: ``schemas/`` declares its schemas in Arrow, and Spark writes the tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def spark_type(kind: pa.DataType) -> DataType:
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The Spark schema of an Arrow schema, with nullability and the comments of the field metadata."""
+    """The Spark schema of an Arrow schema, with nullability and the comments from the field metadata."""
     from pyspark.sql.types import StructField, StructType
 
     fields = []
@@ -33,8 +33,8 @@ def spark_schema(schema: pa.Schema) -> StructType:
 def frame_of(spark: SparkSession, rows: pa.Table, schema: pa.Schema | None = None) -> DataFrame:
     """``rows`` as a DataFrame.
 
-    In one chunk: Spark cannot make a frame of a table without chunks, and silently loses all that comes after an empty
-    one.
+    It is made from one chunk: Spark cannot make a frame from a table without chunks, and silently loses everything
+    after an empty one.
 
     Args:
         spark: the session.

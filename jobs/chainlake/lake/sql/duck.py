@@ -1,4 +1,4 @@
-"""DuckDB beside a step: in bounded memory, spilling to the disk."""
+"""DuckDB for use within a step: in bounded memory, spilling to disk."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @contextmanager
 def connected(home: Home, threads: int) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection whose times are UTC and whose rows come in any order.
+    """A connection that uses UTC and gives rows in any order.
 
     Args:
-        home: the installation; what does not fit into memory lies under ``home.temporary`` meanwhile.
-        threads: cores that may be used.
+        home: the installation; what does not fit into memory is kept under ``home.temporary``.
+        threads: how many cores may be used.
     """
-    # A folder of its own: what a killed process leaves is swept with the other leftovers.
+    # It has its own folder, so that what a killed process leaves is swept with the other leftovers.
     folder = own_folder(home.temporary) / f"duckdb-{uuid.uuid4().hex[:8]}"
     try:
         with bounded(threads, folder) as con:

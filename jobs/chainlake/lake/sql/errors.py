@@ -1,4 +1,4 @@
-"""Why a statement gets no answer."""
+"""Errors that say why a statement gets no answer."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from chainlake.errors import InfrastructureError, UsageError
 
 
 class OnlyReads(UsageError):
-    """A statement does something else than read."""
+    """A statement does something other than read."""
 
     kind: str
 
     @classmethod
     def of(cls, kind: str, safe: bool) -> OnlyReads:
-        """For a kind of statement; ``safe``: with ``--safe``, where fewer kinds are possible."""
+        """For a kind of statement; ``safe`` means ``--safe``, with which fewer kinds are possible."""
         if safe:
             hint = "Use SELECT, FROM, DESCRIBE, SUMMARIZE or SHOW ALL TABLES."
             return cls(f"with --safe only tables can be read: {kind} is not possible", hint=hint).holding(kind=kind)
@@ -29,7 +29,7 @@ class NotInTheLake(UsageError):
 
     @classmethod
     def empty(cls, lake: str, name: str) -> NotInTheLake:
-        """There is no table at all."""
+        """The lake has no table at all."""
         return cls(
             f"the lake at {lake} is empty: there is no table {name} yet",
             hint="`make run` fills it with the shipped data; `chainlake ingest SOURCE FROM TO` with yours.",
@@ -37,22 +37,22 @@ class NotInTheLake(UsageError):
 
     @classmethod
     def needs_schema(cls, name: str, full: Sequence[str]) -> NotInTheLake:
-        """Tables of that name exist, and it is written without its schema."""
+        """Tables of that name exist, but it was written without a schema."""
         return cls(f"table {name} needs its schema", hint=f"Write {' or '.join(full)}.").holding(name=name)
 
     @classmethod
     def listed(cls, kind: str, name: str, known: Sequence[str]) -> NotInTheLake:
-        """No table or schema of that name exists; those that do are told."""
+        """No table or schema of that name exists; the message lists those that do."""
         return cls(f"there is no {kind} {name}", hint=f"There are {', '.join(known)}.").holding(name=name)
 
     @classmethod
     def inside(cls, kind: str, name: str, columns: str) -> NotInTheLake:
-        """No table of the statement has that column or field; ``columns`` says what they have."""
+        """No table of the statement has that column or field; ``columns`` says what the tables have."""
         return cls(f"there is no {kind} {name}", hint=columns).holding(name=name)
 
     @classmethod
     def of_many(cls, name: str, field: str) -> NotInTheLake:
-        """A field is asked of something that is not one event."""
+        """A statement asks for a field of something that is not a single event."""
         return cls(
             f"{name} has no field {field}: it is not one event",
             hint=f"If it is an array of events, write {name}[1].{field} or unnest({name}).",
@@ -60,16 +60,16 @@ class NotInTheLake(UsageError):
 
 
 class StatementRefused(UsageError):
-    """A statement that DuckDB does not take."""
+    """DuckDB does not accept a statement."""
 
     @classmethod
     def of(cls, first: str, mark: str | None) -> StatementRefused:
-        """For the first line that DuckDB says, and the line of the statement with the place marked, if it says so."""
+        """For the first line of DuckDB's message and, if it gives one, the statement's line with the place marked."""
         return cls(first if mark is None else f"{first}\n{mark}")
 
     @classmethod
     def several(cls, number: int) -> StatementRefused:
-        """Several statements, or none."""
+        """For several statements, or none."""
         return cls(f"one statement at a time, this is {number}")
 
 
@@ -78,12 +78,12 @@ class FilesUnreadable(InfrastructureError):
 
     @classmethod
     def of_query(cls, error: Exception) -> FilesUnreadable:
-        """For whatever table of a statement it was."""
+        """For an unknown table of a statement."""
         return cls(f"a file of the query cannot be read: {_first(error)}")
 
     @classmethod
     def of_table(cls, table: str, error: Exception) -> FilesUnreadable:
-        """For a table."""
+        """For a known table."""
         return cls(f"table {table} cannot be read: {_first(error)}")
 
 

@@ -1,4 +1,4 @@
-"""SQL on match tables: which events are bound, in which order matches are published, and which events they use up."""
+"""SQL on match tables: which events are bound, in what order matches are published, and which events they use up."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 #: The views of a match table whose events carry ``seq``: its rows in the order in which they are published, and the
 #: events that they use up.
 ORDERED, CONSUMED = "_ordered", "_consumed"
-#: The view of a match table without structs and arrays, for programs that know columns only.
+#: The view of a match table without structs and arrays, for programs that understand only plain columns.
 FLAT = "_flat"
 
 
 def view_of(name: str) -> tuple[str, str] | None:
-    """The table and the kind of view that a name stands for, None if it stands for none."""
+    """The table and the kind of view that a name stands for; None if it stands for none."""
     lower = name.lower()
     return next(((name[: -len(kind)], kind) for kind in (ORDERED, CONSUMED, FLAT) if lower.endswith(kind)), None)
 
 
 def view_select(home: Home, pattern: str, schema: pa.Schema, rows: str, kind: str) -> str | None:
-    """The SELECT of a view of a match table, None if the table has none.
+    """The SELECT of a view of a match table; None if the table has no such view.
 
     Args:
         home: the installation.
         pattern: name of the pattern.
-        schema: of its match table.
+        schema: the schema of its match table.
         rows: the table, as SQL.
         kind: :data:`ORDERED`, :data:`CONSUMED` or :data:`FLAT`.
     """
@@ -53,16 +53,18 @@ def view_select(home: Home, pattern: str, schema: pa.Schema, rows: str, kind: st
 
 
 def flat_select(rows: str, schema: pa.Schema) -> str:
-    """A row per match: of an event ``a`` its fields as ``a_ts``, ``a_close``; of several their number ``a_count``, and
-    the fields of the first and the last of them as ``a_first_ts``, ``a_last_ts``. A name that the table has already, or
-    that came before, gets a ``_`` at its end: a column of the table never changes its meaning.
+    """The SELECT of :data:`FLAT`, with one row per match.
+
+    An event ``a`` gives its fields as ``a_ts``, ``a_close``; several events give their number as ``a_count`` and the
+    fields of the first and the last as ``a_first_ts``, ``a_last_ts``. A name that is already taken gets a ``_`` at its
+    end, so that a column of the table never changes its meaning.
 
     Args:
-        rows: of a match table, as SQL.
-        schema: of that table.
+        rows: a match table, as SQL.
+        schema: the schema of that table.
     """
     nested = [field for field in schema if pa.types.is_list(field.type) or pa.types.is_struct(field.type)]
-    # Names of DuckDB are equal in any case.
+    # DuckDB's names are case-insensitive.
     taken = {field.name.lower() for field in schema if field not in nested}
 
     def free(name: str) -> str:
@@ -89,7 +91,7 @@ def flat_select(rows: str, schema: pa.Schema) -> str:
 
 
 def _names(schema: pa.Schema) -> dict[str, bool]:
-    """The names of the bound events that carry ``seq``, and whether their columns are arrays; none if some lack it."""
+    """Each name of bound events → whether its column is an array; empty if the events of any name lack ``seq``."""
     found = {}
     for field in schema:
         array = pa.types.is_list(field.type) or pa.types.is_large_list(field.type)
@@ -102,7 +104,7 @@ def _names(schema: pa.Schema) -> dict[str, bool]:
 
 
 def _policy(home: Home, pattern: str) -> Policy | None:
-    """Which matches a pattern's file wants, None if there is none or it is broken."""
+    """The policy of a pattern's file: which matches it wants; None if the file is missing or broken."""
     from chainlake.cep import compile_pattern
 
     file = home.config / "patterns" / f"{pattern}.sase"
@@ -116,7 +118,7 @@ def bound_select(rows: str, names: Mapping[str, bool]) -> str:
     """Every bound event of every match: ``match_id, decision_ts, name, ts, seq, event_id``.
 
     Args:
-        rows: of a match table whose events carry ``seq``, as SQL.
+        rows: a match table whose events have ``seq``, as SQL.
         names: positive name → whether its column is an array.
     """
     parts = [
@@ -145,13 +147,13 @@ def consumed_select(rows: str, names: Mapping[str, bool], consume: str | Sequenc
 
 
 def ordered_select(rows: str, names: Mapping[str, bool]) -> str:
-    """Where each match stands in the order in which they are published: ``match_id, decision_ts, place, terminator``.
+    """The place of each match in the order in which they are published: ``match_id, decision_ts, place, terminator``.
 
-    By its last event, then its others in the order of time, then their names in that order; events are in the order of
-    (ts, seq, event_id).
+    Matches are ordered by their last event, then by the others in order of time, then by the names in that order;
+    events are ordered by (ts, seq, event_id).
 
     Args:
-        rows, names: as for :func:`bound_select`; the names in the order in which they are declared.
+        rows, names: as for :func:`bound_select`, with the names in the order of their declaration.
     """
     number = "CASE name " + " ".join(f"WHEN {literal(name)} THEN {n}" for n, name in enumerate(names)) + " END"
     event = "{'ts': ts, 'seq': seq, 'event_id': event_id}"

@@ -1,9 +1,9 @@
 """Which definition the rows of a day came from: SQL for the views ``<table>_origin`` (docs/replay.md).
 
-After an edit a day keeps its old rows until its new ones are committed, so days of one table can come from different
-definitions, but never rows of one day. ``ops.intervals`` says for each day which it was: its last row that is ``done``.
-Rows after that one (``failed``, ``audit_failed``) tell of attempts that published nothing; a ``publishing`` row tells
-of one that may have been cut off after its commit, and the next run of the day settles it.
+After an edit, a day keeps its old rows until its new ones are committed, so the days of a table can come from different
+definitions, but the rows of one day cannot. For each day, the last ``done`` row of ``ops.intervals`` says which
+definition it was. Later rows (``failed``, ``audit_failed``) stand for attempts that published nothing. A later
+``publishing`` row stands for one that may have been cut off after its commit; the next run of the day settles it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def origin_select(rows: str, definition: str, table_name: str | None, day: str, 
 
     Args:
         rows: the published table or view, as SQL.
-        definition: SQL expression on ``m``, the rows, giving ``pattern/NAME`` or ``model/NAME``.
-        table_name: SQL literal of the table's name in ``ops.intervals``; None where a definition has only one.
-        day: SQL expression on ``m`` giving the UTC day that owns the row.
-        added: name of the column that shows it; empty if the rows have one.
+        definition: SQL expression on ``m``, the rows, that gives the definition's name, such as ``pattern/NAME``.
+        table_name: SQL literal of the table's name in ``ops.intervals``; None if a definition has only one table.
+        day: SQL expression on ``m`` that gives the UTC day that owns the row.
+        added: name of the column that shows the day; empty if the rows have one.
     """
     shown = f", {day} AS {added}" if added else ""
     where = "" if table_name is None else f" AND table_name = {table_name}"

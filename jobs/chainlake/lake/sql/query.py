@@ -1,7 +1,8 @@
 """SQL on the published tables without a JVM: DuckDB over delta-rs.
 
 Only the tables that a query mentions are opened. delta-rs names their files and DuckDB reads them, with filters and
-projections (also of single struct fields) pushed down, so that an answer takes about a second whatever the lake holds.
+projections (also of single struct fields) pushed down, so that an answer takes about a second however large the lake
+is.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "ranked", "mode
 #: The view over the matches of all patterns; no pattern may have its name.
 ALL = "all"
 _CURRENT = "current_"
-#: Extensions come with the wheel; looking for others would be a download in the middle of a query.
+#: Extensions come with the wheel; looking for others would start a download in the middle of a query.
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "python_enable_replacements": "false",
 }
-#: Tables of models that have an origin view, and their column of the day.
+#: Tables of models that have an origin view → their day column.
 _MODEL_DAYS = {table.name: table.day_column for table in (*models.FINDINGS, models.METRICS) if table.schema == "models"}
 _PART = r'(?:"(?:[^"]|"")*"|[^\W\d]\w*)'
-#: ``schema.name`` of the lake; text and comments are matched only to be stepped over.
+#: Matches ``schema.name`` of the lake; strings and comments are matched only to skip them.
 _TOKEN = re.compile(
     rf"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|(?<![\w".])(?P<schema>"?\b(?:{"|".join(SCHEMAS)})\b"?)\s*\.\s*{_PART}|{_PART}""",
     re.IGNORECASE | re.DOTALL,
 )
-#: What DuckDB says of a Parquet file whose bytes are not as they were written.
+#: What DuckDB says about a Parquet file whose bytes have changed since they were written.
 _OF_FILES = re.compile(r"\.parquet'|No magic bytes|TProtocolException|decompress|Snappy|corrupt", re.IGNORECASE)
 _KNOWN = {("ops", name): table for name, table in ops.ALL.items()} | {
     (table.schema, table.name): table for table in models.SHARED
@@ -59,8 +60,9 @@ class SqlConnection:
 
     Args:
         home: the installation.
-        derived: ``(schema, name)`` → what makes the rows of a table that is nowhere stored, when a query mentions it.
-        safe: for statements of somebody else, who may read the tables and nothing else; see
+        derived: ``(schema, name)`` → function that makes the rows of a table that is not stored anywhere, called when a
+            query mentions it.
+        safe: for statements that somebody else wrote, which may read the tables and nothing else; see
             ``chainlake.lake.sql.safe``.
     """
 
@@ -89,7 +91,7 @@ class SqlConnection:
     def query(self, sql: str) -> duckdb.DuckDBPyConnection:
         """Run one reading statement; rows and ``description`` are the connection's.
 
-        A safe one has its time for the rows, too: what they are fetched with raises what :meth:`explained` explains.
+        With ``safe``, the time limit includes fetching the rows, which can raise errors for :meth:`explained`.
 
         Raises:
             UsageError: not one reading statement, or a table, column or function that does not exist; the message
@@ -137,13 +139,13 @@ class SqlConnection:
             raise OnlyReads.of(kind.name, safe=False)
 
     def _mentioned(self, sql: str) -> list[tuple[str, str]]:
-        """What ``sql`` may mean by ``schema.name``; aliases can look alike, so not all need to exist."""
+        """What ``sql`` may mention as ``schema.name``; aliases look the same, so not all of it need exist."""
         if re.match(r"\s*show\b", sql, re.IGNORECASE):
             return [_parts(name) for name in self.tables()]
         return [_parts(found[0]) for found in _TOKEN.finditer(sql) if found["schema"]]
 
     def _define(self, schema: str, name: str) -> None:
-        """Make ``schema.name`` known to DuckDB if there is such a table; if not, its own error will say so."""
+        """Make ``schema.name`` known to DuckDB if there is such a table; otherwise DuckDB's own error will say so."""
         if (schema, name.lower()) in self._ready:
             return
         if (schema, name.lower()) == ("matches", ALL):
@@ -163,11 +165,11 @@ class SqlConnection:
         elif schema == "matches" and (view := view_of(name)) is not None:
             self._define_view(*view)
         elif (schema, name.lower()) in _KNOWN and any(self._names(s) for s in SCHEMAS):
-            # A table that nothing has been written to yet is an empty table, not an unknown one.
+            # A table to which nothing has been written yet is an empty table, not an unknown one.
             self._register(schema, name.lower(), empty(_KNOWN[schema, name.lower()].arrow()))
 
     def _found(self, schema: str, name: str) -> str | None:
-        """The table's name as it is written in the lake; DuckDB's names do not tell case."""
+        """The table's name as it is written in the lake; DuckDB's names are case-insensitive."""
         known = self._names(schema)
         return name if name in known else next((n for n in known if n.lower() == name.lower()), None)
 
@@ -191,7 +193,7 @@ class SqlConnection:
         self._ready["ops", name] = self._ready["ops", base]
 
     def _define_origin(self, schema: str, base: str) -> None:
-        """The rows of matches and what is made of them, or of ``models``, and what their day came from."""
+        """Define the view of a table of matches, episodes, rankings or models with the origin of each row's day."""
         self._define(schema, base)
         self._define("ops", "intervals")
         found = self._found(schema, base)
@@ -216,7 +218,7 @@ class SqlConnection:
             self._ready["models", zones.NAME] = list(zones.COLUMNS)
 
     def _define_view(self, base: str, kind: str) -> None:
-        """The matches of a pattern that uses events up in the order in which they are published, or these events."""
+        """Define one of the views of a match table: see ``chainlake.lake.sql.matches``."""
         self._define("matches", base)
         found = self._found("matches", base)
         if found is None:
@@ -228,7 +230,7 @@ class SqlConnection:
             self._ready["matches", (found + kind).lower()] = self._ready["matches", found.lower()]
 
     def _define_bound(self, base: str) -> None:
-        """The best matches of a pattern with the events that they bind, as its match table has them."""
+        """Define the best matches of a pattern with the events that they bind, taken from its match table."""
         for schema in ("ranked", "matches"):
             self._define(schema, base)
         found = self._found("ranked", base)
@@ -261,7 +263,7 @@ class SqlConnection:
         self._ready["matches", ALL] = [(name, "") for name in names]
 
     def _names(self, schema: str) -> list[str]:
-        """Names of the tables of ``schema``: patterns by their own name, older and newer versions as ``x/v2``."""
+        """Names of the tables of ``schema``: patterns by their own name, later versions as ``x/v2``."""
         if schema not in self._listed:
             self._listed[schema] = sorted(list_tables(self.home, schema))
         return self._listed[schema]
@@ -290,9 +292,9 @@ class SqlConnection:
         return NotInTheLake.listed("table", full, exists)
 
     def explained(self, error: Exception, sql: str) -> UsageError | FilesUnreadable:
-        """DuckDB's message as one sentence, with the columns that exist where one was not found.
+        """DuckDB's message as one sentence, with the columns that exist if one was not found.
 
-        A file can turn out to be damaged when a statement begins, or not before its rows are fetched.
+        A damaged file may be noticed when a statement starts, or only when its rows are fetched.
         """
         import duckdb
 
@@ -311,7 +313,7 @@ class SqlConnection:
             return NotInTheLake.of_many(array[2], array[1])
         if table := re.search(r"Table with name (.+?) does not exist", text):
             return self._unknown(table[1].strip('"'), sql)
-        # From the start of the message only: a function that does not exist is a "Catalog Error", too.
+        # Only the start of the message is tested, because a function that does not exist is a "Catalog Error", too.
         if place := re.match(r"(?:Catalog|Schema with name) \"?(.+?)\"? does not exist", first):
             return NotInTheLake.listed("schema", place[1], SCHEMAS)
         mark = re.search(r"^LINE \d+: .*\n.*\^", text, re.MULTILINE)
@@ -345,7 +347,7 @@ def _described(column: str, kind: str) -> str:
 
 
 def _all_select(pattern: str, schema: pa.Schema) -> str:
-    """One pattern's part of ``matches.all``; names that a branch lacks are left out of the map."""
+    """One pattern's part of ``matches.all``; names that are not bound are left out of the map."""
     entries = []
     for field in schema:
         column = quoted(field.name)

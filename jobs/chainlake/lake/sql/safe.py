@@ -1,8 +1,8 @@
 """``chainlake sql --safe``: reading the lake's tables and nothing else, for statements that somebody else wrote.
 
-DuckDB is told to touch no file, to load nothing and to change no setting, before it sees the statement. So it cannot
-read the tables' files by itself either: they come through Arrow. What its own limits do not hold (one call of a
-function can take minutes and memory beyond the limit) the process does that a statement is run in.
+Before DuckDB sees the statement, it is told to touch no file, load nothing and change no setting. So it cannot read the
+tables' files by itself either: they come through Arrow. A single function call can take minutes, and more memory than
+DuckDB's own limit; the process in which the statement runs sets limits for that.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from chainlake.paths import CODE, Home
 if TYPE_CHECKING:
     import duckdb
 
-#: Seconds that a statement and the printing of its rows may take.
+#: How many seconds a statement and the printing of its rows may take.
 SECONDS = 60.0
-#: Memory of DuckDB's operators; nothing is spilled to a disk.
+#: Memory for DuckDB's operators; nothing is spilled to disk.
 MEMORY = "1GB"
-#: What the process may take beside what it has when it begins: twice that, and what single values take.
+#: Address space that the process may take beyond what it starts with: twice ``MEMORY``, and room for single values.
 _BYTES = 3 << 30
-#: Seconds for DuckDB to end a statement by itself, with its own message.
+#: How many more seconds DuckDB gets to end a statement itself, with its own message.
 _GRACE_S = 5.0
-#: Characters of a statement: one that a person writes is shorter by far.
+#: The most characters of a statement; one that a person writes is far shorter.
 _LONGEST = 100_000
-#: Set in the process that a statement is run in.
+#: The environment variable that is set in a process that runs one statement.
 _CONFINED = "CHAINLAKE_CONFINED"
 
 CONFIG: dict[str, str | bool | int | float | list[str]] = {
@@ -71,7 +71,7 @@ class StatementTooLong(UsageError):
 
 
 class StatementEndedItsProcess(UsageError):
-    """A statement was too much for the process it was run in."""
+    """A statement was too much for the process in which it ran."""
 
     def __init__(self, number: int) -> None:
         super().__init__(
@@ -81,7 +81,7 @@ class StatementEndedItsProcess(UsageError):
 
 
 def check_length(sql: str) -> None:
-    """See that a statement can be parsed in bounded time.
+    """Make sure that a statement can be parsed in bounded time.
 
     Raises:
         StatementTooLong: it has too many characters.
@@ -91,12 +91,12 @@ def check_length(sql: str) -> None:
 
 
 def lock(con: duckdb.DuckDBPyConnection) -> None:
-    """No setting of ``con`` can be changed any more."""
+    """Lock the settings of ``con``, so that none can be changed from now on."""
     con.execute("SET lock_configuration = true")
 
 
 def interrupt_later(con: duckdb.DuckDBPyConnection) -> threading.Timer:
-    """Have ``con`` interrupted when its time is over; cancel what is returned when it is done earlier."""
+    """Interrupt ``con`` when its time is up; the caller cancels the returned timer if it finishes earlier."""
     timer = threading.Timer(SECONDS, con.interrupt)
     timer.daemon = True
     timer.start()
@@ -107,7 +107,7 @@ def arrow_scan(home: Home, schema: str, name: str) -> Scan:
     """The current version of the Delta table ``schema.name``, read by Arrow.
 
     Raises:
-        UnreadableTable: its files alone do not tell its rows.
+        UnreadableTable: its files alone do not determine its rows.
         deltalake.exceptions.DeltaError: it cannot be read.
     """
     return whole(home.table(schema, name), open_table(home, schema, name))
@@ -119,7 +119,7 @@ def confined() -> bool:
 
 
 def confine() -> None:
-    """Bound the memory of this process from here on, where the system can say how much it has."""
+    """Bound the memory of this process from now on, if the system can say how much it uses."""
     pa.set_cpu_count(2)
     pa.set_io_thread_count(2)
     pages = Path("/proc/self/statm")
@@ -130,7 +130,7 @@ def confine() -> None:
 
 
 def run_confined(words: Sequence[str]) -> int:
-    """Run ``chainlake WORDS…`` in a process of its own, whose output is this one's; its exit code.
+    """Run ``chainlake WORDS…`` in its own process, which shares this one's output; return its exit code.
 
     Raises:
         StatementTooSlow: it took too long, and was ended.

@@ -1,8 +1,9 @@
-"""How a Delta table becomes something DuckDB can select from (used by ``chainlake.lake.sql.query``).
+"""How a Delta table becomes something that DuckDB can select from (used by ``chainlake.lake.sql.query``).
 
-On a local disk DuckDB's own Parquet reader takes the list of files that delta-rs gives: it starts in a tenth of the
-time of an Arrow dataset (whose import pulls in pandas) and trusts no file statistics of the Delta log, in which Spark
-cuts timestamps to milliseconds. Object stores, which DuckDB reaches only by an extension, go through Arrow.
+On a local disk, DuckDB's own Parquet reader takes the list of files from delta-rs. It starts in a tenth of the time of
+an Arrow dataset (whose import pulls in pandas) and does not rely on the file statistics in the Delta log, where Spark
+truncates timestamps to milliseconds. Object stores, which DuckDB reaches only with an extension, are read through
+Arrow.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Scan:
     Args:
         sql: a SELECT that gives the rows.
         schema: their Arrow schema.
-        handle: name in ``sql`` under which ``dataset`` must be registered first.
+        handle: the name that ``sql`` uses for ``dataset``, which must be registered under it first.
         dataset: an Arrow dataset, or ``None`` if DuckDB reads the files itself.
     """
 
@@ -66,7 +67,7 @@ def literal(text: str) -> str:
 
 
 def parquet_path(path: str) -> str:
-    """The path of one file as DuckDB's Parquet reader takes it, for which some characters are wildcards."""
+    """The path of one file for DuckDB's Parquet reader, with the characters escaped that it takes for wildcards."""
     return literal(re.sub(r"([\[*?])", r"[\1]", path))
 
 
@@ -96,7 +97,7 @@ def empty(schema: pa.Schema) -> Scan:
 
 
 def in_memory(name: str, rows: pa.Table) -> Scan:
-    """A table that was made for the query; ``name`` is its own among all of the connection."""
+    """A table that was made for the query; ``name`` must be unique within the connection."""
     return Scan(f"SELECT * FROM {quoted(name)}", rows.schema, name, rows)
 
 
@@ -104,13 +105,13 @@ def scan(con: duckdb.DuckDBPyConnection, home: Home, schema_name: str, name: str
     """The current version of the Delta table ``schema_name.name``; may be called from several threads at once.
 
     Raises:
-        UnreadableTable: its files alone do not tell its rows.
+        UnreadableTable: its files alone do not determine its rows.
         deltalake.exceptions.DeltaError: it cannot be read.
     """
     uri, table = home.table(schema_name, name), open_table(home, schema_name, name)
     schema = pa.schema(table.schema().to_arrow())
     partitions = table.metadata().partition_columns
-    # DuckDB takes every folder of a path with a = in its name for a value of a column, those above the table too.
+    # DuckDB takes every folder with a = in its name for a column's value, even folders above the table.
     if not storage_of(uri).on_disk or (partitions and "=" in uri):
         return whole(uri, table)
     files = _files(table, f"{schema_name}.{name}", uri)
@@ -120,8 +121,8 @@ def scan(con: duckdb.DuckDBPyConnection, home: Home, schema_name: str, name: str
 def whole(uri: str, table: DeltaTable) -> Scan:
     """A table, read by Arrow.
 
-    The statistics of the Delta log are left aside: Spark cuts timestamps to milliseconds in them, so that a filter on
-    them would lose rows.
+    The statistics in the Delta log are ignored: Spark truncates timestamps in them to milliseconds, so that filtering
+    by them would lose rows.
     """
     import pyarrow.dataset as ds
     from pyarrow import fs
@@ -129,7 +130,7 @@ def whole(uri: str, table: DeltaTable) -> Scan:
     pruned = table.to_pyarrow_dataset()
     partitions = table.metadata().partition_columns
     files = storage_of(uri)
-    # Arrow's own where there is one: its threads then call no Python, which would end badly at the end of a process.
+    # Arrow's own file system, if there is one: its threads then call no Python, which can crash when the process ends.
     on_disk = fs.SubTreeFileSystem(files.absolute(uri), fs.LocalFileSystem()) if files.on_disk else None
     system = on_disk or pruned.filesystem
 
@@ -154,7 +155,7 @@ def whole(uri: str, table: DeltaTable) -> Scan:
 def _files(table: DeltaTable, name: str, uri: str) -> list[str]:
     """Paths of the table's files, the oldest first."""
     actions = table.get_add_actions(flatten=True)
-    # Column by column: pa.table() would import pandas only to see whether this is one of its frames.
+    # Columns are taken one by one, because pa.table() would import pandas only to check for one of its frames.
     times, paths = actions.column("modification_time").to_pylist(), actions.column("path").to_pylist()
     aged = [path for _, path in sorted(zip(times, paths, strict=True))]
     return [data_path(name, uri, path) for path in aged]
@@ -165,19 +166,19 @@ def _parquet(con: duckdb.DuckDBPyConnection, files: list[str], schema: pa.Schema
     if partitions:
         types = ", ".join(f"{literal(name)}: {duckdb_type(schema.field(name).type)}" for name in partitions)
         options = f"hive_partitioning = true, hive_types = {{{types}}}"
-    # Columns are only ever added, so the oldest file tells whether all have them; to look at all takes long.
+    # Columns are only ever added, so the oldest file tells whether all files have them; looking at all takes long.
     listed = list(map(parquet_path, files))
     oldest = con.cursor().execute(f"DESCRIBE SELECT * FROM read_parquet({listed[0]}, {options})").fetchall()
     columns = ", ".join(quoted(name) for name in schema.names)
     if set(schema.names) <= {name for name, *_ in oldest}:
         return Scan(f"SELECT {columns} FROM read_parquet([{', '.join(listed)}], {options})", schema)
-    # A new column need not be in any of the files yet: a table without rows that has all stands before them.
+    # A new column may not be in any file yet, so an empty table that has all columns comes first.
     rows = f"SELECT * FROM read_parquet([{', '.join(listed)}], {options}, union_by_name = true)"
     return Scan(f"SELECT {columns} FROM ({empty(schema).sql} UNION ALL BY NAME {rows})", schema)
 
 
 def list_tables(home: Home, schema: str) -> list[str]:
-    """Names of the Delta tables under ``schema``, those of a newer version of a match table as ``name/v2``."""
+    """Names of the Delta tables under ``schema``; later versions of a match table as ``name/v2``."""
     root = home.table(schema, "").rstrip("/")
     files = storage_of(root)
     found = [name for name in files.folders(root) if files.names(f"{root}/{name}/_delta_log")]

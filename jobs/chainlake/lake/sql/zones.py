@@ -1,4 +1,4 @@
-"""``models.zones``: the safe zones of every node over time, as ``models.zone_events`` tells of them."""
+"""``models.zones``: the safe zones of every node over time, derived from ``models.zone_events``."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ SELECT model, group_id, zone.node AS node, ts AS valid_from,
   lead(ts) OVER (PARTITION BY model, group_id, zone.node ORDER BY ts, kind <> 'design') AS valid_to,
   kind, zone.coverage AS coverage, zone.levels AS levels
 FROM told"""
-#: Its columns and their types, as DuckDB's errors name them.
+#: Its columns and, left empty, their types, for the lists in error messages.
 COLUMNS = tuple((name, "") for name in "model group_id node valid_from valid_to kind coverage levels".split())

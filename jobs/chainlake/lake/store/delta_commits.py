@@ -1,7 +1,7 @@
-"""Commits of this process, by delta-rs: as one version of the table and no other, with the writer's turn.
+"""Commits that this process makes with delta-rs: each for one particular version of the table, with the writer's turn.
 
-None of them can land after the process has died. The turn is for commits that Spark made for the same writer, and that
-can: the one of a dead attempt is refused afterwards, or skipped.
+None of them can land after the process has died. Commits that Spark makes for the same writer can, which is what the
+turn is for: a dead attempt's commit is then refused or skipped.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ from chainlake.storage.parquet import parquet_file
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, WriterProperties
 
-#: Rows of a row group, which is in memory until it is complete; and rows of the changes that are at a time.
+#: Rows per row group, which is in memory until it is complete; and rows of a change that are in memory at a time.
 _ROWS_PER_GROUP, _ROWS_PER_BATCH = 100_000, 65_536
-#: Files of a folder up to which each is asked for; of more the folder is listed.
+#: Up to so many files of a folder are asked for one by one; for more, the folder is listed.
 _ASKED_ONE_BY_ONE = 8
 
 
 def commit_files(at: DeltaTable, table: Table, files: Sequence[DataFile], properties: CommitProperties) -> None:
-    """Make files that lie under the table's folder part of it; none is a commit too.
+    """Make files under the table's folder part of the table; with no files there is a commit too.
+
+    It is no error if the version exists already, since it may be this very commit: if a store's answer is lost, it is
+    asked again and refuses the second try. :func:`landed` says whose version it is.
 
     Args:
         at: the table, at the version that the rows were computed against.
         table: its definition.
-        files: whose rows break no rule of the table.
+        files: data files whose rows break no rule of the table.
         properties: from :func:`turn_of`.
-
-    A version that is there already is no error here, for it can be this very one: a store whose answer was lost is
-    asked again, and refuses the second try. Whose it is, :func:`landed` says.
     """
     from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import AddAction
@@ -61,16 +61,16 @@ def commit_files(at: DeltaTable, table: Table, files: Sequence[DataFile], proper
 
 
 def require_files(table: Table, folder: str, files: Sequence[DataFile], paths: Sequence[str]) -> None:
-    """See to it that this process sees all that a commit is made of, whoever wrote it.
+    """Make sure that this process sees every file that a commit is made of, whoever wrote it.
 
     Args:
         table: the table.
-        folder: that of ``files``.
+        folder: the folder of ``files``.
         files: data files, with their sizes.
         paths: files of rows.
 
     Raises:
-        FilesUnseen: one is not there, or has another size.
+        FilesUnseen: a file is missing or has another size.
     """
     beside: dict[str, list[DataFile]] = {}
     for file in files:
@@ -91,7 +91,7 @@ def require_files(table: Table, folder: str, files: Sequence[DataFile], paths: S
 
 
 def turn_of(purpose: str, base_version: int, mark: str) -> CommitProperties:
-    """Properties of a commit that is tried once, for the version after ``base_version``."""
+    """Properties of a commit that is tried once, as the version after ``base_version``."""
     from deltalake import CommitProperties, Transaction
 
     return CommitProperties(
@@ -105,7 +105,7 @@ def landed(home: Home, table: Table, mark: str, base_version: int) -> int:
     """The version whose commit carries ``mark``.
 
     Raises:
-        Overtaken: there is none after ``base_version``: the commit was skipped.
+        Overtaken: no commit after ``base_version`` does, so it was skipped.
     """
     delta = open_table(home, table.schema, table.name, without_files=True)
     for commit in delta.history(max(1, delta.version() - base_version)):
@@ -120,7 +120,7 @@ class RowFile:
 
     Args:
         path: where it lies.
-        partition: values of the columns that are not in it, as Delta writes them.
+        partition: values of the columns that are not in the file, as Delta writes them.
     """
 
     path: str
@@ -128,12 +128,12 @@ class RowFile:
 
 
 def merge_files(at: DeltaTable, change: Change, new: Sequence[RowFile], properties: CommitProperties) -> None:
-    """Update, delete and insert rows by their keys; only data files that hold such a key are read and written anew.
+    """Update, delete and insert rows by their keys; only data files that hold such a key are rewritten.
 
     Args:
         at: the table, at the version that the rows were computed against.
-        change: what moves.
-        new: files of the rows to insert.
+        change: the change.
+        new: files with the rows to insert.
         properties: from :func:`turn_of`.
 
     Raises:
@@ -172,10 +172,10 @@ def merge_files(at: DeltaTable, change: Change, new: Sequence[RowFile], properti
 
 
 def _looked_through(change: Change, files: Sequence[RowFile]) -> dict[str, tuple[Any, Any]]:
-    """What the published rows that move have in each column of ``change.bounds``: the least and the largest.
+    """Least and largest value of the published rows that change, in each column of ``change.bounds``.
 
     Raises:
-        AuditFailed: a row that will stand in the table breaks one of its rules.
+        AuditFailed: a row that will be in the table breaks one of its rules.
     """
     rules = Rules(change.table)
     spans: dict[str, tuple[Any, Any]] = {}
@@ -198,7 +198,7 @@ def _schema(table: Table, bounds: Sequence[str] = ()) -> pa.Schema:
 
 
 def _batches(table: Table, file: RowFile, bounds: Sequence[str] = ()) -> Iterator[pa.Table]:
-    """The rows of a file with their operation, and what the published ones had in the columns ``bounds``."""
+    """The rows of a file with their operation, and the published rows' values in the columns ``bounds``."""
     schema = _schema(table, bounds)
     with parquet_file(file.path, page_checksum_verification=True) as parquet:
         for batch in parquet.iter_batches(_ROWS_PER_BATCH):
@@ -208,13 +208,13 @@ def _batches(table: Table, file: RowFile, bounds: Sequence[str] = ()) -> Iterato
                     rows = rows.append_column(name, pa.array([value] * len(rows), pa.string()))
             for name in bounds:
                 if WAS + name not in rows.column_names:
-                    # Who leaves it out says that rows keep their days.
+                    # A writer that leaves the column out says that rows keep their days.
                     rows = rows.append_column(WAS + name, rows[name])
             yield rows.select(schema.names).cast(schema)
 
 
 def _keys_of_deleted(table: Table, rows: pa.Table) -> pa.Table:
-    """The same rows, those to delete with their keys only: a merge holds them in memory until it has found them."""
+    """The same rows, those to delete with their keys only, because a merge holds them in memory until it finds them."""
     gone = pc.equal(rows[OP], "D")
     if not pc.any(gone).as_py():
         return rows
@@ -225,7 +225,7 @@ def _keys_of_deleted(table: Table, rows: pa.Table) -> pa.Table:
 
 
 def _properties(table: Table) -> WriterProperties:
-    """As our own data files: no bounds of columns with NaN in them, by which Spark would pass over a file."""
+    """As in our own data files: no bounds for columns that may have NaN, because Spark would skip files by them."""
     from deltalake import ColumnProperties, WriterProperties
 
     plain = [f.name for f in table.arrow() if not pa.types.is_nested(f.type) and not pa.types.is_floating(f.type)]

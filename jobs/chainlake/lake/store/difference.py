@@ -1,4 +1,4 @@
-"""What must change so that a part of a table holds wanted rows: a join of both sides by DuckDB, in bounded memory."""
+"""What must change so that a part of a table holds the wanted rows: DuckDB joins both sides, in bounded memory."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     import duckdb
 
 OP, WAS = "_op", "_was_"
-#: Rows of a row group, and of a batch between DuckDB and Arrow.
+#: Rows per row group, and per batch between DuckDB and Arrow.
 _ROWS_PER_GROUP, _ROWS_PER_BATCH = 250_000, 65_536
-#: Rows of a file that is to be inserted; it may become a data file as it is.
+#: Rows per file of rows to insert, which may become a data file as it is.
 _ROWS_PER_FILE = 2_000_000
 
 
 @dataclass
 class Counted:
-    """Looks through the wanted rows while they are read.
+    """Counts and checks the wanted rows while they are read.
 
     Args:
         table: the table.
-        part: what they replace.
-        sums: adds up their checksums; ``None`` if they belong to no days.
+        part: the part of the table that they replace.
+        sums: adds up their checksums; ``None`` if rows do not belong to days.
         outside: how many of them do not belong to the part.
     """
 
@@ -53,7 +53,7 @@ class Counted:
             self.sums = Sums(self.part.day_column, self.part.owner_column, self.table.volatile)
 
     def through(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches."""
+        """Pass the batches through, unchanged."""
         inside = expression(self.part.where, self.table.arrow())
         for batch in batches:
             self.outside += len(batch) - len(pa.Table.from_batches([batch]).filter(inside))
@@ -62,7 +62,7 @@ class Counted:
             yield batch
 
     def require_inside(self) -> None:
-        """See to it, when all have been read, that every row belongs to the part.
+        """Make sure, once all rows are read, that every row belongs to the part.
 
         Raises:
             RowsOutside: one does not.
@@ -78,8 +78,8 @@ class Written:
     Args:
         staged: rows to insert.
         moved: rows to update and to delete.
-        total: operation to rows.
-        per_day: (owner, day, operation) to rows, if they belong to days.
+        total: operation → number of rows.
+        per_day: (owner, day, operation) → number of rows, if rows belong to days.
     """
 
     staged: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Written:
 
 
 def bounding(table: Table, part: Part) -> tuple[str, ...]:
-    """Columns by which the files of rows that move are found."""
+    """Columns whose bounds help to find the files of rows that change."""
     days = () if part.day_column is None else (part.day_column,)
     never_null = {column.name for column in table.columns if not column.nullable}
     return tuple(name for name in dict.fromkeys((*table.partition_by, *days)) if name in never_null)
@@ -107,8 +107,8 @@ def write_difference(
 
     Args:
         con: where the rows are joined.
-        table: whose rows they are.
-        part: tells by what they are counted.
+        table: the table of the rows.
+        part: says by which columns rows are counted.
         wanted: the rows as they should be, in the table's columns and types.
         current: the published rows; ``None`` if there are none.
         folder: where the files go.
@@ -128,7 +128,7 @@ def write_difference(
 
 
 def difference_arrow(current: pa.Table, wanted: pa.Table, key: list[str], compare: list[str]) -> pa.Table:
-    """What differs between two Arrow tables, in the order they have.
+    """What differs between two Arrow tables, in their order.
 
     Args:
         current: rows as they are.
@@ -137,8 +137,8 @@ def difference_arrow(current: pa.Table, wanted: pa.Table, key: list[str], compar
         compare: columns whose change makes an update.
 
     Returns:
-        the columns of ``wanted`` and ``_op``: ``I`` (insert), ``U`` (update), ``D`` (delete); a row to delete has its
-        current values.
+        the columns of ``wanted`` and ``_op``: ``I`` (insert), ``U`` (update), ``D`` (delete); rows to delete come last,
+        with their current values.
     """
 
     def side(table: pa.Table) -> pa.Table:
@@ -188,7 +188,7 @@ def _schema(table: Table, bounds: Sequence[str]) -> pa.Schema:
 
 
 def loose(table: Table) -> pa.Schema:
-    """The table's columns, all of which may be null: rules are checked where a commit is made, and say which row."""
+    """The table's columns, all nullable: rules are checked when a commit is made, and then name the row."""
     return pa.schema([pa.field(f.name, f.type) for f in table.arrow()])
 
 
@@ -199,7 +199,7 @@ def _all_new(batch: pa.RecordBatch) -> pa.RecordBatch:
 def written(
     table: Table, part: Part, bounds: Sequence[str], batches: Iterator[pa.RecordBatch], folder: Path
 ) -> Written:
-    """Write the rows of a difference, which have ``_op``, as files in ``folder``; see :func:`write_difference`."""
+    """Write the rows of a difference, which have ``_op``, to files in ``folder``; see :func:`write_difference`."""
     found = Written()
     with ExitStack() as stack:
         new = _Files(folder, "new", loose(table), stack)
@@ -215,7 +215,7 @@ def written(
 
 
 class _Files:
-    """Parquet files of good size, begun when there are rows for them."""
+    """Parquet files of a good size, each opened when there are rows for it."""
 
     def __init__(self, folder: Path, name: str, schema: pa.Schema, stack: ExitStack) -> None:
         self._folder, self._name, self._schema, self._stack = folder, name, schema, stack
@@ -224,7 +224,7 @@ class _Files:
         self.paths: list[str] = []
 
     def write(self, rows: pa.Table) -> None:
-        """Take some rows."""
+        """Add some rows."""
         if not len(rows):
             return
         if self._writer is None or self._rows >= _ROWS_PER_FILE:
@@ -233,7 +233,7 @@ class _Files:
             path = str(self._folder / f"{self._name}-{len(self.paths)}.parquet")
             self.paths.append(path)
             self._rows = 0
-            # As data files are written, so that they can become some.
+            # They are written like data files, so that they can become data files.
             self._writer = self._stack.enter_context(
                 pq.ParquetWriter(path, self._schema, store_schema=False, write_page_checksum=True)
             )

@@ -1,4 +1,4 @@
-"""What stops a change of a data table; each error says what was written, which is nothing, and what to do."""
+"""Errors that stop a change of a data table; each says what was written, which is mostly nothing, and what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chainlake.schemas.table import Table
 
 
 class Overtaken(InfrastructureError):
-    """Another writer has made the version that a commit was to make."""
+    """Another writer has made the version that a commit was meant to make."""
 
     @classmethod
     def of(cls, table: Table) -> Overtaken:
@@ -21,11 +21,11 @@ class Overtaken(InfrastructureError):
 
 
 class FilesUnseen(InfrastructureError):
-    """A file that is to become part of a table is not what this process sees of it."""
+    """This process does not see a file that is to become part of a table as its writer left it."""
 
     @classmethod
     def of(cls, table: Table, path: str, seen: int | None, wanted: int | None = None) -> FilesUnseen:
-        """For a file, its bytes as this process sees them, ``None`` if not at all, and as its writer told them."""
+        """For a file, its bytes as this process sees them (``None`` if missing), and as its writer reported them."""
         what = "is not there" if seen is None else f"has {seen} bytes, but its writer reported {wanted}"
         return cls(
             f"for {table.path_name} a task wrote {path}, which {what} for this process; nothing was committed",
@@ -35,7 +35,7 @@ class FilesUnseen(InfrastructureError):
 
 
 class RowsOutside(ValueError):
-    """Rows are staged that do not belong to the part of the table which they are to replace: a mistake in the code."""
+    """Staged rows do not belong to the part of the table that they are to replace: a bug."""
 
     @classmethod
     def of(cls, table: Table, count: int, where: object) -> RowsOutside:
@@ -44,11 +44,11 @@ class RowsOutside(ValueError):
 
 
 class PartlyMerged(InfrastructureError):
-    """A commit did not reach all rows that it was to change: a mistake in the code, noticed when it has landed."""
+    """A commit did not reach all rows that it was to change: a bug, noticed after the commit has landed."""
 
     @classmethod
     def of(cls, table: Table, version: int, found: Mapping[str, int], wanted: Mapping[str, int]) -> PartlyMerged:
-        """For the rows that version ``version`` reached and was to reach, by what became of them."""
+        """For the number of rows that version ``version`` reached and should have reached, by what was done to them."""
         told, asked = (", ".join(f"{count} {kind}" for kind, count in one.items()) for one in (found, wanted))
         return cls(
             f"version {version} of {table.path_name} has {told} rows, but should have {asked}",

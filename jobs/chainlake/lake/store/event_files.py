@@ -1,6 +1,6 @@
-"""The files of an events table, as the lake lists them, read by Arrow where the process that needs the rows runs.
+"""The files of an events table, as the lake lists them; the process that needs the rows reads them with Arrow.
 
-Whole columns come out as Spark would give them, without passing through the JVM row by row.
+Whole columns come out with the values that Spark would give, without passing through the JVM row by row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chainlake.lake.store.port import DayFiles
 from chainlake.schemas.table import TIMESTAMP
 from chainlake.storage.parquet import parquet_file
 
-#: The column ``type`` where only some types are wanted.
+#: Type of the column ``type`` if only some event types are wanted.
 TYPES = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -28,9 +28,9 @@ class EventFiles:
     """The files of some days of an events table at one version.
 
     Args:
-        schema: the table's columns and their types, but for the day; a file that lacks one holds nulls there.
-        paths: day to its files; days without events are not in it.
-        rows: day to the events in its files.
+        schema: the table's columns and their types, without the day; a column that a file lacks is null there.
+        paths: day → its files; days without events are absent.
+        rows: day → number of events in its files.
     """
 
     schema: pa.Schema
@@ -39,7 +39,7 @@ class EventFiles:
 
     @classmethod
     def of(cls, found: DayFiles) -> EventFiles:
-        """The same files, day by day."""
+        """Group files by day."""
         paths: dict[date, tuple[str, ...]] = {}
         rows: dict[date, int] = {}
         for day, files in groupby(sorted(found.files, key=lambda file: (file.day, file.path)), lambda file: file.day):
@@ -53,7 +53,7 @@ class EventFiles:
         return sorted(day for day in self.paths if day_start_us(day) < hi and day >= day_of_us(lo))
 
     def count(self, lo: int, hi: int) -> int:
-        """Events on these days."""
+        """Number of events on these days."""
         return sum(self.rows[day] for day in self.within(lo, hi))
 
     def read(self, day: date, columns: Sequence[str], types: Iterable[str] | None, lo: int, hi: int) -> pa.Table:
@@ -61,13 +61,13 @@ class EventFiles:
 
         Args:
             day: the day, one of ``paths``.
-            columns: names of columns of ``schema``, ``ts`` and ``type`` among them.
-            types: event types that are wanted; all if None.
-            lo: first ts, µs.
-            hi: first ts that is not wanted.
+            columns: names of columns of ``schema``, including ``ts`` and ``type``.
+            types: the event types wanted; all if None.
+            lo: the least ts wanted, µs.
+            hi: the ts, µs, from which on events are no longer wanted.
 
         Returns:
-            the columns with the types of ``schema``, ``type`` as a dictionary of all ``types`` if there are any.
+            the columns with the types of ``schema``; ``type`` as a dictionary of all ``types`` if these are given.
         """
         names = None if types is None else pa.array(sorted(types), pa.string())
         kind = pa.string() if names is None else TYPES
@@ -79,14 +79,14 @@ class EventFiles:
 
 
 def _whole(day: date, lo: int, hi: int) -> bool:
-    """Whether a span holds all of a day."""
+    """Whether a span covers a whole day."""
     return lo <= day_start_us(day) and day_start_us(Days.one(day).end) <= hi
 
 
 def _row_groups(
     path: str, schema: pa.Schema, types: pa.Array | None, span: tuple[int, int] | None
 ) -> Iterator[pa.Table]:
-    """The wanted rows of each row group: what is not wanted of a large file is never in memory as a whole."""
+    """The wanted rows of each row group; the unwanted rows of a large file are never all in memory."""
     with parquet_file(
         path, read_dictionary=["type"], coerce_int96_timestamp_unit="us", page_checksum_verification=True
     ) as file:
@@ -94,7 +94,7 @@ def _row_groups(
         for number in range(file.num_row_groups):
             if span is not None and _outside(file.metadata.row_group(number), span):
                 continue
-            # Spark gives each of its tasks one core, and others run beside this one.
+            # Spark gives each task one core, and other tasks run beside this one.
             found = file.read_row_group(number, columns=there, use_threads=False)
             codes = None if types is None else pc.index_in(found["type"], value_set=types)
             wanted = pc.is_valid(found["type"] if codes is None else codes)
@@ -119,7 +119,7 @@ def _named(codes: pa.ChunkedArray, types: pa.Array) -> pa.Array:
 
 
 def _outside(group: Any, span: tuple[int, int]) -> bool:
-    """Whether the statistics of a row group say that none of its times lies in ``span``."""
+    """Whether a row group's statistics say that none of its times is in ``span``."""
     for number in range(group.num_columns):
         column = group.column(number)
         if column.path_in_schema == "ts" and column.is_stats_set and column.statistics.has_min_max:

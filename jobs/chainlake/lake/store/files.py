@@ -1,4 +1,4 @@
-"""The lake by its files: read by Arrow, compared by DuckDB, committed by delta-rs; no JVM."""
+"""The back end *files*: Arrow reads, DuckDB compares, delta-rs commits; no JVM."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _DAY = "event_date"
-#: Rows that are in memory at a time, of each side of a difference.
+#: How many rows of each side of a difference are in memory at a time.
 _ROWS_PER_BATCH = 65_536
 
 
@@ -85,7 +85,7 @@ class FilesLake:
             for day, path, rows, size in zip(*columns, strict=True):
                 if day in days:
                     place = data_path(f"{schema}.{name}", folder, path)
-                    # Not every writer counts.
+                    # Not every writer notes the number of rows.
                     counted = parquet_footer(place).num_rows if rows is None else rows
                     found.append(DayFile(day, place, counted, size))
         stored = pa.schema(table.schema().to_arrow())
@@ -93,7 +93,7 @@ class FilesLake:
 
     def task_folder(self, table: Table) -> str:
         """See ``Lake.task_folder``."""
-        # Tasks may run in another folder.
+        # The path is absolute, because tasks may run in another working directory.
         return storage_of(self.home.lake).absolute(self.home.table(table.schema, table.name))
 
     def change(self, table: Table, staged: Staged, part: Part) -> Change:
@@ -181,7 +181,8 @@ class FilesLake:
                 for path in change.staged:
                     out.take(path)
                 files = [*change.files, *out.close()]
-            # Whatever ends a commit from here on, it may be there: files that are no part of the table do no harm.
+            # If anything fails from here on, the commit may have landed, so files stay: those not part of the table do
+            # no harm.
             commit_files(at, table, files, properties)
         made = landed(self.home, table, mark, change.base_version)
         return Applied(change.added, change.changed, change.withdrawn, made)
@@ -193,7 +194,7 @@ class FilesLake:
 
 @contextmanager
 def _at_hand(home: Home, change: Change, new: Sequence[RowFile]) -> Iterator[tuple[Change, list[RowFile]]]:
-    """A change and its files of new rows on a disk: delta-rs asks for rows where nobody can wait for a store."""
+    """A change and its files of new rows on disk, copied if need be: delta-rs cannot wait for a store as it reads."""
     with tempfile.TemporaryDirectory(prefix="merge-", dir=own_folder(home.temporary)) as folder:
         moved = tuple(storage_of(path).bring(path, folder) for path in change.moved)
         rows = [replace(file, path=storage_of(file.path).bring(file.path, folder)) for file in new]
@@ -214,7 +215,7 @@ def _dataset(table: Table, paths: Sequence[str]) -> ds.Dataset:
 
 
 def _reader(rows: ds.Dataset, chosen: Any, schema: pa.Schema) -> pa.RecordBatchReader:
-    """Rows of a dataset, of which little is in memory at a time."""
+    """The rows of a dataset, few of which are in memory at a time."""
     scanner = rows.scanner(
         columns=schema.names,
         filter=chosen,
@@ -246,7 +247,7 @@ def _whole(table: Table, staged: Staged) -> bool:
 
 
 def _adopted(at: DeltaTable, table: Table, staged: Staged, part: Part) -> Change:
-    """The staged files as they are, where nothing is published yet."""
+    """The change that takes the staged files as they are, if nothing is published yet."""
     rows = _dataset(table, staged.paths)
     total = rows.count_rows()
     outside = total - rows.count_rows(filter=expression(part.where, rows.schema))

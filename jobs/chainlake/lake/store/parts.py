@@ -1,4 +1,4 @@
-"""The part of a table that a writer owns: some days, of some owners."""
+"""The part of a table that a writer owns: some days of some owners."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def days_of(
 
     Args:
         table: the table.
-        days: the UTC days; need not be contiguous.
+        days: the UTC days, contiguous or not.
         day_column: a timestamp whose UTC day owns the row, or a date.
-        owner_column: whose rows they are, where a table has those of several.
-        owners: the values of ``owner_column`` that are meant.
+        owner_column: the column that says whose row it is, if the table has several owners.
+        owners: the values of ``owner_column`` that belong to the part.
     """
     mine: list[Condition] = [] if owner_column is None else [(owner_column, "in", list(owners))]
     if not pa.types.is_timestamp(table.arrow().field(day_column).type):

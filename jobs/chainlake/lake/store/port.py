@@ -1,7 +1,7 @@
-"""The port through which steps read and change data tables: files read here and committed by delta-rs, or Spark.
+"""The port through which steps read and change data tables: in this process with delta-rs, or through Spark.
 
-A change is taken from a version of the table and committed as the next one, or not at all. It is a value made of
-Parquet files, so its size does not matter, and nothing is computed between taking it and committing it.
+A change is computed against one version of the table and committed as the next version, or not at all. It is a value
+made of Parquet files, so its size does not matter, and nothing is computed between making and committing it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from chainlake.schemas.table import Table
 
 @dataclass(frozen=True)
 class Staged:
-    """Rows that were computed and are to stand in a table.
+    """Rows that were computed and are to be in a table.
 
     Args:
-        paths: Parquet files with the table's columns, in a place that every process reaches.
-        rows: rows in memory, beside those of the files.
-        within: only these rows; others in the same files were staged for something else.
+        paths: Parquet files with the table's columns, in a place that every process can reach.
+        rows: rows in memory, in addition to those in the files.
+        within: which of the rows to take; others in the same files were staged for something else.
     """
 
     paths: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class Part:
     Args:
         where: which rows; every staged row must be one of them.
         day_column: a timestamp whose UTC day owns the row, or a date; changes are counted per day if it is given.
-        owner_column: whose rows they are, where a table has those of several; counted apart.
+        owner_column: the column that says whose row it is, if the table has several owners; counted separately.
     """
 
     where: Where
@@ -58,8 +58,8 @@ class DayFile:
     Args:
         day: the UTC day.
         path: where it lies.
-        rows: how many.
-        size: bytes.
+        rows: number of rows.
+        size: size in bytes.
     """
 
     day: date
@@ -73,8 +73,8 @@ class DayFiles:
     """The files of some days of a table at one version.
 
     Args:
-        schema: the table's columns but the one of the day; a file that lacks one holds nulls there.
-        files: in no order; a day without rows has none.
+        schema: the table's columns except the day; a column that a file lacks is null there.
+        files: the files, in no order; a day without rows has none.
     """
 
     schema: pa.Schema
@@ -82,29 +82,29 @@ class DayFiles:
 
     @property
     def paths(self) -> list[str]:
-        """Of all files."""
+        """The paths of all files."""
         return [file.path for file in self.files]
 
 
 @dataclass(frozen=True)
 class Change:
-    """A difference that has not been committed.
+    """A difference that is not yet committed.
 
     Args:
         table: the table.
-        base_version: its version that the difference was taken from.
+        base_version: the version against which the difference was computed.
         staged: Parquet files of rows to insert.
         files: data files of rows to insert; they lie where :meth:`Lake.task_folder` says.
         moved: Parquet files of rows to update and delete: the table's columns, ``_op`` (``U`` or ``D``), and in
-            ``_was_<column>`` what the published row has in each column of ``bounds``.
-        bounds: columns by which the files of rows that move are found.
-        scratch: folder that goes with the commit.
-        added: rows to insert.
-        changed: rows to update.
-        withdrawn: rows to delete.
-        rows: (owner, day) → rows staged; the owner is empty where the whole table is one writer's.
-        ops: (owner, day, ``I``/``U``/``D``) → rows.
-        sums: (owner, day) → checksum of the rows staged, which are those published once this is committed.
+            ``_was_<column>`` the published row's value in each column of ``bounds``.
+        bounds: columns whose bounds help to find the files of rows that change.
+        scratch: folder that is removed by the commit.
+        added: number of rows to insert.
+        changed: number of rows to update.
+        withdrawn: number of rows to delete.
+        rows: (owner, day) → number of staged rows; the owner is empty if the whole table has one writer.
+        ops: (owner, day, ``I``/``U``/``D``) → number of rows.
+        sums: (owner, day) → checksum of the staged rows, which are the published ones once this is committed.
     """
 
     table: Table
@@ -136,7 +136,7 @@ class Turn:
     """Whose commit it is.
 
     Args:
-        purpose: names the writer among those of the table, constant over attempts.
+        purpose: names the writer among those of the table; the same in every attempt.
         force: commit even if nothing differs, so that a dead attempt's late commit is refused.
     """
 
@@ -159,7 +159,7 @@ class Lake(Protocol):
 
     @property
     def name(self) -> str:
-        """``files`` or ``spark``, as ``ops.runs`` says it."""
+        """``files`` or ``spark``, as noted in ``ops.runs``."""
 
     def version(self, schema: str, name: str) -> int | None:
         """The table's current version; ``None`` if there is no table."""
@@ -173,14 +173,14 @@ class Lake(Protocol):
         where: Where | None = None,
         version: int | None = None,
     ) -> pa.Table:
-        """Few rows of a table, to this process.
+        """A few rows of a table, read into this process.
 
         Args:
             schema: schema of the table, which must exist.
             name: its name under the schema.
             columns: only these; all if not given.
             where: only these rows.
-            version: at this version, or now.
+            version: the version to read; the newest if not given.
         """
 
     def day_files(self, schema: str, name: str, days: Collection[date], version: int | None = None) -> DayFiles:
@@ -190,7 +190,7 @@ class Lake(Protocol):
             schema: schema of the table, which must exist.
             name: its name under the schema.
             days: the UTC days.
-            version: at this version, or now.
+            version: the version to read; the newest if not given.
         """
 
     def task_folder(self, table: Table) -> str:
@@ -206,7 +206,7 @@ class Lake(Protocol):
 
         Raises:
             RowsOutside: a staged row is not one of ``part``.
-            OtherColumns: the stored table has other columns than ``table``.
+            OtherColumns: the stored table's columns differ from those of ``table``.
         """
 
     def additions(self, table: Table, files: Iterable[DataFile], moved: Sequence[str] = ()) -> Change:
@@ -221,24 +221,24 @@ class Lake(Protocol):
     def commit(self, change: Change, turn: Turn) -> Applied:
         """Make a change the table's next version; the caller holds the lock of the table, or of its source.
 
-        Nothing is committed where nothing differs, unless ``turn`` forces it. What the change was made of is removed,
-        whether it lands or not.
+        Nothing is committed if nothing differs, unless ``turn`` forces it. The change's files are removed, whether it
+        lands or not.
 
         Raises:
             AuditFailed: a row breaks a rule of the table; the message names rule and row.
             Overtaken: another writer has changed the table since the change was taken.
-            FilesUnseen: what it is made of is not what this process sees.
+            FilesUnseen: this process does not see the files of the change as they were written.
             LockLost: a lock that this process took is no longer its own.
-            OtherColumns: the stored table has other columns.
+            OtherColumns: the stored table's columns differ.
         """
 
     def lock(self, purpose: str, *, wait_s: float = WAIT_SECONDS) -> AbstractContextManager[None]:
-        """Hold a lock as long as a commit made under it can land.
+        """Hold a lock for as long as a commit made under it can land.
 
         Args:
             purpose: ``source-<name>`` or ``table-<schema>.<name>``.
             wait_s: give up after so many seconds.
 
         Raises:
-            LockBusy: somebody else held it all the time; the message says who.
+            LockBusy: somebody else held it the whole time; the message says who.
         """

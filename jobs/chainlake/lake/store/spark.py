@@ -1,7 +1,7 @@
-"""The lake through Spark: for stores whose files this process does not read, and changes too large for one process.
+"""The back end *spark*: for stores whose files this process cannot read, and changes too large for one process.
 
-A commit that Spark was asked for can land after this process has died, and Delta silently skips one whose turn is long
-past. So each carries a turn and a mark, is looked up afterwards, and is made under a lock that the JVM holds.
+A commit requested from Spark can land after this process has died, and Delta silently skips a commit whose turn has
+passed. So each commit carries a turn and a mark, is looked up afterwards, and is made under a lock that the JVM holds.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _DAY = "event_date"
-#: Column that says, in the names of folders only, whether the rows of a difference are new.
+#: Column that says whether the rows of a difference are new; it appears only in the names of folders.
 _NEW = "__new"
 
-#: Delta takes a MERGE's transaction and mark from the session's settings, so one MERGE at a time.
+#: Delta takes a MERGE's transaction and mark from the session's settings, so only one MERGE runs at a time.
 _merging = threading.Lock()
 
 
@@ -58,7 +58,7 @@ class SparkLake:
 
     Args:
         home: the installation.
-        session: gives Spark's session of this process, and makes it if need be.
+        session: returns this process's Spark session, and makes it if necessary.
     """
 
     home: Home
@@ -98,7 +98,7 @@ class SparkLake:
         return DayFiles(plain, tuple(_day_file(day, _plain_path(uri), rows) for uri, day, rows in counted))
 
     def task_folder(self, table: Table) -> str:
-        """See ``Lake.task_folder``; not the table's own, in which only Spark writes."""
+        """See ``Lake.task_folder``; it is not the table's own folder, where only Spark writes."""
         return f"{self.home.staging}/tasks-{table.path_name.replace('/', '.')}"
 
     def change(self, table: Table, staged: Staged, part: Part) -> Change:
@@ -239,7 +239,7 @@ class SparkLake:
         return jvm_lock(self.session(), self.home, purpose, wait_s=wait_s)
 
     def _expect(self, schema: str, name: str, staged: Staged | None = None) -> None:
-        """Tell the session how many rows a table has, and how many may come to it."""
+        """Tell the session how many rows a table has, and how many may be added."""
         files = open_table(self.home, schema, name).get_add_actions(flatten=True)
         rows = sum(count or 0 for count in files.column("num_records").to_pylist()) if len(files) else 0
         if staged is not None:
@@ -281,7 +281,7 @@ def _quoted(name: str) -> str:
 
 
 def _difference(current: DataFrame, wanted: DataFrame, table: Table, bounds: Sequence[str]) -> DataFrame:
-    """The rows to insert, update and delete, with what the published ones have in ``bounds``."""
+    """The rows to insert, update and delete, with the published rows' values in ``bounds``."""
     from pyspark.sql import functions as F
 
     w = wanted.withColumn("__in", F.lit(True)).alias("w")
@@ -305,12 +305,12 @@ def _moved_schema(table: Table, bounds: Sequence[str]) -> Any:
 
 
 def _spans(moved: DataFrame, change: Change) -> dict[str, tuple[Any, Any]]:
-    """What the published rows that move have in each column of ``change.bounds``: the least and the largest."""
+    """Least and largest value of the published rows that change, in each column of ``change.bounds``."""
     from pyspark.sql import functions as F
 
     if not change.bounds:
         return {}
-    # Who leaves it out says that rows keep their days.
+    # A writer that leaves the column out says that rows keep their days.
     was = [F.coalesce(F.col(WAS + name), F.col(name)) for name in change.bounds]
     (found,) = moved.agg(*(each(column) for column in was for each in (F.min, F.max))).collect()
     return {name: (found[2 * n], found[2 * n + 1]) for n, name in enumerate(change.bounds)}
@@ -325,7 +325,7 @@ def _plain_path(uri: str) -> str:
 
 
 def _translated(error: Exception, table: Table) -> Exception | None:
-    """Delta's refusals as ours, with rule and row; ``None`` for anything else."""
+    """Delta's refusal as one of our errors, with rule and row; ``None`` for anything else."""
     text = str(error)
     broken = re.search(r"\[DELTA_[A-Z_]*(?:CONSTRAINT|NOT_NULL)[A-Z_]*\] (.*(?:\n - .*)*)", text)
     if broken:

@@ -1,1 +1,1 @@
-"""Tables looked after: compacted, old versions removed after their retention (``maintain``), compared, checked."""
+"""Upkeep of tables: compacting, removing old versions after their retention (``maintain``), comparing, checking."""

@@ -1,4 +1,4 @@
-"""Whether the logs of ``ops`` are whole: every row of a key has its number, each once."""
+"""Whether the logs of ``ops`` are complete: a key's rows are numbered 1, 2, 3 …, each number once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainlake.words import counted
 
 
 def unlogged(home: Home) -> list[str]:
-    """The tables of ``ops`` whose Delta log is gone, though data files of theirs are there."""
+    """The tables of ``ops`` whose Delta log is gone although they still have data files."""
     found = []
     for name in ALL:
         folder = home.table("ops", name)

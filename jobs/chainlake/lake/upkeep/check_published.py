@@ -26,7 +26,7 @@ from chainlake.words import counted
 _OF_MODELS: tuple[Table, ...] = (METRICS, STATE)
 _KEYS = {table.path_name: table.key for table in SHARED}
 _MATCH_KEY = ("match_id", "decision_ts")
-#: Schema → kind of the definitions that have a table of their own there.
+#: Schema → kind of the definitions that have their own table there.
 _KINDS = {"matches": "pattern", "episodes": "episodes", "ranked": "ranked"}
 _OF_PATTERNS = {"episodes": ("first_match", "decision_ts"), "ranked": ranked.KEY}
 _FIRST: dict[str, Table] = {table.path_name: table for table in FINDINGS}
@@ -34,7 +34,7 @@ _FIRST: dict[str, Table] = {table.path_name: table for table in FINDINGS}
 
 @dataclass(frozen=True)
 class Expected:
-    """What a table should hold on a day of a definition: rows, and their checksum if it was kept."""
+    """What a table should hold for a day of a definition: the number of rows, and their checksum if it was kept."""
 
     definition: str
     rows: int | None
@@ -67,8 +67,8 @@ def check_models(
     """Compare the tables of models and monitors with what was noted for them.
 
     Args:
-        tables: by ``schema.name``; those that are gone have no contents.
-        published: table name → what was noted.
+        tables: the tables by ``schema.name``; those that are gone have no contents.
+        published: table name → what was noted for it.
         within: only these days; all if ``None``.
         only: names of models and monitors; all if ``None``.
     """
@@ -87,7 +87,7 @@ def check_models(
 
 
 def _valid_states(days: noted.Days) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
-    """Keeps the states of what was last published: one that an attempt died over is older, and never used."""
+    """A filter that keeps the states that were last published; one left by an attempt that died is never used."""
     valid = {(_owner(name), day, one.state_out) for (name, day), one in days.items()}
 
     def keep(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -121,10 +121,10 @@ def _compared(
     Args:
         looked: the table.
         wanted: what it should hold.
-        sums: empty, for its rows.
+        sums: empty sums, to which its rows are added.
         within: only these days.
         only: only these owners.
-        cached: the table is a cache, so that rows may be absent, and only those that this keeps can be wrong.
+        cached: given if the table is a cache, whose rows may be absent; only rows that it keeps can be wrong.
     """
     if only is not None:
         wanted = {place: one for place, one in wanted.items() if place[0] in only}
@@ -160,7 +160,7 @@ def _compared(
 
 
 def _repeated(looked: Looked, sums: Sums, places: Collection[Place]) -> set[Place]:
-    """Those of ``places`` where rows share a key: a difference by key would leave all of them."""
+    """The ones among ``places`` where rows share a key; a difference by key would leave all such rows."""
     if not places or looked.contents is None:
         return set()
     key = list(_OF_PATTERNS.get(looked.schema) or _KEYS.get(looked.path_name, _MATCH_KEY))
@@ -189,7 +189,7 @@ def _where(sums: Sums, place: Place) -> str:
 
 
 def _gone(looked: Looked, wanted: Mapping[Place, Expected], within: Days | None) -> list[Finding]:
-    """A finding per definition that has rows in a table that does not exist."""
+    """One finding per definition that has rows in a table that does not exist."""
     lost: dict[str, list[date]] = {}
     for (_, day), expected in sorted(wanted.items()):
         if expected.rows and (within is None or day in within):
@@ -216,7 +216,7 @@ def _strange(looked: Looked, sums: Sums, place: Place, known: bool) -> Finding:
     (owner, day), there = place, sums.of[place]
     whose = f" of {owner}" if owner else ""
     what = f"{day}: {counted(there.rows, 'row')}{whose} on a day that was never published"
-    # Where nothing at all is noted, it is the notes that are gone.
+    # If nothing at all is noted for the table, it is the notes that are gone.
     name = f"{_KINDS.get(looked.schema, 'model')}/{owner or looked.name.partition('/')[0]}"
     mend = SurplusRows(looked.schema, looked.name, _where(sums, place)) if known else UnnotedDay(name, day)
     return Finding(looked.path_name, what, mends=(mend,))
@@ -238,7 +238,7 @@ def _only_counted(looked: Looked, places: Iterable[tuple[str, date]]) -> list[Fi
 
 
 def _span(contents: Contents, column: str, within: Days) -> object:
-    """The rows of some days, as a filter that passes over row groups without any."""
+    """A filter for the rows of some days, which skips row groups without any."""
     import pyarrow.dataset as ds
 
     kind = contents.schema.field(column).type

@@ -11,7 +11,8 @@ from chainlake.lake.upkeep.contents import Contents, Unreadable
 from chainlake.lake.upkeep.findings import Finding, OpsLog, Signature, TableFile, WholeTable
 from chainlake.paths import Home
 
-#: Schemas whose rows are compared with what was noted when they were written: who wrote them does not matter then.
+#: Schemas whose rows are compared with what was noted when they were written, so that it does not matter who wrote
+#: them.
 COMPARED = ("events", "matches", "episodes", "ranked", "models", "alerts")
 
 
@@ -22,7 +23,7 @@ class Looked:
     Args:
         schema: its schema.
         name: its name under the schema.
-        contents: its rows, ``None`` if it is gone or cannot be read.
+        contents: its rows; ``None`` if it is gone or cannot be read.
         findings: what was found.
         strangers: commits of others that changed rows and that nobody has looked through.
     """
@@ -39,7 +40,7 @@ class Looked:
         return f"{self.schema}.{self.name}"
 
     def note_bad_files(self) -> None:
-        """Make findings of the data files that turned out to be damaged."""
+        """Turn the data files that proved damaged into findings."""
         if self.contents is None:
             return
         for bad in self.contents.bad:
@@ -49,21 +50,22 @@ class Looked:
 
 
 def look_at(home: Home, schema: str, name: str, *, strangers: bool = True) -> Looked:
-    """Look at a table's log and files; a table that is gone has no contents and no finding here,
-    unless a file is in the place of its folder.
+    """Look at a table's log and files.
+
+    A table that is gone has no contents and no finding, unless a file is in the place of its folder.
 
     Args:
         home: the installation.
         schema: schema of the table.
         name: its name under the schema.
-        strangers: also who else has written to it.
+        strangers: also look for commits of others.
     """
     found = Looked(schema, name)
     log = TableLog(home, schema, name)
     whole = OpsLog(name) if schema == "ops" else WholeTable(schema, name)
     if not log.exists:
         if place := in_the_way(home, schema, name):
-            # A file in the place of all tables of a schema is none of a table's to be set aside.
+            # A file in the place of a schema's folder does not belong to one table, so it is not set aside.
             mends = (whole,) if place.startswith(home.table(schema, name)) else ()
             found.findings.append(Finding(found.path_name, no_folder(place), mends=mends))
         return found
@@ -89,7 +91,7 @@ def look_at(home: Home, schema: str, name: str, *, strangers: bool = True) -> Lo
 
 
 def _can_be_spared(log: TableLog, problem: Problem) -> bool:
-    """Whether the table can be read without this file of its log: what it told is in a checkpoint, or was the last."""
+    """Whether the table can be read without this log file: a checkpoint has its content, or it was the last entry."""
     if problem.version is None or "checkpoint" in problem.file:
         return True
     if any(version >= problem.version and log.readable_checkpoint(version) for version in log.checkpoints):
@@ -98,7 +100,7 @@ def _can_be_spared(log: TableLog, problem: Problem) -> bool:
 
 
 def _foreign(found: Looked, log: TableLog) -> Iterator[Finding]:
-    """Commits of others: each that changed rows, and the others together."""
+    """Findings on commits of others: one for each that changed rows, and one for the rest together."""
     harmless: list[Commit] = []
     # Entries that cannot be read are problems of the log, which are findings already.
     for commit in log.foreign().commits:

@@ -1,7 +1,7 @@
-"""Reading every row of a table, file by file, the checksums of its pages verified: what ``chainlake check`` reads.
+"""Reading every row of a table for ``chainlake check``, file by file, verifying the checksums of pages.
 
-Other readers give up at the first file that is not as it should be, without saying which in every case; here each file
-is told from the others, so that all that are damaged are named, and the rows of the others still count.
+Other readers give up at the first bad file, and do not always say which it is. Here each file is read separately, so
+that all damaged files are named and the rows of the others still count.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from chainlake.lake.delta.reader import files_of, open_table
 from chainlake.lake.delta.sums.pages import verified
 from chainlake.paths import Home
 
-#: Rows that are in memory at a time.
+#: How many rows are in memory at a time.
 _BATCH = 65_536
 
 
 @dataclass(frozen=True)
 class BadFile:
-    """A data file that is not as the log says: its path relative to the table, and what is wrong with it."""
+    """A data file that is not as the log describes it: its path relative to the table, and what is wrong with it."""
 
     path: str
     what: str
@@ -40,10 +40,10 @@ class Part:
 
     Args:
         path: relative to the table.
-        size: bytes.
-        rows: as its writer counted them, ``None`` if it did not.
-        partition: value of the partition column, ``None`` if there is none.
-        fragment: reads it.
+        size: size in bytes.
+        rows: number of rows as its writer counted them; ``None`` if it did not.
+        partition: value of the partition column; ``None`` if there is none.
+        fragment: the Arrow fragment that reads it.
     """
 
     path: str
@@ -54,7 +54,7 @@ class Part:
 
 
 class Contents:
-    """A table at its present version.
+    """A table at its current version.
 
     Args:
         home: the installation.
@@ -72,7 +72,7 @@ class Contents:
             self.table = open_table(home, schema, name)
             self._dataset = files_of(self.table)
             self.parts = self._parts()
-        except Exception as error:  # delta-rs has errors of many kinds for what it cannot read
+        except Exception as error:  # delta-rs raises errors of many kinds for what it cannot read
             raise Unreadable(first_line(error)) from error
         self.schema: pa.Schema = self._dataset.schema
         self.version = int(self.table.version())
@@ -90,7 +90,7 @@ class Contents:
         ]
 
     def look(self) -> None:
-        """Look whether every file is there in its size, and note the others in ``bad``."""
+        """Check that every file is there with its size, and note the others in ``bad``."""
         from pyarrow.fs import FileType
 
         paths = [f"{self.log.folder}/{part.path}" for part in self.parts]
@@ -103,11 +103,11 @@ class Contents:
     def batches(
         self, wanted: Callable[[Part], bool] = lambda part: True, columns: list[str] | None = None, where: Any = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of the files that are ``wanted`` and not in ``bad``; those that turn out damaged go there.
+        """The rows of the files that are ``wanted`` and not in ``bad``; files that prove damaged are added there.
 
         Args:
-            wanted: which files.
-            columns: all if not given.
+            wanted: tells which files to read.
+            columns: only these; all if not given.
             where: a filter expression; with it, the files' rows are not counted.
         """
         options = verified()

@@ -1,8 +1,8 @@
-"""Errors of readers that met a damaged table, as one error that names the table, the file and what mends it.
+"""Errors of readers that met a damaged table, turned into one that names the table, the file and the remedy.
 
-Delta, Arrow, DuckDB and Spark each tell such an error in words of their own, many without the file. So when one of them
-gives up, the lake's logs and files are looked through, and what is damaged there is what the user is told. It costs
-time only after something has failed.
+Delta, Arrow, DuckDB and Spark each have their own words for such an error, many without the file. So when one of them
+gives up, the lake's logs and files are searched, and the user is told what is damaged there. That costs time only after
+something has failed.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from chainlake.storage.errors import store_error
 SCHEMAS = ("ops", "raw", "events", "quarantine", "matches", "episodes", "ranked", "models", "alerts")
 #: Packages whose errors a damaged table can cause; delta-rs calls its own ``_internal``, and logs are JSON.
 _READERS = ("json", "_internal", "deltalake", "pyarrow", "duckdb", "_duckdb", "py4j", "pyspark")
-#: Words of errors about what is inside a data file.
+#: Words found in errors about the inside of a data file.
 _INSIDE = re.compile(
     r"parquet|crc|corrupt|snappy|decompress|thrift|tprotocol|page|magic|footer|deserializ|end of|malformed|utf", re.I
 )
 
 
 def explained(home: Home, error: Exception) -> Exception:
-    """The error, or, if a damaged table or the lake's store is behind it, the one that says so.
+    """The error itself, or one that names the damaged table or the failing store if that caused it.
 
     Args:
         home: the installation.
-        error: what a verb has met.
+        error: the error that stopped a verb.
     """
     if isinstance(error, DamagedTable):
         return error
     chain = list(_chain(error))
     for one in chain:
         if (failed := store_error(one, home.lake)) is not None:
-            # Nothing can be looked for in a store that does not answer.
+            # A store that does not answer cannot be searched.
             failed.__cause__ = error
             return failed
     if not any(_of_reader(one) for one in chain):
@@ -49,7 +49,7 @@ def explained(home: Home, error: Exception) -> Exception:
         found = list(_inside(home, text))
     if not found:
         return error
-    # What the error speaks of comes first.
+    # What the error mentions comes first.
     found.sort(key=lambda pair: not _spoken_of(text, *pair))
     damaged = DamagedTable.of(*found[0], more=len(found) - 1)
     damaged.__cause__ = error
@@ -75,7 +75,7 @@ def _spoken_of(text: str, table: str, what: str) -> bool:
 
 
 def _damage(home: Home) -> Iterator[tuple[str, str]]:
-    """Tables whose log or list of files is not as it must be."""
+    """Tables whose log or data files are damaged or missing, each with what is wrong."""
     for schema in SCHEMAS:
         for name in list_tables(home, schema):
             looked = look_at(home, schema, name, strangers=False)
@@ -85,13 +85,13 @@ def _damage(home: Home) -> Iterator[tuple[str, str]]:
 
 
 def _inside(home: Home, text: str) -> Iterator[tuple[str, str]]:
-    """Tables with a data file that cannot be read; of those that the error names, if it names any."""
+    """Tables with a data file that cannot be read; only tables that the error names, if it names any."""
     tables = [(schema, name) for schema in SCHEMAS for name in list_tables(home, schema)]
     named = [(schema, name) for schema, name in tables if f"/{schema}/{name}" in text]
     for schema, name in named or tables:
         contents = Contents(home, schema, name)
         for _ in contents.batches():
-            # Only what cannot be read is of interest.
+            # Reading fills ``contents.bad``; the rows do not matter.
             pass
         for bad in contents.bad:
             yield f"{schema}.{name}", f"data file {bad.path}: {bad.what}"

@@ -10,7 +10,7 @@ from chainlake.days import Days
 
 @dataclass(frozen=True)
 class PublishedDay:
-    """A day of a pattern or model to be computed and published again."""
+    """A day of a pattern or model, to be computed and published again."""
 
     definition: str
     day: date
@@ -18,7 +18,7 @@ class PublishedDay:
 
 @dataclass(frozen=True)
 class EventDay:
-    """A day of a source to be resolved again from raw."""
+    """A day of a source, to be resolved again from raw."""
 
     source: str
     day: date
@@ -26,7 +26,7 @@ class EventDay:
 
 @dataclass(frozen=True)
 class LandedFile:
-    """A file to be read again from landing."""
+    """A file, to be read again from landing."""
 
     source: str
     path: str
@@ -34,10 +34,10 @@ class LandedFile:
 
 @dataclass(frozen=True)
 class SurplusRows:
-    """Rows to be removed: of a day that nobody has published, or of one whose keys repeat or that are of another day,
-    which are then made again.
+    """Rows to be removed, which ``where`` selects, as SQL.
 
-    ``where`` tells them, as SQL.
+    They are on a day that nobody has published, repeat keys, or belong to another day; published days are then made
+    again.
     """
 
     schema: str
@@ -47,7 +47,7 @@ class SurplusRows:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A file of a table, relative to it, to be set aside; a data file is taken out of the table too."""
+    """A file, relative to its table, to be set aside; a data file is also taken out of the table."""
 
     schema: str
     name: str
@@ -56,7 +56,7 @@ class TableFile:
 
 @dataclass(frozen=True)
 class WholeTable:
-    """A table to be set aside as a whole: what it held is made again from what it was made of."""
+    """A table, to be set aside as a whole; its content is then made again from its inputs."""
 
     schema: str
     name: str
@@ -64,14 +64,14 @@ class WholeTable:
 
 @dataclass(frozen=True)
 class OpsLog:
-    """A table of ``ops`` to be put together from the data files that are there."""
+    """A table of ``ops``, to be rebuilt from the data files that exist."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Signature:
-    """A table whose commits by others have been looked through, which an empty commit says."""
+    """A table whose commits by others have been looked through, as an empty commit is to record."""
 
     schema: str
     name: str
@@ -79,7 +79,7 @@ class Signature:
 
 @dataclass(frozen=True)
 class UnnotedDay:
-    """A day of a pattern or model of which nothing is noted any more, to be computed as one that never was."""
+    """A day of a pattern or model about which nothing is noted any more, to be computed as if it never had been."""
 
     definition: str
     day: date
@@ -87,9 +87,9 @@ class UnnotedDay:
 
 @dataclass(frozen=True)
 class UnnotedFiles:
-    """A source of whose files nothing is noted any more: all that lie in landing are read as new ones.
+    """A source about whose files nothing is noted any more: all that lie in landing are to be read as new ones.
 
-    ``days``: those that were ingested, where nothing is noted of these either.
+    ``days`` are those that were ingested, given if nothing is noted about them either.
     """
 
     source: str
@@ -106,13 +106,13 @@ STRUCTURE = (TableFile, WholeTable, OpsLog)
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is not as it was written.
+    """One thing that is not as it was written, or worth knowing.
 
     Args:
         table: ``schema.name``.
         what: one line.
-        damage: rows are wrong or cannot be read; otherwise it is worth knowing and harmless.
-        mends: what puts it right, empty if nothing here can.
+        damage: whether rows are wrong or cannot be read; if not, it is harmless.
+        mends: what puts it right; empty if nothing here can.
     """
 
     table: str

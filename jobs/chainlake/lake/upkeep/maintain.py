@@ -1,8 +1,8 @@
 """Compaction and clean-up of one Delta table, under its lock and without a JVM.
 
 Nothing that a reader may still use is removed: a file goes only when the version that last held it is older than the
-retention, so a reader pinned to a younger version goes on. Writers wait at the table's lock for the seconds that a
-compaction takes; on object stores, where locks do not reach, a publish that overlaps is refused and tried again.
+retention, so a reader pinned to a younger version can go on. Writers wait for the table's lock for the seconds that a
+compaction takes.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 
 #: How long versions, and with them the change feed, are kept.
 DATA_KEPT = timedelta(days=30)
-#: ``ops.*`` are read as they are now and never at a version: their files only need to outlive one read.
+#: ``ops.*`` are never read at an older version, so their files only need to outlive one read.
 OPS_KEPT = timedelta(days=1)
-#: Fewer small files than this are left as they are: a compaction copies rows and makes a version. Those of ``ops`` are
-#: merged by whoever appends to them, too (``chainlake.lake.records.ops``).
+#: Up to so many files per partition are left as they are, because a compaction copies rows and makes a version. Tables
+#: of ``ops`` are also compacted when they are appended to (``chainlake.lake.records.ops``).
 COMPACT_ABOVE = 8
 
-#: Until when a version can be read; also how long a checkpoint remembers which files were replaced, and when.
+#: The table properties for how long a version can be read, and how long a checkpoint remembers which files were
+#: replaced and when.
 _KEPT = ("delta.logRetentionDuration", "delta.deletedFileRetentionDuration")
 
 
@@ -46,10 +47,10 @@ class Maintained:
 
     Args:
         table: ``schema.name``.
-        compacted: data files that were merged into fewer.
-        loads: raw loads removed because no current file is held by them.
-        removed: files deleted because their retention has passed.
-        files: data files that the table has now.
+        compacted: number of data files that were merged into fewer.
+        loads: number of raw loads removed because they hold no current file.
+        removed: number of files deleted because their retention has passed.
+        files: number of data files that the table has now.
     """
 
     table: str
@@ -60,7 +61,7 @@ class Maintained:
 
 
 def lock_of(schema: str, name: str) -> str:
-    """The lock that writers of a table hold: a source's for what ingest writes."""
+    """The lock that writers of a table hold; for what ingest writes, the source's."""
     if schema == "ops":
         return "ops"
     if schema == "matches":
@@ -78,13 +79,13 @@ def maintain_table(
         schema: schema of the table.
         name: its name under the schema.
         keep: how long replaced files and log entries are kept; ``DATA_KEPT`` or ``OPS_KEPT`` if not given.
-        wait_s: how long to wait for who is writing to the table.
+        wait_s: how many seconds to wait for another writer of the table.
 
     Returns:
         what was done; None if the table was dropped before its turn came.
 
     Raises:
-        InfrastructureError: the table was being written all the time.
+        InfrastructureError: the table was being written the whole time.
     """
     kept = keep if keep is not None else (OPS_KEPT if schema == "ops" else DATA_KEPT)
     with file_lock(home, lock_of(schema, name), wait_s=wait_s):
@@ -101,7 +102,7 @@ def maintain_table(
 
 
 def _compact(delta: DeltaTable) -> int:
-    """Merge small files, partition by partition."""
+    """Merge small files, partition by partition; return how many were merged."""
     per_partition: dict[str, int] = {}
     for uri in delta.file_uris():
         folder = uri.rpartition("/")[0]
@@ -112,9 +113,9 @@ def _compact(delta: DeltaTable) -> int:
 
 
 def _remove_loads(home: Home, source: str) -> int:
-    """Take loads out of ``raw`` that ``ops.files`` does not name: of overwritten files, and of attempts that died.
+    """Remove loads from ``raw`` that ``ops.files`` does not name: those of overwritten files and of attempts that died.
 
-    The source's lock is held, so no attempt is between its append to ``raw`` and its row in ``ops.files``.
+    The caller holds the source's lock, so no attempt is between its append to ``raw`` and its row in ``ops.files``.
     """
     delta = open_table(home, "raw", source, to_write=True)
     named = {row["load_id"] for row in ops.current(home, "files", source=source)}
@@ -133,8 +134,8 @@ def _clean(delta: DeltaTable, kept: timedelta) -> int:
     wanted = {name: f"interval {hours} hours" for name in _KEPT}
     if any(configuration.get(name) != value for name, value in wanted.items()):
         delta.alter.set_table_properties(wanted, commit_properties=marked("maintain"))
-    # Files that no version names are those of writers that died; full looks for them too. The files are deleted here:
-    # delta-rs would make two versions to say so, and take whatever lies in the folder for the table's own.
+    # ``full`` also finds files that no version names, which are those of writers that died. They are deleted here,
+    # because delta-rs would make two versions to record it and would take anything in the folder for the table's own.
     named = delta.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     found = there(delta, [path for path in named if is_table_file(path)])
     files = files_of(delta)

@@ -1,4 +1,4 @@
-"""What ``ops.intervals`` says that each table of results holds, by definition and day."""
+"""What each results table holds according to ``ops.intervals``, by definition and day."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Noted:
     """A day of a definition as it was last published to a table.
 
     Args:
-        rows: how many.
-        sums: checksum per table, see ``rows_checksum``; ``None`` if it was published before these were kept.
-        state_out: of a chained day, the digest of the state at its end.
-        settled: no attempt has begun to publish it since, without coming to its end.
+        rows: number of rows.
+        sums: checksum per table, see ``rows_checksum``; ``None`` if it was published before checksums were kept.
+        state_out: for a chained day, the digest of the state at its end.
+        settled: whether no attempt has begun to publish it since without finishing.
     """
 
     rows: int
@@ -36,17 +36,17 @@ Days = dict[tuple[str, date], Noted]
 
 
 def noted_of(home: Home, schema: str, name: str) -> Days:
-    """Every day that a table should hold, as :func:`noted_days` says.
+    """Every day that a table should hold, according to :func:`noted_days`.
 
-    Where a later version of a match table has taken its place, and whoever did it died before this was noted, these are
-    the days of that version: the next step notes them before it does anything else.
+    If a later version of a match table has taken its place, but the process died before noting it, these are the days
+    of that version; the next step notes them before it does anything else.
     """
     held = held_version(home, name) if schema == "matches" else None
     return noted_days(home).get(f"{schema}.{held or name}", {})
 
 
 def noted_days(home: Home) -> dict[str, Days]:
-    """Table name → every day that was noted for it and not dropped; one that was never done there is not settled."""
+    """Table name → every day that was noted for it and not dropped; a day that was never done there is not settled."""
     log = ops.current_table(home, "intervals", columns=_COLUMNS, as_log=True)
     found: dict[str, Days] = defaultdict(dict)
     for row in log.sort_by("seq").to_pylist():
@@ -63,6 +63,6 @@ def noted_days(home: Home) -> dict[str, Days]:
         elif row["status"] == "retired" and row["rows"] == 0:
             days.pop(key, None)
         elif key not in days:
-            # Its rows may have come with a table of another version, in which the day was done before it failed.
+            # Its rows may have come from a table of another version, where the day was done before it failed here.
             days[key] = Noted(0, None, None, settled=False)
     return dict(found)

@@ -1,7 +1,7 @@
-"""A log of ``ops`` is put together again from the data files that lie in its folder, whatever its Delta log says.
+"""Rebuilds a log of ``ops`` from the data files in its folder, whatever its Delta log says.
 
-The logs are only ever appended to, and every row has a key and a number: so the rows of all files that can be read,
-each once, are the log. A row that somebody changed is in a younger file than the one that was written.
+The logs are only ever appended to, and every row has a key and a number, so the log is the rows of all readable files,
+each taken once. If somebody changed a row, the changed one is in a younger file than the original.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from chainlake.words import counted
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A log that was put together again.
+    """A log that was rebuilt.
 
     Args:
-        rows: how many it has.
+        rows: number of its rows.
         files_lost: names of data files that cannot be read; their rows are gone unless another file has them.
-        entries_lost: versions whose log entries cannot be read; rows that others added there count as ours.
+        entries_lost: versions whose log entries cannot be read; rows that others added in them count as ours.
     """
 
     rows: int
@@ -49,14 +49,14 @@ class Rebuilt:
 
 
 def rebuild(home: Home, name: str) -> Rebuilt:
-    """Write a log anew.
+    """Rebuild a log.
 
     Args:
         home: the installation.
-        name: of the table under ``ops``.
+        name: the table's name under ``ops``.
 
     Returns:
-        its rows, and what of the old files could not be read.
+        how many rows it has, and which old files could not be read.
     """
     from deltalake import DeltaTable, write_deltalake
 
@@ -92,7 +92,7 @@ def _opens(home: Home, name: str) -> bool:
 
 
 def _rows(folder: str, definition: Table, strangers: set[str]) -> tuple[pa.Table, tuple[str, ...]]:
-    """The rows of all files that can be read, each once, the oldest file's first; names of the other files."""
+    """The rows of all readable files, each once, the oldest file's first; and the names of the other files."""
     listed = [file for file in storage_of(folder).files(folder) if "/" not in file.path]
     files = [file for file in listed if file.path.endswith(".parquet") and file.path not in strangers]
     parts, lost = [], []
@@ -118,7 +118,7 @@ def _fitting(rows: pa.Table, definition: Table) -> pa.Table:
 
 
 def _numbered(rows: pa.Table, definition: Table) -> pa.Table:
-    """The rows by key, numbered from 1: what is lost leaves no gap that would be found again."""
+    """The rows by key, numbered from 1, so that lost rows leave no gap to be found again."""
     key = list(definition.key)
     rows = rows.sort_by([(name, "ascending") for name in [*key, "seq"]])
     keys = zip(*(rows[name].to_pylist() for name in key), strict=True)

@@ -1,8 +1,8 @@
 """Whether two lakes hold the same tables; every replay test asks this one function.
 
-Equal are events, quarantine, matches, episodes, rankings, alerts and what models publish but for their state, on all
-non-volatile columns, floats within 1e-9 relative, and the current intervals in definition, day, status and rows,
-ignoring done days without rows.
+It compares events, quarantine, matches, episodes, rankings, alerts and what models publish except their state, in all
+non-volatile columns, with floats equal within 1e-9 relative. It also compares the current intervals in definition, day,
+status and rows, ignoring done days without rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chainlake.schemas.ranked import KEY
 
 RELATIVE = 1e-9
 
-#: Schema → key columns of its tables, and the columns that depend on when or from which file a row was written.
+#: Schema → key columns of its tables, and the columns that depend on when a row was written or from which file.
 COMPARED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "events": (("event_id",), ("file_id", "line", "ingested_at")),
     "quarantine": (("file_id", "line", "entry", "stage"), ("written_at",)),
@@ -33,7 +33,7 @@ COMPARED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 MODELS = {table.name: table.key for table in (*FINDINGS, METRICS) if table.schema == "models"}
 
-#: Rows of one table that are named; the rest is counted.
+#: How many differing rows of a table are named; the rest are counted.
 _EXAMPLES = 3
 
 
@@ -41,7 +41,7 @@ def same_tables(home_a: Home, home_b: Home) -> list[str]:
     """The differences between two installations, one line each; none if their tables are the same.
 
     Args:
-        home_a: one installation; its lake must lie on a local disk, and so must the other's.
+        home_a: one installation; both lakes must lie on a local disk.
         home_b: the other one.
     """
     found: list[str] = []
@@ -55,7 +55,7 @@ def same_tables(home_a: Home, home_b: Home) -> list[str]:
 
 
 def published_tables(home: Home) -> list[tuple[str, str]]:
-    """``(schema, name)`` of the tables that are compared and exist on local disk; all of a pattern's are its name."""
+    """``(schema, name)`` of the tables that are compared and exist on local disk; a pattern's tables count as one."""
     found = []
     for schema in (*COMPARED, "models"):
         for name in list_tables(home, schema):
@@ -66,7 +66,7 @@ def published_tables(home: Home) -> list[tuple[str, str]]:
 
 
 def _folder(home: Home, schema: str, name: str) -> str:
-    """A pattern's name stands for one table: how many others edits have opened, and what is left there, is history."""
+    """The table that a pattern's name stands for; other versions that edits have opened are history."""
     return registered_table(home, name) if schema == "matches" else name
 
 
@@ -79,12 +79,12 @@ def _rows(home: Home, schema: str, name: str, key: tuple[str, ...], volatile: tu
 
 
 def _compare(a: pa.Table | None, b: pa.Table | None, key: list[str]) -> list[str]:
-    """Differences of two tables that are sorted by ``key``; a table that does not exist is an empty one."""
+    """Differences between two tables that are sorted by ``key``; a missing table counts as empty."""
     if a is None or b is None:
         rows = a if a is not None else b
         return [] if rows is None or not len(rows) else [f"only one side has it, with {len(rows)} rows"]
     if set(a.column_names) != set(b.column_names):
-        # An attribute that was added later stands last: their order tells nothing.
+        # An attribute that was added later comes last, so the columns' order does not matter.
         return [f"columns differ: {sorted(set(a.column_names) ^ set(b.column_names))}"]
     keys = [list(zip(*(side[name].to_pylist() for name in key), strict=True)) for side in (a, b)]
     if keys[0] != keys[1]:
@@ -108,7 +108,7 @@ def _compare(a: pa.Table | None, b: pa.Table | None, key: list[str]) -> list[str
 
 
 def same_value(x: Any, y: Any) -> bool:
-    """Whether two values are the same, nested ones part by part, floats within 1e-9 relative."""
+    """Whether two values are the same: nested ones part by part, floats within 1e-9 relative."""
     if isinstance(x, float) and isinstance(y, float):
         return x == y or (math.isnan(x) and math.isnan(y)) or math.isclose(x, y, rel_tol=RELATIVE, abs_tol=0.0)
     if isinstance(x, dict) and isinstance(y, dict):

@@ -1,4 +1,4 @@
-"""Damaged files leave their table and are kept where somebody can look at them."""
+"""Moves damaged files out of their table and keeps them where somebody can look at them."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def set_aside(home: Home, schema: str, name: str, file: str = "") -> str:
         home: the installation.
         schema: schema of the table.
         name: its name under the schema.
-        file: relative to the table; all of it if empty.
+        file: path relative to the table; the whole table if empty.
 
     Returns:
-        where it lies now; a file that is missing lies nowhere.
+        where it lies now, unless it was missing.
     """
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     end = f"/{file}" if file else ""
@@ -33,17 +33,17 @@ def set_aside(home: Home, schema: str, name: str, file: str = "") -> str:
 
 
 def _hadoop_checksum(path: str) -> str:
-    """The file in which Spark keeps the checksum of another on a disk."""
+    """The file in which Spark keeps another file's checksum on a disk."""
     folder, _, name = path.rpartition("/")
     return f"{folder}/.{name}.crc"
 
 
 def take_out(home: Home, schema: str, name: str, file: str) -> str:
-    """Set a file of a table aside; a data file is taken out of the table, which has fewer rows then."""
+    """Set a file of a table aside; a data file is also taken out of the table, which then has fewer rows."""
     target = set_aside(home, schema, name, file)
     if not file.startswith("_delta_log/"):
         open_table(home, schema, name, to_write=True).repair(commit_properties=marked("repair"))
     elif "checkpoint" in file and not file.endswith(HINT):
-        # It may name the checkpoint that has just gone.
+        # The hint may name the checkpoint that was just moved.
         set_aside(home, schema, name, f"_delta_log/{HINT}")
     return target

@@ -1,9 +1,9 @@
-"""A process that runs one step after another, so that Python's imports, the JVM and its compiled code are paid once.
+"""A process that runs one step after another, so that imports and the warm-up of the JVM are paid for only once.
 
-Protocol: each line of stdin is ``{"nonce": …, "arguments": […]}``, a call of ``chainlake``; all output goes to
-stdout, and the line ``NONCE CODE`` ends it. The end of stdin ends the process, and with it its JVM.
+Protocol: each line of stdin is ``{"nonce": …, "arguments": […]}``, a call of ``chainlake``. All output goes to
+stdout, and the line ``NONCE CODE`` ends it. The end of stdin ends the process, and its JVM with it.
 
-With ``--prepare`` it first makes ready what nearly every step needs, while nothing has been asked of it.
+With ``--prepare`` it first prepares what nearly every step needs, before any request arrives.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from chainlake.cli.main import main as jobs_main
 from chainlake.cli.main import module_of
 from chainlake.paths import Home
 
-#: What the steps import when there is work, beside their verbs.
+#: Modules that the steps import when there is work, besides those of their verbs.
 _NEEDED = ("chainlake.ingest.rows.parse", "chainlake.detect.run", "chainlake.monitoring.run")
 
 
 def prepare(home: Home) -> None:
-    """Start Spark, meanwhile import what audits, and import the steps."""
+    """Start Spark while Great Expectations is imported, then import the steps."""
     from chainlake.lake.spark.session import spark_session
     from chainlake.quality import warm_up
 
@@ -34,7 +34,7 @@ def prepare(home: Home) -> None:
 
 
 def main() -> None:
-    """Serve until stdin ends."""
+    """Serve requests until stdin ends."""
     for line in sys.stdin:
         request = json.loads(line)
         try:
@@ -47,12 +47,12 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # Everything a step or its JVM says belongs to the log of the task.
+    # Everything that a step or its JVM prints belongs in the task's log.
     os.dup2(1, 2)
     if sys.argv[1:] == ["--prepare"]:
         try:
             prepare(Home.from_env())
         except Exception as error:
-            # A step that needs the same meets it again and fails with it; one that does not need it is not to fail.
+            # A step that needs what failed will fail with the same error; other steps should not fail.
             print(f"the driver could not be prepared: {error}", flush=True)
     main()

@@ -1,12 +1,12 @@
-"""Keeps Spark drivers warm between tasks: started by the launcher, asked by the tasks.
+"""Keeps Spark drivers warm between tasks; the launcher starts it, and tasks send it requests.
 
-A short step spends nine tenths of its CPU time on starting and on code that is compiled while it runs once. A driver
-that has run a step runs the next one in a fraction of it. Only one step runs in a driver at a time; a driver whose
-step failed, whose code is not the code on disk any more, or that has been idle for long is ended. A task that goes
-away ends its driver, as it would end a child of its own; without a keeper, tasks start children of their own.
+A short step spends nine tenths of its CPU time on starting up and on compiling code that runs only once. A driver that
+has already run a step runs the next one in a fraction of that time. A driver runs one step at a time. It is ended if
+its step failed, if its code is no longer the code on disk, or if it has been idle for long. A task that goes away ends
+its driver, as it would end a child of its own; without a keeper, tasks start children of their own.
 
-The keeper says how many steps run at a time, and Airflow's pool lets one task more begin: what Airflow needs to start a
-task and to end one passes while the steps of others run, and no driver waits for it.
+The keeper limits how many steps run at a time, and Airflow's pool lets one more task begin than that. So the time that
+Airflow needs to start or end a task passes while the steps of others run, and no driver waits for it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ from chainlake.env.processes.child import GRACE_S, die_with_parent
 from chainlake.env.processes.warm_driver import LINE_BYTES, Answer, KeeperGone, Request
 from chainlake.paths import PROJECT, code_files
 
-#: Drivers that work at a time and are kept, seconds that idle ones are kept, and steps after which one is recycled.
+#: How many drivers work at a time and are kept, for how many seconds idle ones are kept, and after how many steps a
+#: driver is replaced.
 KEPT = 2
 IDLE_S = 120.0
 STEPS = 40
 
 
 def code_state() -> int:
-    """Changes whenever a Python file of the project does."""
+    """A number that changes whenever a Python file of the project does."""
     return hash(tuple((str(path), path.stat().st_mtime_ns) for path in code_files()))
 
 
@@ -51,7 +52,7 @@ class Driver:
     idle_since: float = field(default_factory=time.monotonic)
 
     async def end(self) -> None:
-        """End it; returns when it is gone."""
+        """End the driver, and return when it is gone."""
         if self.process.returncode is None:
             self.process.terminate()
             try:
@@ -61,13 +62,13 @@ class Driver:
                 await self.process.wait()
 
     async def run(self, arguments: Sequence[str], tell: Callable[[Answer], None]) -> int:
-        """Run one step; ``tell`` gets ``{"line": …}`` for each line of its output. Returns its exit code."""
+        """Run one step and return its exit code; ``tell`` gets ``{"line": …}`` for each line of its output."""
         assert self.process.stdin is not None and self.process.stdout is not None
         self.steps += 1
         nonce = secrets.token_hex(16)
         self.process.stdin.write(json.dumps({"nonce": nonce, "arguments": list(arguments)}).encode() + b"\n")
         while line := await self.process.stdout.readline():
-            # Something may have been left without a line end before it.
+            # Output without a line end may stand before the nonce.
             text, found, code = line.decode(errors="replace").rstrip("\n").partition(nonce)
             if text or not found:
                 tell({"line": text})
@@ -85,7 +86,7 @@ class Keeper:
         self._turns = asyncio.Semaphore(KEPT)
 
     async def prepare(self, count: int) -> None:
-        """Start drivers that make themselves ready while nobody asks for them, and wait for their first step."""
+        """Start drivers that prepare themselves before anything is requested, and then wait for their first step."""
         for _ in range(min(count, KEPT)):
             driver = await self._started("--prepare")
             driver.idle_since = math.inf
@@ -94,7 +95,7 @@ class Keeper:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request, a line of JSON; answers are lines, the last has the code.
 
-        A fresh driver has run nothing before and runs nothing afterwards.
+        A fresh driver has run nothing before, and runs nothing afterwards.
         """
 
         def tell(answer: Answer) -> None:
@@ -111,8 +112,8 @@ class Keeper:
             writer.close()
 
     async def _in_turn(self, request: Request, reader: asyncio.StreamReader, tell: Callable[[Answer], None]) -> None:
-        """Run the step when fewer than ``KEPT`` others do, unless the task has gone by then."""
-        # The task says nothing more: its stream ends when the task does.
+        """Run the step once fewer than ``KEPT`` others run, unless the task has gone by then."""
+        # The task sends nothing more, so its stream ends when the task does.
         gone = asyncio.ensure_future(reader.read())
         if self._turns.locked():
             tell({"line": f"waiting for a driver: {KEPT} steps run at a time"})
@@ -156,7 +157,7 @@ class Keeper:
         return self._idle.pop() if self._idle else await self._started()
 
     async def _started(self, *arguments: str) -> Driver:
-        # Before its start: a driver has the code of this moment, or a newer one.
+        # Taken before the start, so that the driver has this code or newer code, never older.
         code = code_state()
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -177,14 +178,14 @@ class Keeper:
         await asyncio.gather(*(driver.end() for driver in ended))
 
     async def rest(self) -> None:
-        """End drivers that have been idle for long; never returns."""
+        """Keep ending drivers that have been idle for too long; never returns."""
         while True:
             await asyncio.sleep(IDLE_S / 10)
             await self._end(lambda driver: time.monotonic() - driver.idle_since > IDLE_S)
 
 
 async def keep(prepared: int) -> None:
-    """Print ``PORT:TOKEN`` and serve until stdin ends, from the start with so many drivers."""
+    """Print ``PORT:TOKEN`` and serve until stdin ends; ``prepared`` drivers are started at once."""
     token = secrets.token_hex(16)
     keeper = Keeper(token)
     server = await asyncio.start_server(keeper.serve, HOST, 0, limit=LINE_BYTES)
@@ -194,16 +195,16 @@ async def keep(prepared: int) -> None:
     await asyncio.to_thread(sys.stdin.buffer.read)
     resting.cancel()
     server.close()
-    # At once, whatever is going on: steps that still run end with their drivers, and the drivers with this process.
+    # Exit at once, whatever is going on: running steps end with their drivers, and the drivers with this process.
     os._exit(0)
 
 
 def start_keeper(env: Mapping[str, str], prepared: int = 0) -> tuple[subprocess.Popen[bytes], str]:
-    """The keeper's process, and its address for the tasks' environment; closing its stdin ends it.
+    """Start the keeper, and return its process and its address for the tasks' environment; closing its stdin ends it.
 
     Args:
         env: the whole environment of the keeper and its drivers.
-        prepared: drivers that are made ready at once, for whom work is certain to come.
+        prepared: number of drivers to prepare at once, for work that is certain to come.
 
     Raises:
         InfrastructureError: it could not be started.

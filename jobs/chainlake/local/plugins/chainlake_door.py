@@ -1,6 +1,7 @@
-"""Airflow's plugin that puts :class:`chainlake.local.door.Door` before the API server; the launcher names its folder.
+"""The Airflow plugin that puts :class:`chainlake.local.door.Door` in front of the API server.
 
-Every process of Airflow imports this file, so that what only the API server needs is imported when it is asked for.
+Airflow finds it in the folder that the launcher names. Every process of Airflow imports this file, so what only the API
+server needs is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ def _session() -> str:
 def _door(app: Any) -> Door:
     from airflow.configuration import conf
 
-    # Tasks in other containers call the server by the name that their network has for it.
+    # Tasks in other containers call the server by its name in their network.
     inside = urlsplit(conf.get("core", "execution_api_server_url", fallback="") or "").netloc.lower()
     hosts = [*own_hosts(conf.getint("api", "port")), *([inside] if inside else [])]
     return Door(app, hosts, _password, _session)
 
 
 class ChainlakeDoor(AirflowPlugin):
-    """The door as a layer before everything."""
+    """Adds the door as a layer in front of everything."""
 
     name = "chainlake_door"
     fastapi_root_middlewares = [{"name": "chainlake_door", "middleware": _door}]

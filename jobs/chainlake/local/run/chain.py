@@ -1,7 +1,8 @@
-"""Take the shipped days through the DAGs: land, ingest, then detect and monitor, each as a backfill run of its day.
+"""Takes the shipped days through the DAGs: land, ingest, then detect and monitor, each as a backfill run of its day.
 
-The scheduler runs everything; this decides only what may start. A source's days are ingested in order; the detect and
-monitor runs of a day start when its ingest has succeeded, beside the ingest of the next day and beside other sources.
+The scheduler runs everything; this module only decides what may start. A source's days are ingested in order. The
+detect and monitor runs of a day start when its ingest has succeeded, alongside the ingest of the next day and alongside
+other sources.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ OPEN_STATES = ("queued", "running")
 
 @dataclass
 class DagRun:
-    """The run of one DAG for one day: ``state`` is None until it exists."""
+    """The run of one DAG for one day; ``state`` is None until the run exists."""
 
     dag_id: str
     source: str
@@ -35,24 +36,24 @@ class DagRun:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Whether the run has ended or was skipped."""
         return bool(self.skipped) or (self.asked and self.state in ("success", "failed"))
 
     @property
     def ok(self) -> bool:
-        """Whether it succeeded."""
+        """Whether the run succeeded."""
         return self.ended and self.state == "success"
 
 
 @dataclass
 class Line:
-    """The runs of one DAG, oldest day first; a DAG has one backfill at a time."""
+    """The runs of one DAG, oldest day first; a DAG can have only one backfill at a time."""
 
     runs: list[DagRun]
 
     @property
     def current(self) -> DagRun | None:
-        """The run that is going on, or the next one."""
+        """The run in progress, or else the next one."""
         return next((run for run in self.runs if not run.ended), None)
 
 
@@ -63,8 +64,8 @@ class Chain:
     Args:
         home: the installation.
         api: Airflow.
-        close_backfills: notes finished backfills as complete, see ``airflow_tables.complete_finished_backfills``.
-        plan: days per source.
+        close_backfills: marks finished backfills as complete; see ``airflow_tables.complete_finished_backfills``.
+        plan: the days of each source.
     """
 
     home: Home
@@ -81,8 +82,8 @@ class Chain:
                 if step != "monitor" or source in monitored:
                     dag_id = f"{step}_{source}"
                     self.lines[dag_id] = Line([DagRun(dag_id, source, shipped.day) for shipped in days])
-        # What an earlier make run finished is not repeated, but the last day is: it takes up files and definitions
-        # that changed since, and repairs a week back.
+        # What an earlier make run finished is not repeated, except for the last day: that run takes up files and
+        # definitions that have changed since, and repairs a week back.
         known = self._states()
         for line in self.lines.values():
             for run in line.runs[:-1]:
@@ -102,7 +103,7 @@ class Chain:
         return all(run.ended for run in self.runs)
 
     def step(self) -> None:
-        """Look at all runs once and start what may start."""
+        """Look at all runs once, and start those that may start."""
         self._observe()
         for source, days in self.plan.items():
             self._advance(source, {shipped.day: shipped for shipped in days})
@@ -147,7 +148,7 @@ class Chain:
                     run.skipped = f"the ingest of {run.day} did not succeed"
 
     def _ask(self, run: DagRun) -> None:
-        """Create the run of a day, unless one of an earlier ``make run`` is still going on; that one will do."""
+        """Create the run of a day, unless one from an earlier ``make run`` is still in progress; that one will do."""
         found = self._states().get((run.dag_id, run.day))
         if found is None or found["state"] not in OPEN_STATES:
             self.close_backfills()
@@ -156,6 +157,6 @@ class Chain:
             except ApiError as error:
                 if error.status != 409:
                     raise
-                # The DAG's backfill of an earlier make run still has runs to do; ask again at the next step.
+                # The DAG's backfill from an earlier make run still has runs to do: ask again at the next step.
                 return
         run.asked, run.state = True, None

@@ -1,4 +1,4 @@
-"""``make run``: the shipped days of every source through the DAGs by a real scheduler, then what came of it."""
+"""``make run``: a real scheduler takes the shipped days of every source through the DAGs; then a summary follows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from chainlake.paths import Home
 
 
 def demo() -> int:
-    """Run the chain and print the summary; 0 when every run succeeded, else 1."""
+    """Run the chain and print the summary; returns 0 if every run succeeded, else 1."""
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
     parser.parse_args()
     home = Home.from_env()
@@ -33,8 +33,8 @@ def demo() -> int:
     timing = Timing(datetime.now(UTC))
     fetched = Fetch(home)
     fetched.start()
-    # The cores are not always busy while Airflow starts; where nothing has landed since the last time, no step needs
-    # Spark. JARs that must be fetched are fetched once, not by every driver.
+    # Drivers are prepared while Airflow starts, which leaves cores idle. If nothing has landed since the last time, no
+    # step needs Spark; and JARs that are still to be fetched are fetched once, not by every driver.
     fetched.join(_CACHED_S)
     prepared = 0 if fetched.is_alive() or fetched.error is not None or all_landed(home, plan) else KEPT
     with Airflow(home, progress.say, prepared=prepared, parse_s=PARSE_S) as airflow:
@@ -58,14 +58,14 @@ def demo() -> int:
     return 1 if any(not run.ok for run in chain.runs) else 0
 
 
-#: What the check of JARs takes that are in the cache, and more.
+#: Seconds, more than it takes to check JARs that are in the cache.
 _CACHED_S = 1.0
-#: Seconds between two looks at a DAG file that has not changed: a run has ended before somebody waits for one.
+#: Seconds between two looks at a DAG file that has not changed: make run needs no second look.
 PARSE_S = 600
 
 
 class Fetch(threading.Thread):
-    """Gets Delta's JARs while Airflow starts, so that the first applications do not wait, and fail, each by itself."""
+    """Gets Delta's JARs while Airflow starts, so that the first applications need not each wait, or fail, alone."""
 
     def __init__(self, home: Home) -> None:
         super().__init__(daemon=True)
@@ -73,7 +73,7 @@ class Fetch(threading.Thread):
         self.error: InfrastructureError | None = None
 
     def run(self) -> None:
-        """Get them, or keep the reason."""
+        """Get the JARs, or keep the error."""
         try:
             delta_jars(self._home)
         except InfrastructureError as error:

@@ -1,4 +1,4 @@
-"""Days through the DAGs of a running Airflow: what ``make run`` and an Airflow that is up already have in common."""
+"""Takes days through the DAGs of a running Airflow, whether ``make run`` started it or it was already up."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from chainlake.local.run.progress import Progress
 from chainlake.paths import Home
 
 POLL_S = 1.0
-#: The automatic runs of yesterday find nothing to do; minutes mean that something hangs.
+#: The automatic runs for yesterday find nothing to do; if they take minutes, something hangs.
 AUTOMATIC_TIMEOUT_S = 600.0
-#: Silence of the API server after which the run is given up; a dead one is restarted within seconds.
+#: Seconds of silence from the API server after which the run is given up; a dead one is restarted within seconds.
 SILENCE_S = 120.0
 
 
 class Driven(Protocol):
-    """An Airflow."""
+    """An Airflow that can be driven."""
 
     @property
     def home(self) -> Home:
-        """The installation whose DAGs it runs."""
+        """The installation whose DAGs the Airflow runs."""
 
     @property
     def api(self) -> Api:
-        """How it is asked."""
+        """A client of its API server."""
 
     def tick(self) -> None:
-        """What keeps it running; called about once a second."""
+        """Keep the Airflow running; called about once a second."""
 
 
 def unpause(airflow: Driven, sources: Collection[str], progress: Progress) -> None:
-    """Unpause the DAGs that are paused and wait for the runs that this creates at once: those of yesterday.
+    """Unpause the DAGs that are paused, and wait for the runs that this creates at once, those for yesterday.
 
-    Ingest first: the gates of the others open when it has looked.
+    Ingest DAGs come first, since the gates of the others open only after ingest has looked for files.
 
     Args:
-        airflow: where they run.
-        sources: whose they are.
-        progress: is told.
+        airflow: where the DAGs run.
+        sources: names of the sources whose DAGs are meant.
+        progress: is told what happens.
     """
     wanted = {dag_id for dag_id in daily_dag_ids(airflow.home) if dag_id.partition("_")[2] in sources}
     paused = {dag_id for dag_id, state in airflow.api.dags().items() if state} & wanted
@@ -90,7 +90,7 @@ def drive(airflow: Driven, chain: Chain, progress: Progress) -> None:
 
 
 class Patience:
-    """One look at Airflow: tolerates a restarting API server for a while and keeps the other components running.
+    """The context of one look at Airflow: tolerates an API server that restarts, and keeps other components running.
 
     Args:
         airflow: the running Airflow.

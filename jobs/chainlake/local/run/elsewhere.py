@@ -1,4 +1,4 @@
-"""The shipped days through the DAGs of an Airflow that is up already, then what came of it: ``make docker-run``."""
+"""``make docker-run``: takes the shipped days through the DAGs of an Airflow that is already up; then a summary."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from chainlake.local.run.shipped import shipped_days
 from chainlake.local.run.summary import Timing, print_summary, report_now
 from chainlake.paths import Home
 
-#: How long the DAGs may take to appear.
+#: How many seconds the DAGs may take to appear.
 START_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
 class Standing:
-    """An Airflow that others keep running."""
+    """An Airflow that is kept running by others."""
 
     home: Home
     api: Api
 
     def tick(self) -> None:
-        """Nothing: it is not ours to restart."""
+        """Do nothing: this Airflow is not ours to restart."""
 
 
 def elsewhere() -> int:
-    """Run the chain and print the summary; 0 when every run succeeded, else 1."""
+    """Run the chain and print the summary; returns 0 if every run succeeded, else 1."""
     parser = argparse.ArgumentParser(prog="python -m chainlake.local.run.elsewhere", description=__doc__)
     parser.add_argument("--page", default="http://localhost:8080", help="address of Airflow's page")
     parser.add_argument("--passwords", type=Path, required=True, help=f"JSON file with the password of '{USER}'")
@@ -55,7 +55,7 @@ def elsewhere() -> int:
     timing.mark("wait for the DAGs")
     unpause(airflow, plan, progress)
     timing.mark("automatic runs of yesterday")
-    # Its scheduler closes backfills itself, twice a minute.
+    # This Airflow's scheduler marks backfills as complete itself, twice a minute.
     chain = Chain(home, airflow.api, lambda: None, plan)
     drive(airflow, chain, progress)
     timing.mark("the chain: land, ingest, detect, monitor")
@@ -76,7 +76,7 @@ def _wait_for_dags(airflow: Standing, progress: Progress) -> None:
                 raise AirflowUnavailable.broken_dag(*errors[0])
             missing, silent = sorted(set(dag_ids(airflow.home)) - airflow.api.dags().keys()), None
         except ApiUnreachable as error:
-            # It is starting.
+            # The API server is still starting.
             silent = error
         progress.now("waiting for " + (f"the DAGs {', '.join(missing)}" if silent is None else "Airflow's API server"))
         time.sleep(POLL_S)

@@ -1,4 +1,4 @@
-"""The first matches that a run publishes, shown while the rest of it is at work, and the page that draws them."""
+"""Shows the first matches that ``make run`` publishes while the rest is at work, and the page that draws them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from chainlake.local.run.chain import DagRun
 from chainlake.local.run.summary import table
 from chainlake.paths import Home
 
-#: Matches and columns that are shown.
+#: How many matches and columns are shown.
 _ROWS, _COLUMNS = 3, 9
-#: What the view of a pattern has of every event, besides its attributes.
+#: Columns that a pattern's view has for every event, besides its attributes.
 _OF_EVERY_EVENT = ("_event_id", "_ts", "_type")
 
 
 @dataclass
 class First:
-    """Looks at each day of detection that has ended, until one has matches; beside the run, which does not wait.
+    """Looks at each detection run that has ended until one has matches; it works in a thread, so nothing waits for it.
 
     Args:
         home: the installation.
@@ -32,14 +32,14 @@ class First:
     _over: bool = field(default=False, init=False)
 
     def look(self, run: DagRun) -> None:
-        """A run has ended; it is passed over while another one is looked at."""
+        """Look at a run that has ended; it is passed over while another one is being looked at."""
         busy = self._thread is not None and self._thread.is_alive()
         if not self._over and not busy and run.ok and run.dag_id.startswith("detect_"):
             self._thread = threading.Thread(target=self._show, args=(run,), daemon=True)
             self._thread.start()
 
     def said(self) -> str:
-        """What there is to say, once; else nothing."""
+        """What there is to print, given once; otherwise empty."""
         lines, self._found = self._found, []
         return "\n".join(lines)
 
@@ -47,24 +47,24 @@ class First:
         try:
             lines = first_matches(self.home, run)
         except Exception as error:
-            # The run goes on, and its own steps meet what is wrong with the lake.
+            # The chain goes on; if something is wrong with the lake, its steps will report it.
             lines = [f"the first matches cannot be shown: {reason_with_stack(explained(self.home, error))}"]
         if lines:
             self._over, self._found = True, lines
 
 
 def first_matches(home: Home, run: DagRun) -> list[str]:
-    """Some matches of a day, of the pattern that has fewest there, and the page where they are drawn.
+    """Some of a day's matches, of the pattern that has the fewest, and the page on which they are drawn.
 
     Args:
         home: the installation.
-        run: of detection, which has succeeded.
+        run: a detect run that has succeeded.
 
     Returns:
-        lines; none if the day has no matches.
+        lines to print; none if the day has no matches.
 
     Raises:
-        ChainlakeError: tables cannot be read, or the report cannot be made.
+        ChainlakeError: the tables cannot be read, or the report cannot be made.
     """
     from chainlake.catalog.patterns import load_patterns
     from chainlake.definitions.source import load_sources

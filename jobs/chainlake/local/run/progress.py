@@ -1,4 +1,4 @@
-"""What ``make run`` shows while it works: one line per run that ended, and on a terminal what is going on now."""
+"""What ``make run`` shows while it works: a line for each run that ended, and what is going on now."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from chainlake.local.api import Api, ApiError
 from chainlake.local.run.chain import Chain, DagRun
 from chainlake.terminal import for_commands, one_line
 
-#: Without a terminal, a sign of life this often.
+#: Without a terminal, a sign of life is printed after this many seconds of silence.
 QUIET_S = 20.0
-#: How often the tasks are looked at, on a terminal and without one: a failed try waits longer for the next. Each look
-#: costs the API server CPU time that the steps could use.
+#: How often tasks are looked at, seconds, with and without a terminal: often enough to see a failed try before the next
+#: one. Each look costs the API server CPU time that the steps could use.
 LOOK_S, QUIET_LOOK_S = 2.0, 5.0
 _ACTIVE = ("running", "queued", "up_for_retry", "up_for_reschedule")
 
 
 class Progress:
-    """Prints progress; times are seconds since it was made."""
+    """Prints progress; times are seconds since the object was made."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -42,7 +42,7 @@ class Progress:
             self._shown = ""
 
     def now(self, text: str) -> None:
-        """Show what is going on: on a terminal in a line that is overwritten, else now and then."""
+        """Show what is going on: on a terminal in a line that is overwritten, otherwise in a line now and then."""
         if self._terminal:
             self._clear()
             self._shown = one_line(f"       {text}")[:110]
@@ -51,7 +51,7 @@ class Progress:
             self.say(text)
 
     def ended(self, api: Api, run: DagRun) -> None:
-        """Print how a run ended; a failed one with its reason."""
+        """Print how a run ended, and the reason if it failed."""
         what = f"{run.dag_id:<16} {run.day}"
         if run.skipped:
             self.say(f"{what}  skipped: {run.skipped}")
@@ -62,7 +62,7 @@ class Progress:
                 self.say(f"{what}  FAILED   {task['task_id']}: {reason(api, task, int(task['try_number']))}")
 
     def tasks(self, api: Api, chain: Chain) -> None:
-        """Show the tasks that are running or waiting, and tell of attempts that failed and will be repeated."""
+        """Show the tasks that are running or waiting, and report attempts that failed and will be repeated."""
         runs = {(run.dag_id, run.run_id): run for run in chain.runs if run.asked and not run.ended}
         now = time.monotonic()
         if not runs or now - self._looked < (LOOK_S if self._terminal else QUIET_LOOK_S):
@@ -95,7 +95,7 @@ def failed_tasks(api: Api, run: DagRun) -> list[dict[str, Any]]:
 
 
 def reason(api: Api, task: dict[str, Any], attempt: int) -> str:
-    """Why an attempt of a task failed, from its log: our own last error, else the last error there is."""
+    """Why an attempt of a task failed, from its log: the last error of Chainlake's, or else the last error of any."""
     try:
         records = api.log(task, max(attempt, 1))
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""``make airflow``: start Airflow, show where its page is, and keep it running until Ctrl-C."""
+"""``make airflow``: starts Airflow, shows where its page is, and keeps it running until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainlake.paths import Home
 
 
 def serve() -> int:
-    """Run until a signal ends it, which is no error: the exit code is 0."""
+    """Run until a signal comes; that is not an error, so the exit code is 0."""
     home = Home.from_env()
     doctor.require(home)
     print("chainlake: starting Airflow", flush=True)
@@ -20,7 +20,7 @@ def serve() -> int:
         print(f"chainlake: Airflow is at {airflow.address}")
         print("chainlake: this address logs you in, so keep it to yourself; it ends with this Airflow")
         print("chainlake: Ctrl-C stops it", flush=True)
-        # From here on to be stopped is how it ends, so that make reports no error.
+        # From here on a signal is the normal end, so that make reports no error.
         with contextlib.suppress(KeyboardInterrupt, Stopped):
             while True:
                 airflow.tick()

@@ -1,4 +1,4 @@
-"""The data that ships with the project: which days it covers and which files land before the run of each day."""
+"""The data that ships with the project: which days it covers, and which files land before the run of each day."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class ShippedDay:
 
 
 def shipped_days(home: Home, data: Path = DATA) -> dict[str, list[ShippedDay]]:
-    """The days of every source that ships data, in order; sources without a definition are left out.
+    """The days of every source with shipped data, in order; sources without a definition are left out.
 
     Raises:
-        DefinitionError: ``days.yaml`` is absent or names a file that is not there.
+        DefinitionError: ``days.yaml`` is missing, or names a file that is missing.
     """
     file = data / "days.yaml"
     if not file.exists():
@@ -50,7 +50,7 @@ def shipped_days(home: Home, data: Path = DATA) -> dict[str, list[ShippedDay]]:
 
 
 def all_landed(home: Home, plan: Mapping[str, Sequence[ShippedDay]]) -> bool:
-    """Whether every file of the plan lies in its landing folder as it is shipped."""
+    """Whether every file of the plan lies in its landing folder with the shipped content."""
     return all(
         _landed(file, home.landing(source) / file.name)
         for source, days in plan.items()
@@ -64,10 +64,10 @@ def _landed(file: Path, target: Path) -> bool:
 
 
 def land(home: Home, source: str, shipped: ShippedDay) -> int:
-    """Copy the files of a day into the landing folder, each all at once; returns how many were not there yet.
+    """Copy the files of a day into the landing folder, each atomically, and return how many were not there yet.
 
     Raises:
-        InfrastructureError: a file cannot be written, or not into the store.
+        InfrastructureError: a file cannot be written to the folder or the store.
     """
     place = home.landed(source)
     if not storage_of(place).on_disk:
@@ -82,7 +82,7 @@ def land(home: Home, source: str, shipped: ShippedDay) -> int:
             target = folder / file.name
             if _landed(file, target):
                 continue
-            # With the time of the original: the file is not one that is still being written.
+            # copy2 keeps the original's time, so that ingest does not think the file is still being written.
             part = waiting / f"{source}-{file.name}"
             shutil.copy2(file, part)
             os.replace(part, target)
@@ -93,7 +93,7 @@ def land(home: Home, source: str, shipped: ShippedDay) -> int:
 
 
 def _stored(place: str, files: Sequence[Path]) -> int:
-    """The same for a store, where a file is there as a whole."""
+    """The same for a store, in which a file appears only as a whole."""
     store = storage_of(place)
     new = [file for file in files if store.read(f"{place}/{file.name}") != file.read_bytes()]
     for file in new:

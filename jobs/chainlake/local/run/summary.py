@@ -1,4 +1,4 @@
-"""The summary at the end of ``make run``: what was read, found and published, where it is, and where the time went."""
+"""The summary at the end of ``make run``: what was read, found and published, where it lies, and the times taken."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ QUERIES = (
     "GROUP BY model, kind ORDER BY model, kind",
 )
 
-#: Rows of a ranking that are shown.
+#: How many rows of a ranking are shown.
 _BEST = 10
 
 
 @dataclass
 class Timing:
-    """Wall-clock seconds of the parts of a run, in order."""
+    """The wall-clock seconds of the parts of a run, in order."""
 
     start: datetime
     parts: list[tuple[str, float]] = field(default_factory=list)
 
     def mark(self, name: str) -> None:
-        """The part ``name`` ends now; it began where the last one ended."""
+        """End the part ``name`` now; it began where the last one ended."""
         passed = (datetime.now(UTC) - self.start).total_seconds()
         self.parts.append((name, passed - sum(seconds for _, seconds in self.parts)))
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table, indented: the first column to the left, the others to the right."""
+    """An indented table: the first column is aligned to the left, the others to the right."""
     return "\n".join(f"  {line}" for line in table_lines(header, rows, range(1, len(header))))
 
 
@@ -53,15 +53,15 @@ def print_summary(
     page: str = "make airflow   (prints the address of its page)",
     command: str = ".venv/bin/chainlake",
 ) -> None:
-    """Print rows per source, matches per pattern and day, model changes, places, two queries and the timing.
+    """Print rows per source, matches per pattern and day, model changes, places, two queries and the times.
 
     Args:
         home: the installation.
         chain: what ran.
         timing: how long its parts took.
-        report: what :func:`report_now` says.
+        report: what :func:`report_now` returned.
         page: where Airflow's page is.
-        command: how verbs are run there.
+        command: how to call ``chainlake``.
     """
     sources = list(chain.plan)
     print("\n== Rows per source")
@@ -115,7 +115,7 @@ def _rows(home: Home, sources: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _print_matches(home: Home, sources: Sequence[str], chain: Chain) -> None:
-    """Matches and episodes per pattern and day, a table of each per source."""
+    """Print matches and episodes per pattern and day: for each source a table of each."""
     from chainlake.catalog.patterns import load_patterns
     from chainlake.definitions.source import load_sources
 
@@ -141,7 +141,7 @@ def _print_matches(home: Home, sources: Sequence[str], chain: Chain) -> None:
 
 
 def _print_ranking(home: Home, pattern: str, days: Sequence[date]) -> None:
-    """The best matches of the periods that the days are in."""
+    """Print the best matches of the periods in which the days lie."""
     print(f"\n== Best matches of {pattern} (ranked.{pattern})")
     rows = []
     if tables.exists(home, "ranked", pattern):
@@ -164,7 +164,7 @@ def _print_ranking(home: Home, pattern: str, days: Sequence[date]) -> None:
 
 
 def _counts(home: Home, definition: str, days: Sequence[date]) -> list[Any]:
-    """Rows of the days that are done, the status of the others, and the total."""
+    """The number of rows of each day that is done, the status of each other day, and the total."""
     current = {row["day"]: row for row in ops.current(home, "intervals", definition=definition)}
     cells: list[Any] = []
     total = 0
@@ -214,7 +214,7 @@ def _docs(home: Home) -> str:
 
 
 def report_now(home: Home) -> str:
-    """The report's first page, brought up to date; why there is none, if it cannot be made."""
+    """The path of the report's first page, brought up to date; if it cannot be made, the reason."""
     from chainlake.report.make import make_report
 
     try:
@@ -243,7 +243,7 @@ def _print_timing(home: Home, chain: Chain, timing: Timing) -> None:
     for row in ops.current(home, "runs"):
         started, ended = row["started"], row["ended"]
         if started is not None and ended is not None and started >= timing.start:
-            # Models that are run together have a row each, with the same times.
+            # Models that are run together have one row each, with the same times.
             spans[f"{row['step']}: {row['phase']}"].add((started, ended))
             if row["spark_app_id"]:
                 applications.add(row["spark_app_id"])

@@ -1,6 +1,6 @@
-"""Conditions and values of the pattern language in a model's file: of one event, whose attributes are bare words.
+"""Conditions and values of the pattern language in a model's file: about one event, whose attributes are bare words.
 
-The language is imported where a model has some: others do without it.
+The language is imported only for a model that uses it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chainlake.model_change.config.reading import Settings
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: No column of events begins with this character, so none is called like that of an expression.
+#: No column of events begins with this character, so none shares its name with the column of an expression.
 _MARK = "\x1f"
 
 
@@ -24,7 +24,7 @@ def column_of(text: str) -> str:
 
 
 def expression_of(column: str) -> str | None:
-    """The expression whose values a column has, None if it is an event's own."""
+    """The expression whose values a column holds; None if it is a column of the events."""
     return column[1:] if column.startswith(_MARK) else None
 
 
@@ -32,7 +32,7 @@ def condition_text(section: Settings, key: str) -> str | None:
     """The condition that ``key`` gives, in normal form; None if there is none.
 
     Raises:
-        DefinitionError: with the place in the file: it is none of the language.
+        DefinitionError: the text is not in the language; the error names its place in the file.
     """
     if key not in section.data:
         return None
@@ -49,7 +49,7 @@ def value_text(section: Settings, key: str) -> str:
     """The value that ``key`` gives, in normal form.
 
     Raises:
-        DefinitionError: with the place in the file: it is none of the language.
+        DefinitionError: the text is not in the language; the error names its place in the file.
     """
     if not isinstance(section.data.get(key), int | float):
         section.text(key)
@@ -62,7 +62,7 @@ def value_text(section: Settings, key: str) -> str:
 
 
 def stored_columns(columns: Iterable[str], where: str | None) -> tuple[str, ...]:
-    """The columns of events that a model's columns and its condition are computed of, sorted."""
+    """The columns of events from which a model's columns and its condition are computed, sorted."""
     names = set(columns)
     texts = {text for name in names if (text := expression_of(name)) is not None}
     found = {name for name in names if expression_of(name) is None}
@@ -75,15 +75,15 @@ def stored_columns(columns: Iterable[str], where: str | None) -> tuple[str, ...]
 
 
 def check_against(top: Settings, columns: Mapping[str, pa.DataType], histories: Collection[str]) -> None:
-    """Check all expressions of a model's file, which was read without an error, against the columns of events.
+    """Check all expressions of a model's file against the columns of events; the file was read without an error.
 
     Args:
         top: the file's mapping.
         columns: of the events.
-        histories: what the source has besides for patterns.
+        histories: names that the source has in addition, for patterns only.
 
     Raises:
-        DefinitionError: with the place in the file: there is no such column, or it is of another kind.
+        DefinitionError: a column does not exist or is of another kind; the error names the place in the file.
     """
     for section, key in _given(top):
         from chainlake.cep.expressions import condition, value
@@ -96,7 +96,7 @@ def check_against(top: Settings, columns: Mapping[str, pa.DataType], histories: 
 
 
 def _given(top: Settings) -> Iterator[tuple[Settings, str]]:
-    """The sections and keys that have an expression."""
+    """The sections, each with a key, that hold an expression."""
     if top.data.get("where") is not None:
         yield top, "where"
     entries = [*((top.data.get(key), (key,)) for key in ("response", "value")),
@@ -110,7 +110,7 @@ def _given(top: Settings) -> Iterator[tuple[Settings, str]]:
 
 
 def language_version() -> int:
-    """Of the language: what an expression gives can change with it."""
+    """The version of the language: what an expression gives can change with it."""
     from chainlake.cep import ENGINE_VERSION
 
     return ENGINE_VERSION

@@ -1,4 +1,4 @@
-"""What the columns of a model are: their description in YAML, and their values in every round."""
+"""The columns of a model: how YAML describes them, and their values in every round."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FORMS = (
 )
 
 
-#: A transform of a column; its number says how many rounds it reaches back.
+#: A transform of a column; the number stored with it says how many rounds it reaches back.
 Step = Literal["log", "diff", "lag"]
 
 
@@ -26,15 +26,16 @@ class Feature:
     """One entry of ``features``, or the response.
 
     Args:
-        of: event column, or that of an expression (`expressions.column_of`); None for the constant.
+        of: column of the events, or of an expression (`expressions.column_of`); None for the constant.
         key: take the value that this other key has in the same round, instead of the node's own.
-        member: take the value of the node's N-th key (from 1); without it a node of several keys has their mean (their
-            sum, smallest or largest value if that is how the events of a round are aggregated).
+        member: take the value of the node's N-th key (from 1); without it, a node of several keys has their mean (their
+            sum, smallest or largest value if the events of a round are aggregated that way).
         steps: transforms in order: ``("log", 0)``, ``("diff", 1)``, ``("lag", n)``.
         degree: number of powers, 1 for a plain column.
-        low, high: raw values that ``scale`` maps its ends to; None: smallest and largest of the first usable round.
+        low, high: raw values that are mapped to the ends of ``scale``; None: the smallest and largest of the first
+            usable round.
         scale: the interval that a polynomial's values are mapped to.
-        name: what an expression is called; None: as it is written.
+        name: what an expression is called; None: it is called by its own text.
     """
 
     of: str | None
@@ -49,7 +50,7 @@ class Feature:
 
     @property
     def base(self) -> str:
-        """Readable name without power."""
+        """Readable name without the power."""
         if self.of is None:
             return "constant"
         expression = expression_of(self.of)
@@ -77,7 +78,7 @@ def parse_features(top: Settings) -> tuple[Feature, ...]:
     """``features`` and ``intercept`` as entries in model order; the intercept is column 0.
 
     Raises:
-        DefinitionError: for unknown forms and for the same column twice.
+        DefinitionError: for unknown forms and for a column given twice.
     """
     listed = top.data.get("features", [])
     if not isinstance(listed, list):
@@ -101,7 +102,7 @@ def parse_columns(top: Settings, key: str) -> tuple[Feature, ...]:
     """A list of columns, each with its transforms, such as the coordinates of a vector.
 
     Raises:
-        DefinitionError: for an empty list, unknown forms and the same column twice.
+        DefinitionError: for an empty list, unknown forms and a column given twice.
     """
     listed = top.data.get(key)
     if not isinstance(listed, list) or not listed:
@@ -117,7 +118,7 @@ def parse_columns(top: Settings, key: str) -> tuple[Feature, ...]:
 
 
 def parse_series(top: Settings, value: Any, *path: str | int) -> Feature:
-    """One column, own or of another key, with its transforms; it stands at ``path``."""
+    """One column, of the node itself or of another key, with its transforms; ``path`` is its place in the file."""
     if value is None:
         raise top.placed(WrongValue.missing(path[-1], "a column name or {of: COLUMN, ...}"), *path)
     if isinstance(value, str) and value != "constant":
@@ -159,7 +160,7 @@ def _feature(top: Settings, value: Any, *path: str | int) -> Feature:
 
 
 def _column(section: Settings) -> str:
-    """The column that an entry names, or that of its expression."""
+    """The column that an entry names, or the column of its expression."""
     if "expression" not in section.data:
         return str(section.text("of"))
     if "of" in section.data:
@@ -205,8 +206,8 @@ def values_of(feature: Feature, own: np.ndarray, span: tuple[float, float] | Non
 
     Args:
         feature: the entry.
-        own: (h + n, k) values of every node before transforms, with ``h`` rounds of history in front; NaN where none is
-            known.
+        own: (h + n, k) values of every node before transforms, with ``h`` rounds of history in front; NaN where no
+            value is known.
         span: raw values mapped to the ends of ``feature.scale``; needed for polynomials only.
 
     Returns:
@@ -236,7 +237,7 @@ def values_of(feature: Feature, own: np.ndarray, span: tuple[float, float] | Non
 
 
 def _earlier(own: np.ndarray, n: int) -> np.ndarray:
-    """The values of n rounds before; NaN in the first n rounds."""
+    """The values of n rounds earlier; NaN in the first n rounds."""
     shifted = np.full_like(own, np.nan)
     shifted[n:] = own[: max(len(own) - n, 0)]
     return shifted

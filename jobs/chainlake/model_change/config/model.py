@@ -23,12 +23,12 @@ _KEYS = (
 
 @dataclass(frozen=True)
 class ModelConfig(SeriesConfig):
-    """One model, checked; what `SeriesConfig` has, and:
+    """One checked model: the fields of `SeriesConfig`, and the following.
 
-    ``window`` is W, the warm-up if ``infinite``. ``ridge`` is the matrix P (m x m, row-major) of
+    ``window`` is W, or the warm-up if ``infinite``. ``ridge`` is the matrix P (m x m, row-major) of
     docs/monitors.md#ridge, or None. ``phi`` is None (OLS), a number or ``"fit"``. ``eps`` is absolute, or a share of
     the norm of the first model if ``eps_is_share``. ``per_longest`` is the longest period that the periodic baseline
-    tries (None: half of the rounds); metrics count rounds from number ``count_from`` on.
+    tries (None: half of the rounds). Metrics count rounds from number ``count_from`` on.
     """
 
     intercept: int | None
@@ -46,12 +46,12 @@ class ModelConfig(SeriesConfig):
 
     @property
     def bound(self) -> float | None:
-        """eps; of a share of the first model only the state knows it."""
+        """eps; None if it is a share of the first model, since then only the state knows it."""
         return None if self.eps_is_share else self.eps
 
     @property
     def counted_from(self) -> int:
-        """Number of the first round that metrics count; the group's first is number 0."""
+        """Number of the first round that metrics count; the group's first round is number 0."""
         return self.count_from
 
     @property
@@ -133,7 +133,7 @@ def _intercept(features: tuple[Feature, ...]) -> int | None:
 def _members(
     top: Settings, groups: dict[str, tuple[Node, ...]], features: tuple[Feature, ...], response: Feature
 ) -> None:
-    """Every node must have the keys that features name by their position."""
+    """Check that every node has as many keys as features name by position."""
     fewest_keys = min(len(node.keys) for nodes in groups.values() for node in nodes)
     for feature, path in ((response, ("response",)), *((f, ("features",)) for f in features)):
         if feature.member is not None and feature.member > fewest_keys:

@@ -22,10 +22,10 @@ class Node:
     """One node.
 
     Args:
-        name: how results call it.
-        keys: the key values whose events are its; features may name them one by one (``member``).
-        dates: stretches of UTC days on which it takes part, in order, each the first day (None: from ever) and the day
-            after the last one (None: for good); none: always.
+        name: what results call it.
+        keys: the key values whose events belong to it; features may name them one by one (``member``).
+        dates: stretches of UTC days on which it takes part, in order, each as the first day (None: since forever) and
+            the day after the last one (None: for good); empty: it always takes part.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Node:
         return bool(self.dates)
 
     def begun(self, day: date) -> bool:
-        """Whether it takes part on a day, or did on one before."""
+        """Whether it takes part on a day, or did so on an earlier one."""
         return any(first is None or first <= day for first, _ in self.dates or ((None, None),))
 
     def ended(self, day: date) -> bool:
@@ -46,7 +46,7 @@ class Node:
         return all(end is not None and end <= day + timedelta(days=1) for _, end in self.dates or ((None, None),))
 
     def takes_part(self, us: np.ndarray) -> np.ndarray:
-        """Whether it takes part at each of some times, microseconds."""
+        """Whether it takes part at each of the given times, in microseconds."""
         found = np.zeros(us.shape, dtype=bool)
         for first, end in self.dates or ((None, None),):
             lo = _EVER[0] if first is None else day_start_us(first)
@@ -56,7 +56,7 @@ class Node:
 
 
 def parse_groups(top: Settings) -> dict[str, tuple[Node, ...]]:
-    """``nodes`` or ``groups``: a group's id to its ordered nodes; one model without groups has the empty id.
+    """``nodes`` or ``groups`` as a mapping of a group's id to its ordered nodes; a model without groups has the id "".
 
     Raises:
         DefinitionError: naming the key and what is allowed there.
@@ -72,10 +72,10 @@ def parse_groups(top: Settings) -> dict[str, tuple[Node, ...]]:
 
 
 def undated(top: Settings, groups: dict[str, tuple[Node, ...]], what: str) -> dict[str, tuple[Node, ...]]:
-    """The groups, none of whose nodes joins or leaves.
+    """The groups unchanged, once it is checked that none of their nodes joins or leaves.
 
     Raises:
-        DefinitionError: one does; ``what`` says what they are.
+        DefinitionError: a node does; ``what`` says what the nodes are.
     """
     for group, nodes in groups.items():
         for i, node in enumerate(nodes):
@@ -86,7 +86,7 @@ def undated(top: Settings, groups: dict[str, tuple[Node, ...]], what: str) -> di
 
 
 def fewest(nodes: tuple[Node, ...]) -> int:
-    """The smallest number of nodes that take part on a day on which any does."""
+    """The smallest number of nodes that take part at once, times without any left out."""
     edges = {day_start_us(day) for node in nodes for span in node.dates for day in span if day is not None}
     us = np.array([_EVER[0], *sorted(edges)])
     counts = np.sum([node.takes_part(us) for node in nodes], axis=0)
@@ -121,7 +121,7 @@ def _node(section: Settings, item: Any, *path: str | int) -> Node:
 
 
 def _dates(node: Settings) -> tuple[tuple[date | None, date | None], ...]:
-    """``dates``, or the one stretch ``from`` to ``to``."""
+    """``dates``, or the single stretch that ``from`` and ``to`` give."""
     listed = node.data.get("dates")
     if listed is None:
         one = _stretch(node)

@@ -1,4 +1,4 @@
-"""Typed look-ups in a model's YAML: every error names file, line, key and what is allowed there."""
+"""Typed look-ups in a model's YAML: every error names the file, the line, the key and what is allowed there."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from chainlake.model_change.config.errors import WrongValue
 
 
 class Settings(Section):
-    """One mapping of a model's file, with the look-ups that only models need."""
+    """One mapping of a model's file, with look-ups that only models need."""
 
     @classmethod
     def read(cls, path: Path) -> Settings:
-        """The top mapping of a file; DefinitionError if it is none."""
+        """The top mapping of a file; DefinitionError if its content is not a mapping."""
         return cls.like(load_section(path))
 
     @classmethod
@@ -48,7 +48,7 @@ class Settings(Section):
         return value.strip()
 
     def key_value(self, key: str) -> str:
-        """A value of the source's key column, as it was typed; numbers are taken as texts."""
+        """A value of the source's key column as it was typed: a number is taken as text."""
         value = self.data.get(key)
         if value is None or isinstance(value, list | dict | bool) or not str(value).strip():
             raise self.placed(WrongValue.no_key(value), key)

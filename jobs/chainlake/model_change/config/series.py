@@ -1,4 +1,4 @@
-"""What all monitors share: whose events they watch, and how those become rounds (docs/semantics.md#rounds)."""
+"""What all monitors share: whose events they watch, and how events become rounds (docs/semantics.md#rounds)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from chainlake.model_change.config.reading import Settings
 
 ON_GAP = ("continue", "reset")
 AGGREGATES = ("last", "first", "mean", "sum", "min", "max")
-#: Keys that a model and a threshold monitor read alike.
+#: Keys that every kind of monitor reads the same way.
 SHARED_KEYS = ("kind", "description", "source", "start", "round", "max_carry", "missing_if_zero", "where", "max_replay")
-#: Those of kinds whose findings can be told.
+#: The same for kinds whose findings can be sent as alerts.
 TOLD_KEYS = (*SHARED_KEYS, "alerts")
 
 
@@ -32,8 +32,8 @@ _NO_RESULT = ("file", "description", "max_replay", "alerts")
 
 @dataclass(frozen=True)
 class Reduction:
-    """How the events of a key become rounds: their length, how several events come together, the column whose 0
-    means not reported, and the condition without which an event is not there."""
+    """How the events of a key become rounds: the length of a round, how several events in one are aggregated, the
+    column in which 0 means not reported, and the condition that an event must meet to count."""
 
     round_us: int
     aggregate: str
@@ -41,18 +41,18 @@ class Reduction:
     where: str | None = None
 
     def stored(self, columns: Iterable[str]) -> tuple[str, ...]:
-        """The columns of events that rounds of ``columns`` are made of, beside key and ``ts``, sorted."""
+        """The columns of events from which rounds of ``columns`` are made, besides the key and ``ts``, sorted."""
         zero = [self.missing_if_zero] if self.missing_if_zero else []
         return tuple(sorted({*stored_columns(columns, self.where), *zero}))
 
 
 @dataclass(frozen=True)
 class SeriesConfig:
-    """The part of a monitor that says how its rounds are made. Times in microseconds, counts in rounds.
+    """The part of a monitor that says how its rounds are made. Times are in microseconds, counts in rounds.
 
     ``groups`` maps a group's id to its ordered nodes; every group is a monitor of its own. An event whose column
-    ``missing_if_zero`` is 0 counts as not reported; one for which ``where``, a condition of the pattern language, is
-    not true does not exist.
+    ``missing_if_zero`` is 0 counts as not reported. An event for which ``where``, a condition of the pattern language,
+    is not true is ignored.
     """
 
     #: The keys of a file that ``response`` and ``features`` come from.
@@ -85,38 +85,38 @@ class SeriesConfig:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of its rounds, sorted: event columns, and those of expressions."""
+        """The columns of its rounds, sorted: columns of events, and those of expressions."""
         return tuple(sorted({f.of for f in (self.response, *self.features) if f.of is not None}))
 
     @property
     def bound(self) -> float | None:
-        """What findings are audited against, such as eps; None if only the state knows it."""
+        """The bound that findings are audited against, such as eps; None if only the state knows it."""
         return None
 
     @property
     def counted_from(self) -> int:
-        """Number of the first round that metrics count; the group's first is number 0."""
+        """Number of the first round that metrics count; the group's first round is number 0."""
         return 0
 
     @property
     def has_expressions(self) -> bool:
-        """Whether anything in it is said in the pattern language."""
+        """Whether any part of it is written in the pattern language."""
         return self.where is not None or any(expression_of(name) is not None for name in self.columns)
 
     @property
     def reduction(self) -> Reduction:
-        """How its events become rounds; monitors with the same one can share the work."""
+        """How its events become rounds; monitors with equal reductions can share the work."""
         return Reduction(self.round_us, self.aggregate, self.missing_if_zero, self.where)
 
     def keys(self, group: str) -> tuple[str, ...]:
-        """The key values whose events ``group`` needs: its nodes', then the other keys its features name."""
+        """The key values whose events ``group`` needs: those of its nodes, then other keys that its features name."""
         own = tuple(dict.fromkeys(key for node in self.groups[group] for key in node.keys))
         others = sorted({f.key for f in (self.response, *self.features) if f.key is not None} - set(own))
         return (*own, *others)
 
     @property
     def all_keys(self) -> tuple[str, ...]:
-        """Every key value that some group needs, sorted."""
+        """Every key value that any group needs, sorted."""
         return tuple(sorted({key for group in self.groups for key in self.keys(group)}))
 
     @property
@@ -126,7 +126,7 @@ class SeriesConfig:
 
     @property
     def definition_hash(self) -> str:
-        """Hash of all that can change a result, so not of ``alerts`` (docs/semantics.md#definitions)."""
+        """Hash of everything that can change a result, hence not of ``alerts`` (docs/semantics.md#definitions)."""
         told = {key: v for key, v in asdict(self).items() if key not in _NO_RESULT}
         if self.where is None:
             del told["where"]

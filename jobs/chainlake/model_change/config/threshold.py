@@ -12,16 +12,16 @@ from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.series import TOLD_KEYS, SeriesConfig, shared_values
 
 _KEYS = ("nodes", "value", "threshold", "weight")
-#: Rounds that a silent sensor's last reading stands for it, where ``max_carry`` is not given.
+#: For how many rounds a silent sensor's last reading is used, where ``max_carry`` is not given.
 _CARRY = 60
 
 
 @dataclass(frozen=True)
 class ThresholdConfig(SeriesConfig):
-    """A monitor of the mean of ``response`` over the nodes, checked.
+    """A checked monitor of the mean of ``response`` over the nodes.
 
-    ``threshold`` is T; with ``weighted`` the one feature is every node's weight (number of vehicles), and the weighted
-    mean is watched.
+    ``threshold`` is T. With ``weighted``, the only feature is every node's weight (such as a number of vehicles), and
+    the weighted mean is watched.
     """
 
     COLUMN_KEYS: ClassVar[tuple[str, str]] = ("value", "weight")
@@ -31,7 +31,7 @@ class ThresholdConfig(SeriesConfig):
 
     @property
     def bound(self) -> float | None:
-        """The mean that it watches for."""
+        """The threshold of the mean."""
         return self.threshold
 
 

@@ -1,1 +1,1 @@
-"""A model day by day: rows, state between days, sweeps over thresholds."""
+"""A model day by day: its rows, the state between days, and sweeps over thresholds."""

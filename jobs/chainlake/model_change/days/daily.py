@@ -17,12 +17,12 @@ from chainlake.model_change.statistics import state as states
 from chainlake.model_change.statistics.records import Settings, Trace
 from chainlake.model_change.statistics.statistics import Array
 
-#: Condition of the nodes' average matrix above which a norm of coefficients is a poor measure.
+#: Condition number of the nodes' average matrix above which a norm of coefficients is a poor measure.
 _ILL_CONDITIONED = 1e3
 
 
 def settings_of(config: ModelConfig, group: str, k: int | None = None) -> Settings:
-    """What the kernel needs of a model's group when ``k`` of its nodes take part (all by default)."""
+    """What the kernel needs to know of a model's group when ``k`` of its nodes take part (all by default)."""
     nodes = config.groups[group]
     return Settings(
         k=len(nodes) if k is None else k,
@@ -43,10 +43,15 @@ def settings_of(config: ModelConfig, group: str, k: int | None = None) -> Settin
 
 
 class GroupMonitor:
-    """Args: the model, its group, and the snapshot to go on from (None: the model's start).
+    """One group of a model on its way through its days.
+
+    Args:
+        config: the model.
+        group: its group.
+        snapshot: the state to continue from; None: the model's start.
 
     Raises:
-        ValueError: if the snapshot has another form; `states.loads` tells beforehand.
+        ValueError: the snapshot is of another version; `states.loads` gives None for such a one.
     """
 
     def __init__(self, config: ModelConfig, group: str, snapshot: str | None = None):
@@ -55,19 +60,19 @@ class GroupMonitor:
         values = states.restored(snapshot)
         self.rounds = Rounds(config, group, values.get("rounds"))
         self.kernel = Kernel(settings_of(config, group, len(self.rounds.members.nodes) or None), values.get("kernel"))
-        #: Rounds so far in which another machine's last bit could have decided otherwise.
+        #: Rounds so far that a difference in the last bit, as on another machine, could have decided otherwise.
         self.near_ties = 0
         self._warnings: list[str] = []
         self.last_beta: Array | None = values.get("last_beta")
 
     @property
     def eps(self) -> float | None:
-        """Threshold in force: None before the first window of a model whose eps is a share."""
+        """The threshold in force; None before the first window of a model whose eps is a share."""
         return self.kernel.state.eps if self.config.eps_is_share else self.config.eps
 
     @property
     def warnings(self) -> list[str]:
-        """What the first windows, and the values, showed, one sentence each."""
+        """What the first windows and the values showed, one sentence each."""
         return [*self._warnings, *self.rounds.remarks]
 
     def snapshot(self) -> str:
@@ -78,11 +83,11 @@ class GroupMonitor:
         """Monitor one UTC day.
 
         Args:
-            day: the day; days must come in order, without holes.
+            day: the day; days must come in order, without gaps.
             reduced: its rounds, from `reduce.reduce_rows` (rows of other groups are ignored).
 
         Returns:
-            rows of models.changes, and the row of models.metrics or None if the day had no usable round.
+            rows of models.changes, and the row of models.metrics, None if the day had no usable round.
         """
         before, self.rounds.day = self.last_beta, day
         traces = self.traces(reduced)
@@ -90,13 +95,13 @@ class GroupMonitor:
         return DayRows(changes, self._metrics(day, traces, before) if traces else None)
 
     def traces(self, reduced: pa.Table) -> list[tuple[Chunk, Trace]]:
-        """Run the rounds of one UTC day; days must come in order, without holes.
+        """Run the rounds of one UTC day; days must come in order, without gaps.
 
         Args:
             reduced: the day's rounds, from `reduce.reduce_rows` (rows of other groups are ignored).
 
         Returns:
-            consecutive rounds and what the kernel said of them, round by round.
+            consecutive rounds, each chunk with what the kernel gave for it, round by round.
         """
         traces: list[tuple[Chunk, Trace]] = []
         first = True
@@ -118,7 +123,7 @@ class GroupMonitor:
         return traces
 
     def _look_at_condition(self, trace: Trace) -> None:
-        """Remarks on a model that is ill-conditioned so far (docs/monitors.md#ill-conditioned-features)."""
+        """Warn if the model is ill-conditioned when it begins (docs/monitors.md#ill-conditioned-features)."""
         if self.config.metric == "coefficient" and any(event.kind == "init" for event in trace.events):
             condition = self.kernel.condition
             if condition > _ILL_CONDITIONED:
@@ -187,7 +192,7 @@ class GroupMonitor:
             "polls_down": replies if local else None,
             "normalized_up": (v + replies) / share if local and share else None,
             "normalized_all": (v + 3 * replies) / share if local and share else None,
-            # A report and a poll are one number, a reply and a broadcast carry a symmetric matrix and a vector.
+            # A report and a poll are one number each; a reply and a broadcast carry a symmetric matrix and a vector.
             "bytes": 8 * (v + replies + 2 * replies * (m * (m + 3) // 2)) if local else None,
             "max_error": max_error,
             "per_T": per[0],
@@ -206,7 +211,7 @@ def _r2(trace: dict[str, Array], k: Array, counted: Array) -> float | None:
     rows = np.isfinite(trace["sse"]) & counted
     if not rows.any():
         return None
-    # Sums begin anew about another centre at times.
+    # At anchors the sums begin again about another centre, so all are moved to the first one.
     off = trace["centre_y"][rows] - trace["centre_y"][rows][0]
     y_off = trace["sum_y"][rows] + k[rows] * off
     yy_off = trace["sum_yy"][rows] + off * (trace["sum_y"][rows] + y_off)

@@ -1,4 +1,4 @@
-"""The kinds of file in ``dags/config/models/``: what reads each, what runs it, and where its findings go."""
+"""The kinds of file in ``dags/config/models/``: what reads each kind, what runs it, and where its findings go."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class Run(Protocol):
 
     @property
     def eps(self) -> float | None:
-        """The bound in force, None if it is not known yet."""
+        """The bound in force; None if it is not known yet."""
 
     @property
     def near_ties(self) -> int:
-        """Rounds that another machine's last bit could have decided otherwise."""
+        """Rounds that a difference in the last bit, as on another machine, could have decided otherwise."""
 
     @property
     def warnings(self) -> list[str]:
@@ -59,7 +59,7 @@ class Run(Protocol):
         """The state after the last day, as canonical JSON."""
 
     def day(self, day: date, reduced: pa.Table) -> DayRows:
-        """One UTC day's rows of the kind's table, and of ``models.metrics``; days come in order, without holes."""
+        """One UTC day's rows of the kind's table and of ``models.metrics``; days come in order, without gaps."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,11 @@ class Kind:
 
     Args:
         config: the type of its checked files.
-        read: the name and the content of a file to such a value.
-        start: such a value, a group and a snapshot (None: the start) to its run.
+        read: makes such a value of a file's name and content.
+        start: makes the run of such a value, a group and a snapshot (None: the start).
         table: where its findings are published.
         knobs: settings that ``tune`` can try, by name.
-        told: rows of its table to the figures that ``tune`` compares.
+        told: makes the figures that ``tune`` compares from rows of the table.
     """
 
     config: type[SeriesConfig]
@@ -130,7 +130,7 @@ def _checked(name: str, top: Settings) -> Config:
 
 
 def kind_name(config: Config) -> str:
-    """What its file says as ``kind``."""
+    """What the definition's file says under ``kind``."""
     return _OF[type(config)]
 
 
@@ -145,5 +145,5 @@ def start(config: Config, group: str, snapshot: str | None = None) -> Run:
 
 
 def result_table(config: Config) -> Table:
-    """The table that a definition's findings are published in."""
+    """The table in which a definition's findings are published."""
     return kind_of(config).table

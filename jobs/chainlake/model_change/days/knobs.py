@@ -1,4 +1,4 @@
-"""Settings that can be tried without an edit of a file: how values are read, and the figures they are judged by."""
+"""Settings that can be tried without editing a file: how values are read, and the figures that judge them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Knob:
-    """A setting.
+    """A setting that can be tried.
 
     Args:
-        attribute: of the checked file.
-        read: a text to a value; ValueError says what is allowed.
+        attribute: its name in the checked file.
+        read: makes a value of a text; ValueError says what is allowed.
     """
 
     attribute: str
@@ -44,7 +44,7 @@ def above_zero(text: str) -> float:
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """Reads whole numbers from ``least`` on."""
+    """A reader of whole numbers from ``least`` on."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
@@ -55,7 +55,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def one_of(names: Sequence[str]) -> Callable[[str], str]:
-    """Reads one of some words."""
+    """A reader of one of the given words."""
 
     def read(text: str) -> str:
         if text not in names:
@@ -71,12 +71,12 @@ def by_kind(rows: Rows) -> dict[str, float]:
 
 
 def losses(rows: Rows) -> dict[str, float]:
-    """The sums of the learners' losses, beside those of learners that never share and that always do."""
+    """The sums of the learners' losses, next to those of learners that never share and of some that always do."""
     days = [row for row in rows if row["kind"] == "day"]
     return {name: math.fsum(row[name] for row in days) for name in ("loss", "loss_alone", "loss_static", "errors")}
 
 
 def flagged(rows: Rows) -> dict[str, float]:
-    """On how many days a machine is flagged, and how many machines there are."""
+    """The number of flagged machine-days, and of different machines flagged."""
     mine = [row["machine"] for row in rows if row["flagged"]]
     return {"flagged": float(len(mine)), "machines": float(len(set(mine)))}

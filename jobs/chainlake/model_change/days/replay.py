@@ -1,4 +1,4 @@
-"""A stretch of days of one group, and how many groups are spread over tasks: what library and step share."""
+"""Runs a group over days, and spreads groups over tasks: what the library and the step share."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from chainlake.model_change.rounds.rows import FindingRow, MetricRow
 
 @dataclass(frozen=True)
 class GroupDays:
-    """What a group gave over days.
+    """What a run of a group over some days gave.
 
     Args:
         found: rows of the definition's table.
         metrics: rows of ``models.metrics``.
-        states: the state at the end of each day wanted.
-        eps: the threshold in force afterwards, None if it is not known yet.
+        states: the state at the end of each day that was wanted.
+        eps: the threshold in force afterwards; None if it is not known yet.
         warnings: what its first windows showed.
-        near_ties: rounds that another machine's last bit could have decided otherwise.
+        near_ties: rounds that a difference in the last bit, as on another machine, could have decided otherwise.
     """
 
     found: list[FindingRow]
@@ -37,8 +37,8 @@ class GroupDays:
 
 @dataclass(frozen=True)
 class GroupRun:
-    """One group of a definition and the days ``[first, end)`` to run it over, from the state at the end of the day
-    before, or from its start."""
+    """One group of a definition and the days ``[first, end)`` to run it over, from ``snapshot``, the state at the end
+    of the day before, or from the start if that is None."""
 
     config: Config
     group: str
@@ -48,7 +48,7 @@ class GroupRun:
 
     @property
     def weight(self) -> float:
-        """Expected work, in any unit: its rows, and their matrices."""
+        """Expected work in no particular unit: the number of rows times the size of their matrices."""
         rounds = (self.end - self.first).days * (US_PER_DAY // self.config.round_us)
         return rounds * len(self.config.groups[self.group]) * (len(self.config.feature_names) + 1.0) ** 2
 
@@ -70,12 +70,12 @@ class GroupReplay:
         self._next = run.first
 
     def until(self, end: date, reduced: pa.Table) -> None:
-        """Run the days from the one after the last that was run to the one before ``end``, and before the run's.
+        """Run the days that follow the last one run, up to ``end`` or the run's own end, whichever comes first.
 
         Args:
-            end: the day after the last.
-            reduced: the rounds of these days at least, as `reduce.reduce_rows` gives them; rows of other groups and
-                days are ignored.
+            end: the day after the last one to run.
+            reduced: the rounds of at least these days, from `reduce.reduce_rows`; rows of other groups and days are
+                ignored.
         """
         end = min(end, self._run.end)
         for day, part in by_day(reduced, self._next, end):
@@ -87,7 +87,7 @@ class GroupReplay:
         self._next = max(self._next, end)
 
     def gave(self) -> GroupDays:
-        """What the days gave that were run."""
+        """What the days run so far gave."""
         if not self._every_state:
             self._states[self._run.end - timedelta(days=1)] = self._group.snapshot()
         group = self._group
@@ -99,7 +99,7 @@ def run_days(run: GroupRun, reduced: pa.Table, *, every_state: bool = True) -> G
 
     Args:
         run: the group and its days.
-        reduced: the rounds of the days, as `reduce.reduce_rows` gives them; rows of other groups are ignored.
+        reduced: the rounds of the days, from `reduce.reduce_rows`; rows of other groups are ignored.
         every_state: keep the state of every day, not only of the last one.
     """
     replay = GroupReplay(run, every_state=every_state)
@@ -108,7 +108,7 @@ def run_days(run: GroupRun, reduced: pa.Table, *, every_state: bool = True) -> G
 
 
 def by_day(reduced: pa.Table, first: date, end: date) -> list[tuple[date, pa.Table]]:
-    """Every day of ``[first, end)`` with its rows, also days without rows."""
+    """Every day of ``[first, end)`` with its rows, including days without rows."""
     table = reduced.sort_by("round_us")
     us = table["round_us"].to_numpy()
     days = [first + timedelta(days=i) for i in range((end - first).days)]
@@ -117,10 +117,10 @@ def by_day(reduced: pa.Table, first: date, end: date) -> list[tuple[date, pa.Tab
 
 
 def pack(weights: Sequence[float], bins: int) -> list[int]:
-    """A bin for each weight so that none is much fuller than the others: the heaviest first, into the emptiest bin.
+    """A bin for each weight, so that no bin is much fuller than the others: heaviest first, into the emptiest bin.
 
-    A weight above all others' share stands alone, and in a low bin, which is started early: it is then worked on beside
-    the many small ones, not after them.
+    A weight larger than the fair share of a bin ends up alone in a low bin. Low bins are started early, so it is worked
+    on alongside the many small ones, not after them.
     """
     load = [(0.0, i) for i in range(bins)]
     place = [0] * len(weights)

@@ -1,4 +1,4 @@
-"""One threshold monitor, day by day: rows of ``alerts.threshold`` and ``models.metrics``, and the state it keeps."""
+"""One threshold monitor, day by day: rows of ``alerts.threshold`` and ``models.metrics``, and its state."""
 
 from __future__ import annotations
 
@@ -15,10 +15,15 @@ from chainlake.model_change.rounds.series_run import SeriesRun
 
 
 class ThresholdRun(SeriesRun[ThresholdConfig]):
-    """Args: the monitor, its group (the empty one), and the snapshot to go on from (None: the monitor's start).
+    """A threshold monitor on its way through its days.
+
+    Args:
+        config: the monitor.
+        group: its group, the empty one.
+        snapshot: the state to continue from; None: the monitor's start.
 
     Raises:
-        ValueError: if the snapshot has another form; `states.loads` tells beforehand.
+        ValueError: the snapshot is of another version; `states.loads` gives None for such a one.
     """
 
     def __init__(self, config: ThresholdConfig, group: str, snapshot: str | None = None):
@@ -30,7 +35,7 @@ class ThresholdRun(SeriesRun[ThresholdConfig]):
     def snapshot(self) -> str:
         """The state after the last day, as JSON."""
         monitor = self.monitor
-        # Below, everybody is asked, and the mean's return sets all thresholds anew.
+        # While the mean is below, all sensors are asked, and its return resets all thresholds: these do not matter.
         held = np.full(self.k, monitor.level) if monitor.below else monitor.thresholds
         return self.kept(thresholds=held, below=monitor.below)
 

@@ -1,4 +1,4 @@
-"""A model's rounds one by one, as pictures and sweeps need them: exact models, errors, messages."""
+"""A model's rounds one by one, for pictures and sweeps: exact models, errors, messages."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class GroupTrace:
     Args:
         config: the model.
         group: its group.
-        eps: threshold in force; None if there never was a first window.
+        eps: threshold in force; None if no first window was ever complete.
         ts: (n,) starts of the rounds, microseconds.
         nodes: (n,) how many nodes took part.
-        counted: (n,) whether the round counts in messages and errors: there was a model before it, and its number is
-            not below the model's ``count_from``.
-        beta: (n, m) exact models in the coordinates that eps is measured in; NaN where there is none.
+        counted: (n,) whether messages and errors of the round count: a model existed before it, and its number is not
+            below the model's ``count_from``.
+        beta: (n, m) exact models in the coordinates in which eps is measured; NaN where there is none.
         coefficients: (n, m) the same in the features' own units.
-        error_local, error_exact: (n,) distance from the reference of either detector, after resolution.
+        error_local, error_exact: (n,) distance from the reference of each detector, after the round is resolved.
         reports: (n,) nodes whose local test failed.
         synced: (n,) whether all nodes synchronised.
-        events: (round, event) in order.
-        x, y: the nodes' rows of each round, (k, m) and (k,).
-        begun: the reference of the ``local`` and the ``exact`` detector before the first round, in the features' own
-            units, if there was one.
-        spans: per place of a polynomial among the features: the raw values at the ends of its scale.
+        events: (round, event) pairs, in order.
+        x, y: the nodes' rows in each round, (k, m) and (k,).
+        begun: the references of the ``local`` and the ``exact`` detector before the first round, in the features' own
+            units, where there was one.
+        spans: the raw values at the ends of a polynomial's scale, by its place among the features.
     """
 
     config: ModelConfig
@@ -64,7 +64,7 @@ class GroupTrace:
         return [(at, event) for at, event in self.events if event.kind in kinds and self.counted[at]]
 
     def reference(self, at: int, detector: str) -> Array | None:
-        """The model that a detector holds against round ``at``, once that is resolved; in the features' own units."""
+        """A detector's reference model once round ``at`` is resolved, in the features' own units."""
         kinds = ("init", "node_change", *(("sync", "recovered") if detector == "local" else ("change",)))
         found = self.begun.get(detector)
         for i, event in self.events:
@@ -83,7 +83,7 @@ def trace_group(
         group: the group.
         reduced: rounds of the days, from `reduce.reduce_rows`.
         first, end: the days.
-        snapshot: state to go on from; None begins with a first window.
+        snapshot: state to continue from; None: begin with a first window.
     """
     run = GroupMonitor(config, group, snapshot)
     begun = _references(run)

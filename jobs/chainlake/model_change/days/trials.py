@@ -1,4 +1,4 @@
-"""What other values of a setting would have found and sent, for every kind but linear models (see `tuning`)."""
+"""What other values of a setting would have found and sent, for all kinds but linear models (for those: `tuning`)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from chainlake.model_change.days.replay import GroupRun, run_days
 
 @dataclass(frozen=True)
 class Trial:
-    """What one value gave.
+    """What one value of the setting gave.
 
     Args:
-        value: of the setting.
-        rounds: that were used, over all groups.
-        up, down: messages of nodes and to them.
-        normalized_up: messages up per node and round; None where nobody sends less than everything.
-        max_error: the largest error, where the kind has one.
-        told: the figures of the kind.
+        value: the value.
+        rounds: number of rounds used, over all groups.
+        up, down: messages from nodes and to them.
+        normalized_up: messages up per node and round; None for a kind that saves no messages.
+        max_error: the largest error, if the kind has errors.
+        told: the kind's own figures.
     """
 
     value: Any
@@ -42,10 +42,10 @@ def trials(
 
     Args:
         config: the definition; its first day is the first of ``days``.
-        reduced: the rounds of the days, as `reduce.reduce_rows` gives them.
-        days: the first, and the day after the last.
-        knob: name of the setting, one of the kind's.
-        values: as its knob reads them.
+        reduced: the rounds of the days, from `reduce.reduce_rows`.
+        days: the first day, and the day after the last.
+        knob: name of the setting, one of the kind's knobs.
+        values: values to try, as the knob reads them.
     """
     kind = kind_of(config)
     for value in values:

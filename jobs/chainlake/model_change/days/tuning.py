@@ -1,4 +1,4 @@
-"""What other thresholds, windows and phi would have cost and found: the sweeps of the report's figures 4.5 to 4.9."""
+"""What other values of eps, W and phi would have cost and found: the sweeps of the report's figures 4.5 to 4.9."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from chainlake.model_change.days.traces import GroupTrace, trace_group
 from chainlake.model_change.detectors.periodic import best_periods, errors_by_period
 from chainlake.model_change.statistics.statistics import Array
 
-#: Multiples of the model's own eps that are tried if none are given.
+#: Multiples of the model's own eps that are tried if no values are given.
 STEPS = (0.25, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
-#: Longest period tried for the periodic baseline if the model does not say: trying all costs rounds x periods.
+#: Longest period tried for the periodic baseline unless the model gives one: trying all costs rounds x periods.
 LONGEST_PERIOD = 1000
 
 
@@ -26,22 +26,22 @@ class Outcome:
     """One setting, over all groups of the model.
 
     Args:
-        eps: as the model file would say it (a share if its eps is one).
+        eps: as the model file would give it (a share if the model's own eps is one).
         window: W.
         phi: of the AR(1) errors, None for ordinary least squares.
-        rounds: counted rounds, all groups.
+        rounds: counted rounds of all groups.
         syncs: synchronisations of the local detector.
-        exceeded: those before which the error really was above eps.
+        exceeded: how many of them came when the error really was above eps.
         up: messages up per node and round; sending every row is 1.
         both: messages in both directions per node and round.
-        up_bytes: bytes up over those of sending every row.
+        up_bytes: bytes up, as a share of the bytes of sending every row.
         max_error: largest error after resolution, in the unit of ``eps``.
-        exact: changes of the exact detector.
-        exact_us: when they were, microseconds.
-        period: longest period whose updates keep the errors of the local detector, None if no period does.
-        period_mono: longest period up to which all do.
-        periodic_error: largest error of updates with ``period``, in the unit of ``eps``; None if there is none.
-        capped: whether the longest period tried was good enough, so that a longer one may be too.
+        exact: changes that the exact detector found.
+        exact_us: their times, microseconds.
+        period: longest period whose errors stay within those of the local detector; None if none do.
+        period_mono: longest period for which this holds, and for every shorter one as well.
+        periodic_error: largest error with ``period``, in the unit of ``eps``; None if ``period`` is.
+        capped: whether the longest period tried was good enough, so that a longer one may be as well.
     """
 
     eps: float
@@ -63,7 +63,7 @@ class Outcome:
 
     @property
     def periodic_up(self) -> float | None:
-        """Messages up per node and round of the periodic baseline with ``period``."""
+        """Messages up per node and round that the periodic baseline sends with ``period``."""
         return None if self.period is None else 1 / self.period
 
 
@@ -77,18 +77,18 @@ def sweep(
     windows: Sequence[int] = (),
     phis: Sequence[float | str | None] = (),
 ) -> Iterator[Outcome]:
-    """Run a model with every combination of the given settings; what is not given is the model's own.
+    """Run a model with every combination of the given settings; a setting not given keeps the model's own value.
 
     Args:
-        config: the model; both detectors are run whatever it says, with its constraint.
+        config: the model; both detectors run, whatever it says, with its constraint.
         reduced: rounds of the days, from `reduce.reduce_rows`.
-        first, end: the days ``[first, end)``; the first window begins with the first of them.
+        first, end: the days ``[first, end)``; the first window begins on ``first``.
         eps: thresholds, as in the model file; by default `STEPS` times the model's.
         windows: lengths W in rounds.
         phis: AR(1) coefficients, ``"fit"``, or None for ordinary least squares.
 
     Raises:
-        InputError: if no window is ever complete, so that nothing can be said.
+        InputError: no window is ever complete, so there is nothing to compare.
     """
     for window in windows or (config.window,):
         for phi in phis or (config.phi,):
@@ -100,13 +100,13 @@ def sweep(
                 if not traces:
                     raise NoWindow.of(config, window, first, end)
                 if periods is None:
-                    # Exact models know no threshold: one table of periodic errors serves all of them.
+                    # Exact models do not depend on the threshold: one table of periodic errors serves all thresholds.
                     periods = _periodic_errors(traces, config.per_longest or LONGEST_PERIOD)
                 yield _outcome(tried, threshold, traces, periods)
 
 
 def _periodic_errors(traces: list[GroupTrace], longest: int) -> list[Array]:
-    """Per group: the largest error of each period. The first counted round is its first synchronisation."""
+    """Per group, the largest error of each period, whose first synchronisation is at the first counted round."""
     longest = max(1, min(longest, *(int(trace.counted.sum()) // 2 for trace in traces)))
     return [errors_by_period(trace.beta[trace.counted], longest) for trace in traces]
 
@@ -141,7 +141,7 @@ def _outcome(config: ModelConfig, eps: float, traces: list[GroupTrace], periods:
         exceeded=exceeded,
         up=(reports + replies) / sent,
         both=(reports + 3 * replies) / sent,
-        # A report is one number, a reply a symmetric matrix and a vector, a row its features and the response.
+        # A report is one number, a reply is a symmetric matrix and a vector, a row is its features and the response.
         up_bytes=(reports + replies * (m * (m + 3) // 2)) / (sent * (m + 1)),
         max_error=max(worst),
         exact=len(changes),
@@ -156,7 +156,7 @@ def _outcome(config: ModelConfig, eps: float, traces: list[GroupTrace], periods:
 
 
 class NoWindow(InputError):
-    """No window of a model is complete on some days."""
+    """No window of a model is complete on the given days."""
 
     @classmethod
     def of(cls, config: ModelConfig, window: int, first: date, end: date) -> NoWindow:

@@ -1,1 +1,1 @@
-"""When a model counts as changed: local tests, the exact and the periodic baseline, thresholds."""
+"""When a model counts as changed: local tests, the exact detector, the periodic baseline, thresholds."""

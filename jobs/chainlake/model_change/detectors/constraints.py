@@ -2,7 +2,8 @@
 
 See docs/monitors.md#local-tests.
 
-All are convex and contain (0, 0): if no node violates, the pooled model lies within ``eps`` of the reference.
+Each test describes a convex set that contains (0, 0): if no node violates it, the pooled model lies within ``eps`` of
+the reference.
 """
 
 from __future__ import annotations
@@ -15,25 +16,25 @@ import numpy as np
 from chainlake.model_change.statistics.basis import Basis
 from chainlake.model_change.statistics.statistics import Array, norm
 
-#: A value up to this much above eps (relative) is still equal to it.
+#: A value that exceeds eps by no more than this (relative) still counts as equal to it.
 TIE = 1e-9
-#: Entries of matrices up to which their products with themselves stay in the range of doubles.
+#: Matrices with entries up to this size can be multiplied by themselves within the range of doubles.
 _LARGE = 1e100
 
 
 @dataclass
 class Reference:
-    """A reference model and the matrices that tests of drifts need.
+    """A reference model, with the matrices that tests of drifts need.
 
     Args:
         a: (m, m) internal average of the nodes' sums (plus ridge / k).
         beta: (m,) internal model.
-        monitored: (m,) the same where distances are measured.
+        monitored: (m,) the same model in the coordinates in which distances are measured.
         basis: the coordinates of ``a`` and ``beta``.
         now: the coordinates of the drifts.
 
-    ``left`` and ``right`` give M = left D right, ``whole`` is the model of the uncentred response in the coordinates
-    of the drifts, ``constant`` what a model of the centred one lacks of it.
+    ``left`` and ``right`` give M = left D right. ``whole`` is the model of the uncentred response in the coordinates of
+    the drifts, and ``constant`` is the difference between it and the model of the centred response.
     """
 
     a: Array
@@ -59,14 +60,14 @@ class Reference:
 
     @property
     def roots(self) -> tuple[Array, Array]:
-        """Maps to coordinates in which the average is the identity (D there is root D root^T, r is root r), and from
-        changes of models there to those of monitored ones."""
+        """Two maps: into coordinates in which the average is the identity (D becomes root D root^T, r becomes root r),
+        and from changes of models there to changes of monitored models."""
         scale = np.sqrt(np.diag(self.a))
         root = np.linalg.inv(np.linalg.cholesky(self.a / np.outer(scale, scale))) / scale
         return root if self.into is None else root @ self.into, self.basis.beta_map @ root.T
 
     def carried(self, a: Array, c: Array) -> tuple[Array, Array]:
-        """Sums a (..., m, m) and c (..., m) of the reference's coordinates in those of the drifts."""
+        """Sums a (..., m, m) and c (..., m), given in the reference's coordinates, in those of the drifts."""
         if self.into is None:
             return a, c
         move = self.now.seen_from(self.basis)
@@ -78,17 +79,17 @@ class Reference:
         return np.matmul(np.matmul(move, a), move.T), moved
 
     def movement(self, d_a: Array) -> Array:
-        """M = Ahat0^-1 D of (n, m, m) drifts; one product per drift, so that no block size shows in the bits."""
+        """M = Ahat0^-1 D of (n, m, m) drifts; one product per drift, so that bits do not depend on the block size."""
         result: Array = np.matmul(np.matmul(self.left, d_a), self.right)
         return result
 
     def shift(self, rows: Array) -> Array:
-        """K Ahat0^-1 times each of (n, m) vectors."""
+        """K Ahat0^-1 times each of the (n, m) vectors."""
         result: Array = np.matmul(self.left, rows[:, :, None])[:, :, 0]
         return result
 
     def unexplained(self, d_a: Array, d_c: Array) -> Array:
-        """r = d - D beta0 of (n, m, m), (n, m) drifts, internal."""
+        """r = d - D beta0 of (n, m, m) and (n, m) drifts, internal."""
         result: Array = d_c - np.matmul(d_a, (self.whole - self.constant)[:, None])[:, :, 0]
         return result
 
@@ -103,7 +104,7 @@ Evaluator = Callable[[Reference, Array, Array, float], tuple[Array, Array]]
 
 
 def _spectral(m: Array) -> Array:
-    """Largest singular value; by the eigenvalues of M^T M, which costs half of an SVD and loses nothing at the top."""
+    """Largest singular value, from the eigenvalues of M^T M: half the cost of an SVD, and as exact at the top."""
     return np.sqrt(np.maximum(np.linalg.eigvalsh(np.matmul(np.swapaxes(m, 1, 2), m))[:, -1], 0.0))
 
 
@@ -113,7 +114,7 @@ def _rising(m: Array) -> Array:
 
 
 def _bounded(term: Callable[[Array], Array], m: Array) -> Array:
-    """``term``, which grows as its argument does, of matrices of any size: infinite for those beyond all doubles."""
+    """``term``, which scales with its argument, of matrices of any size; infinite where numbers leave all doubles."""
     large = np.abs(m).max(axis=(1, 2))
     if (large < _LARGE).all():
         return term(m)
@@ -124,7 +125,7 @@ def _bounded(term: Callable[[Array], Array], m: Array) -> Array:
 
 
 def vector_part(name: str, ref: Reference, d_a: Array, d_c: Array) -> Array:
-    """The part of the value that needs no matrix norm, for paper, residual and onesided: (n,)."""
+    """The part of the test's value that needs no matrix norm, for paper, residual and onesided: (n,)."""
     if name == "paper":
         moved = ref.shift(np.matmul(d_a, ref.whole[:, None])[:, :, 0])
         result: Array = norm(ref.shift(ref.drift_of_c(d_a, d_c))) + norm(moved)
@@ -134,7 +135,7 @@ def vector_part(name: str, ref: Reference, d_a: Array, d_c: Array) -> Array:
 
 def _normed(name: str, term: Callable[[Array], Array]) -> Evaluator:
     def evaluate(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is beyond all doubles is beyond eps
+        with np.errstate(over="ignore", invalid="ignore"):  # what leaves the range of doubles exceeds eps
             size = _bounded(term, ref.movement(d_a))
             return eps * size + vector_part(name, ref, d_a, d_c), size
 
@@ -142,8 +143,8 @@ def _normed(name: str, term: Callable[[Array], Array]) -> Evaluator:
 
 
 def _energy(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
-    # The eigenvalues of A^-1/2 D A^-1/2 and the norm of A^-1/2 r are those of any root of A, and the smallest
-    # eigenvalue of A is that of its root in monitored coordinates: no large mean comes in.
+    # Any root of A gives the same eigenvalues of A^-1/2 D A^-1/2 and the same norm of A^-1/2 r, and the smallest
+    # eigenvalue of A follows from its root in monitored coordinates: so no large mean enters.
     root, own = ref.roots
     with np.errstate(over="ignore", invalid="ignore"):
         size = _bounded(_rising, np.matmul(np.matmul(root, d_a), root.T))
@@ -152,7 +153,7 @@ def _energy(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, 
 
 
 def _matfrac(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
-    # In the coordinates in which the average is the identity, S = I + E, and what it loses by E decides.
+    # In coordinates in which the average is the identity, S = I + E, and what S loses through E decides.
     root, own = ref.roots
     with np.errstate(over="ignore", invalid="ignore"):
         e = np.matmul(np.matmul(root, d_a), root.T)
@@ -165,7 +166,7 @@ def _matfrac(ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array,
     usable, values, vectors = usable[good], values[good], vectors[good]
     if len(usable):
         turned = np.matmul(np.swapaxes(vectors, 1, 2), r[usable][:, :, None])[:, :, 0]
-        # lambda_min of S in monitored coordinates is one over the largest eigenvalue of its inverse there.
+        # lambda_min of S in monitored coordinates is the reciprocal of the largest eigenvalue of its inverse there.
         spread = np.matmul(own, vectors) / np.sqrt(values)[:, None, :]
         value[usable] = norm(turned / np.sqrt(values)) * _spectral(spread)
     return value, np.full(len(value), -np.inf)
@@ -186,16 +187,16 @@ def violates(value: Array, size: Array, eps: float) -> Array:
 
 
 def clear_cut(name: str, ref: Reference, d_a: Array, d_c: Array, eps: float) -> tuple[Array, Array]:
-    """Which drifts cheap bounds decide: (surely fine, surely violating), each (n,) bool.
+    """Which drifts are decided by cheap bounds: (surely fine, surely violating), each (n,) bool.
 
-    The bounds are fast big products whose last bits depend on the block, so a margin keeps every decision that a last
-    bit could turn for the exact evaluation.
+    The bounds come from large, fast products whose last bits depend on the block. A margin leaves every decision that a
+    last bit could change to the exact evaluation.
     """
     if name not in ("paper", "residual", "onesided"):
         none = np.zeros(len(d_a), dtype=bool)
         return none, none
     n, m, _ = d_a.shape
-    # (D K_left^T) are the transposed rows of left D, and D is symmetric: one product for all drifts.
+    # D left^T is the transpose of left D, since D is symmetric: so one product serves all drifts.
     moved = (d_a.reshape(-1, m) @ ref.left.T).reshape(n, m, m)
     if ref.now.moves:
         moved = np.matmul(ref.right.T, moved)
@@ -208,6 +209,6 @@ def clear_cut(name: str, ref: Reference, d_a: Array, d_c: Array, eps: float) -> 
         h = h + np.sqrt((((d_a @ ref.whole) @ ref.left.T) ** 2).sum(axis=1))
     else:
         h = np.sqrt((((d_c - d_a @ (ref.whole - ref.constant)) @ ref.left.T) ** 2).sum(axis=1))
-    # The margin is of the size of the bounds themselves, so that rounding in large cancelling terms is covered too.
+    # The margin scales with the bounds themselves, so that it also covers rounding in large terms that cancel.
     margin = 1e-7 * (eps + h + eps * frobenius)
     return (h + eps * frobenius <= eps - margin) & (frobenius < 1 - 1e-7), h + eps * lower > eps + margin

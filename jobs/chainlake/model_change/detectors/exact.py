@@ -1,4 +1,4 @@
-"""The exact detector: a change is the first round whose exact model is over eps away from the last one."""
+"""The exact detector: a change is the first round whose exact model is more than eps away from the reference."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from chainlake.model_change.statistics.records import Event, State, Trace
 from chainlake.model_change.statistics.statistics import Array, norm
 from chainlake.schemas.models import ChangeKind
 
-#: Rounds tested together right after a change; doubled while nothing happens.
+#: Number of rounds tested together right after a change; doubled while nothing happens.
 _SHORT = 16
 
 
 def detect(state: State, beta: Array, place: int, trace: Trace, *, alone: bool) -> None:
-    """Walk a block of internal models (n, m) greedily; NaN rows are unidentifiable and change nothing.
+    """Walk greedily through a block of internal models (n, m); NaN rows are unidentifiable and change nothing.
 
     Args:
+        state: of the group; the detector moves it on.
+        beta: the models.
         place: the block's place in the trace.
+        trace: gets the errors and the events.
         alone: whether unidentifiable stretches are reported here (the local detector reports them itself).
     """
     basis, eps = state.basis, state.eps

@@ -1,4 +1,4 @@
-"""The local detector: every node tests its drift, one violation synchronises all (docs/monitors.md#round-by-round)."""
+"""The local detector: every node tests its drift; one violation synchronises all (docs/monitors.md#round-by-round)."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from chainlake.model_change.detectors.constraints import TIE, Evaluator, Referen
 from chainlake.model_change.statistics.records import Event, Settings, State, Trace
 from chainlake.model_change.statistics.statistics import Array, norm
 
-#: Rounds tested together right after a synchronisation; doubled while nothing happens.
+#: Number of rounds tested together right after a synchronisation; doubled while nothing happens.
 _SHORT = 16
 
 
 class Monitored(Protocol):
-    """What the detector asks of the monitor that it works for.
+    """What the detector needs of the monitor that it works for.
 
     Attributes:
         settings: of the model.
         state: of the group; the detector moves it on.
         evaluator: the local test.
-        bounds: name of the constraint whose cheap bounds may decide first; empty if there are none.
+        bounds: name of the constraint whose cheap bounds may decide first; empty for none.
     """
 
     settings: Settings
@@ -31,12 +31,12 @@ class Monitored(Protocol):
 
 
 def install(state: State, k: int, sums: tuple[Array, Array, Array], beta: Array, monitored: Array) -> None:
-    """Make the sums of this round the reference of every node; a NaN model leaves the monitor unidentifiable.
+    """Make this round's sums the reference of every node; a NaN model leaves the monitor unidentifiable.
 
     Args:
         state: gets the reference.
         k: number of nodes.
-        sums: pooled with ridge (m, m), and of every node (k, m, m), (k, m).
+        sums: the pooled sums with ridge (m, m), and the sums of every node (k, m, m), (k, m).
         beta, monitored: (m,) the model in internal and in monitored coordinates.
     """
     assert state.basis is not None
@@ -59,7 +59,7 @@ def reference(state: State) -> Reference | None:
 
 
 def detect(kernel: Monitored, a: Array, c: Array, total: Array, beta: Array, place: int, trace: Trace) -> None:
-    """Walk a block: node sums a (n, k, m, m), c (n, k, m), pooled sums with ridge, internal models (n, m)."""
+    """Walk a block: node sums a (n, k, m, m) and c (n, k, m), pooled sums with ridge, internal models (n, m)."""
     st, s = kernel.state, kernel.settings
     eps = st.eps
     assert eps is not None
@@ -109,7 +109,7 @@ def detect(kernel: Monitored, a: Array, c: Array, total: Array, beta: Array, pla
 def _first_violation(
     kernel: Monitored, ref: Reference, a: Array, c: Array, trace: Trace, place: int
 ) -> tuple[int, tuple[int, ...], float | None]:
-    """(row, violators, largest value) of the first row with a violation; (rows, (), None) if there is none."""
+    """(row, violators, largest value) of the first row with a violation; (number of rows, (), None) if none has."""
     st = kernel.state
     assert st.eps is not None and st.ref_a is not None and st.ref_c is not None
     n, k, m = c.shape

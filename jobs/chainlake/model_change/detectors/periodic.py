@@ -1,4 +1,4 @@
-"""The periodic baseline PER(T): synchronise every T rounds, whatever happens."""
+"""The periodic baseline PER(T), which synchronises every T rounds whatever happens."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def errors_by_period(beta: Array, longest: int) -> Array:
 
 
 def best_periods(errors: Array, bound: float) -> tuple[int | None, int | None]:
-    """(T*, T_mono): the longest period within ``bound``, and the longest one up to which all are; None for none."""
+    """(T*, T_mono): the longest period within ``bound``, and the longest up to which all are; None if there is none."""
     within = errors <= bound
     if not within.any():
         return None, None

@@ -1,8 +1,8 @@
-"""Is the mean over k sensors below a threshold, without every sensor reporting (docs/monitors.md#threshold-monitor).
+"""Tells when the mean over k sensors is below a threshold, although few report (docs/monitors.md#threshold-monitor).
 
-Every sensor holds a threshold tau_j; their sum is always k T. A sensor below its own reports; the coordinator collects
-further ones until the slack of some covers the lack of others, and shares the slack out anew. So silence proves that
-the mean is not below T, and no alert is missed or false.
+Every sensor j holds a threshold tau_j; their sum is always k T. A sensor whose reading is below its own threshold
+reports. The coordinator then collects further readings until the slack of some covers the lack of others, and
+redistributes the slack. So silence proves that the mean is not below T, and no alert is missed or false.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import numpy as np
 from chainlake.model_change.statistics.statistics import Array
 from chainlake.schemas.models import AlertKind
 
-#: Rounds tested together right after a report; doubled while no sensor reports.
+#: Number of rounds tested together right after a report; doubled while no sensor reports.
 _SHORT = 16
 
 
 @dataclass(frozen=True)
 class Collection:
-    """A round in which the coordinator did something that is worth a row.
+    """A round in which the coordinator did something worth a row.
 
     Args:
         at: the round's place.
         violators: sensors below their threshold, ascending.
-        collected: all sensors heard, in the order of hearing.
-        balanced: whether those heard certify that the mean is not below T.
+        collected: all sensors heard, in the order in which they were.
+        balanced: whether the sensors heard prove that the mean is not below T.
         signal: ``below``, ``recovered`` or None.
         thresholds: (k,) in force afterwards.
     """
@@ -46,7 +46,7 @@ class ThresholdMonitor:
 
     Args:
         level: T.
-        thresholds: (k,) tau; k times T at the start.
+        thresholds: (k,) tau; all are T at the start.
         below: whether the last signal was ``below``.
     """
 
@@ -66,7 +66,7 @@ class ThresholdMonitor:
             values: (n, k) readings, finite.
 
         Returns:
-            the rounds with something to tell, and (n,) messages up and down.
+            the rounds worth a row, and (n,) messages up and down.
         """
         n, k = values.shape
         found: list[Collection] = []
@@ -84,11 +84,11 @@ class ThresholdMonitor:
         return found, up, down
 
     def _excess(self, v: Array) -> float:
-        """What the readings of all sensors have to spare."""
+        """By how much the sum of all sensors' readings exceeds k T."""
         return math.fsum([*v.tolist(), *[-self.level] * len(v)])
 
     def _polled(self, at: int, v: Array, up: Array, down: Array) -> list[Collection]:
-        """A round below: everybody is asked."""
+        """A round while the mean is below: all sensors are asked."""
         k = len(v)
         up[at], down[at] = k, k
         spare = self._excess(v)
@@ -99,7 +99,7 @@ class ThresholdMonitor:
         return [Collection(at, (), tuple(range(k)), True, "recovered", self.thresholds)]
 
     def _reported(self, at: int, v: Array, up: Array, down: Array) -> list[Collection]:
-        """A round in which somebody reports: collect in ascending order until it balances."""
+        """A round in which some sensor reports: collect others in ascending order until slack covers lack."""
         k = len(v)
         violators = tuple(int(j) for j in np.flatnonzero(v < self.thresholds))
         heard = list(violators)
@@ -115,17 +115,17 @@ class ThresholdMonitor:
             return [Collection(at, violators, tuple(heard), False, "below", self.thresholds)]
         down[at] += len(heard)
         self.thresholds = self.thresholds.copy()
-        # Of all sensors together the sum is known: what thresholds had lost to rounding comes back.
+        # The sum over all sensors is known to be k T: so what thresholds had lost to rounding is regained.
         held = [self.level] * k if len(heard) == k else self.thresholds[heard].tolist()
         self.thresholds[heard] = _raised(v[heard] - spare / len(heard), held)
         return [Collection(at, violators, tuple(heard), True, None, self.thresholds)]
 
 
 def _raised(thresholds: Array, held: list[float]) -> Array:
-    """Thresholds whose sum is not below that of those held before.
+    """The thresholds, raised where rounding requires it, so that their sum is not below that of the ones held before.
 
-    Beside a far reading a threshold's rounding can be more than all else; were their sum to fall, silence would prove
-    nothing for ever. A sum that is a little high costs a message, and lasts until all sensors are heard.
+    Next to a far-off reading, a threshold's rounding can outweigh everything else; if their sum fell, silence would no
+    longer prove anything. A sum that is slightly high costs a message, and only lasts until all sensors are heard.
     """
     lack = math.fsum([*held, *-thresholds])
     while lack > 0:

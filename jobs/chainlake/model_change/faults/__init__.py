@@ -1,1 +1,1 @@
-"""Which of many machines of one kind behaves unlike the others, and in which of its counters."""
+"""Which of many machines of one kind behaves unlike the others, and in which counters."""

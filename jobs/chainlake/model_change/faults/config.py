@@ -14,7 +14,7 @@ from chainlake.model_change.faults.errors import WrongFaults
 _KEYS = ("nodes", "groups", "counters", "window", "alpha", "sketch", "normalise")
 _WINDOW = "day, or {sliding: ROUNDS}"
 _CARRY = 12
-#: Fewer machines have no majority that one can be unlike.
+#: Among fewer machines there is no majority from which one could differ.
 _FEWEST = 3
 
 
@@ -25,10 +25,10 @@ class FaultsConfig(SeriesConfig):
     Args:
         length: rounds of the window that ends with a day; None: the rounds of the day.
         alpha: a machine is flagged if its p is below this.
-        sketch: dimensions of a sketch whose scores are computed beside; None: none.
-        seed: of the sketch.
-        low, high: of zones of the variance, as shares of the reference's, by which counters are normalised; None: by
-            mean and variance over the window.
+        sketch: dimensions of a sketch whose scores are computed as well; None: no sketch.
+        seed: seed of the sketch.
+        low, high: limits of the zones of the variance by which counters are normalised, as shares of the reference's
+            variance; None: counters are normalised by mean and variance over the window.
     """
 
     COLUMN_KEYS: ClassVar[tuple[str, str]] = ("counters", "counters")
@@ -42,7 +42,7 @@ class FaultsConfig(SeriesConfig):
 
     @property
     def bound(self) -> float | None:
-        """Below which p flags a machine."""
+        """A machine is flagged if its p is below this."""
         return self.alpha
 
 

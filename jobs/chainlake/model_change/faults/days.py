@@ -1,4 +1,4 @@
-"""Machines of one kind, day by day: rows of ``models.fault_scores`` and ``models.metrics``, and the state."""
+"""Machines of one kind, day by day: rows of ``models.fault_scores`` and ``models.metrics``, and their state."""
 
 from __future__ import annotations
 
@@ -25,21 +25,26 @@ from chainlake.model_change.rounds.rows import Coefficient, DayRows, FaultRow, M
 from chainlake.model_change.rounds.series_run import SeriesRun
 from chainlake.model_change.statistics.statistics import Array
 
-#: Counters that a machine's row names.
+#: How many counters a machine's row names.
 _TOP = 5
 
 
 class FaultsRun(SeriesRun[FaultsConfig]):
-    """Args: the machines, their group, and the snapshot to go on from (None: the start).
+    """Machines of one kind on their way through their days.
+
+    Args:
+        config: the machines.
+        group: their group.
+        snapshot: the state to continue from; None: the start.
 
     Raises:
-        ValueError: if the snapshot has another form; `states.loads` tells beforehand.
+        ValueError: the snapshot is of another version; `states.loads` gives None for such a one.
     """
 
     def __init__(self, config: FaultsConfig, group: str, snapshot: str | None = None):
         super().__init__(config, group, snapshot)
         self.counters = len(config.feature_names)
-        #: The last rounds, one fewer than the window has; none where it is the day.
+        #: The last rounds, one fewer than the window has; none if the window is the day.
         self.history = np.zeros((0, self.k, self.counters))
         self.normaliser = None if config.low is None or config.high is None else Normaliser(config.low, config.high)
         if self.values:
@@ -54,14 +59,14 @@ class FaultsRun(SeriesRun[FaultsConfig]):
         return self.kept(history=self.history, **more)
 
     def day(self, day: date, reduced: pa.Table) -> DayRows:
-        """Compare the machines on one UTC day; as `daily.GroupMonitor.day`, with rows of models.fault_scores."""
+        """Compare the machines on one UTC day; like `daily.GroupMonitor.day`, with rows of models.fault_scores."""
         chunks = self.chunks(day, reduced)
         if not chunks:
             return DayRows([], None)
         ts = np.concatenate([chunk.ts for chunk in chunks])
         x = np.concatenate([self.history, *(chunk.x for chunk in chunks)])
         length = self.config.length or len(x)
-        # The last rounds of the window before, and the day's.
+        # The last rounds of the window before the day, and the day's own.
         x = x[-(len(ts) + length - 1) :]
         resyncs = None if self.normaliser is None else self.normaliser.advance(x, length)
         if self.config.length is not None:
@@ -99,7 +104,7 @@ class FaultsRun(SeriesRun[FaultsConfig]):
         return DayRows(rows, self._metrics(day, chunks, resyncs, scores, sketched))
 
     def _scaled(self, x: Array, length: int) -> Array:
-        """Counters of one scale: that of the window that ends with the day, or of the reference in force."""
+        """The counters on one scale: that of the window that ends with the day, or of the reference in force."""
         normaliser = self.normaliser
         if normaliser is None or normaliser.centre is None or normaliser.variance is None:
             if self.config.length is None:
@@ -113,7 +118,7 @@ class FaultsRun(SeriesRun[FaultsConfig]):
         return scaled
 
     def _first_flagged(self, s: Array, length: int, ts: Array) -> list[Any]:
-        """The first round of the day whose window flags each machine; None where none does."""
+        """For each machine, the first round of the day whose window flags it; None where none does."""
         means = rolled(s, length)
         size = np.sqrt((means**2).sum(axis=2))
         flagged = bound(above_mean(size), self.k, length) < self.config.alpha
@@ -121,7 +126,7 @@ class FaultsRun(SeriesRun[FaultsConfig]):
         return [instant(int(starts[int(np.argmax(one))])) if one.any() else None for one in flagged.T]
 
     def _sketched(self, window: Array) -> Scores | None:
-        """The scores by a sketch of the counters."""
+        """The scores computed from a sketch of the counters."""
         if self.config.sketch is None:
             return None
         matrix = sketch(self.counters, self.config.sketch, self.config.seed)
@@ -134,7 +139,7 @@ class FaultsRun(SeriesRun[FaultsConfig]):
         sent = None
         if resyncs is not None:
             count = int((resyncs >= 0).sum())
-            # Everybody sends mean and mean of squares of the counter, and gets the new reference.
+            # Every machine sends the mean and the mean square of the counter, and gets the new reference.
             sent = count * self.k, count * self.k
             more["syncs"], more["bytes"] = count, 8 * 2 * 2 * count * self.k
         if sketched is not None:

@@ -1,8 +1,8 @@
-"""The sign test: which machine's counters point away from those of the others, round after round.
+"""The sign test: whose counters point away from those of the other machines, round after round.
 
-``S(m, t)`` is the mean over the other machines of the unit vector from theirs to that of m, ``v_m`` its mean over the
-rounds of a window. Machines that are alike have small ``v``; the bound p on the chance of as large a one as m's, if m
-were like the others, uses that S is bounded and nothing about distributions.
+``S(m, t)`` is the mean, over the other machines, of the unit vector from their point to that of m; ``v_m`` is its mean
+over the rounds of a window. Machines that are alike have small ``v``. p bounds the chance of a ``v`` as large as m's if
+m were like the others; the bound uses only that S is bounded, and nothing about distributions.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ import numpy as np
 
 from chainlake.model_change.statistics.statistics import Array
 
-#: Two points whose squared distance is below this share of their squared norms are compared coordinate by coordinate.
+#: Two points whose squared distance is less than this share of their squared norms are compared coordinate by
+#: coordinate.
 _CLOSE = 1e-6
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Of each machine.
+    """The scores of M machines.
 
     Args:
         v: (M, C) mean direction away from the others.
         size: (M,) its length.
-        gamma: (M,) how far that is above the mean length.
-        p: (M,) bound of the chance; it may exceed 1.
+        gamma: (M,) how far that is above the mean length; 0 if it is not.
+        p: (M,) bound on the chance; it may exceed 1.
     """
 
     v: Array
@@ -35,7 +36,7 @@ class Scores:
 
     @classmethod
     def of(cls, v: Array, rounds: int) -> Scores:
-        """Of mean directions over so many rounds."""
+        """The scores of mean directions ``v`` over this many rounds."""
         machines = len(v)
         size = np.sqrt((v**2).sum(axis=1))
         gamma = above_mean(size)
@@ -43,22 +44,22 @@ class Scores:
 
 
 def above_mean(size: Array) -> Array:
-    """How far each length of the last axis is above the mean of them; 0 where it is not."""
+    """How far each length is above the mean over the last axis; 0 where it is not."""
     found: Array = np.maximum(0.0, size - size.mean(axis=-1, keepdims=True))
     return found
 
 
 def bound(gamma: Array, machines: int, rounds: int) -> Array:
-    """The bound p of a machine that is ``gamma`` above the mean length."""
+    """The bound p for a machine that is ``gamma`` above the mean length."""
     found: Array = (machines + 1) * np.exp(-rounds * machines * gamma**2 / (2 * (np.sqrt(machines) + 2) ** 2))
     return found
 
 
 def standardised(x: Array) -> Array:
-    """Counters (T, M, C) with mean 0 and variance 1 over all rounds and machines; one that never varies is 0."""
+    """Counters (T, M, C) scaled to mean 0 and variance 1 over all rounds and machines; one that never varies is 0."""
     centred = x - x.mean(axis=(0, 1))
     spread = centred.std(axis=(0, 1))
-    # What is left of a counter that never varies is the rounding of its mean.
+    # All that is left of a counter that never varies is the rounding of its mean.
     still = spread <= 1e-12 * np.abs(x).max(axis=(0, 1), initial=0.0)
     result: Array = np.where(still, 0.0, centred / np.where(still, 1.0, spread))
     return result
@@ -77,7 +78,7 @@ def _of_round(points: Array) -> Array:
     apart += squares[:, None]
     apart += squares
     np.fill_diagonal(apart, np.inf)
-    # The difference of large squares says little of a small distance.
+    # The difference of large squares says little about a small distance.
     some = apart.min(initial=np.inf) <= 2 * _CLOSE * squares.max()
     close = apart <= _CLOSE * (squares[:, None] + squares) if some else np.zeros((0, 0), dtype=bool)
     if some:
@@ -94,9 +95,9 @@ def _of_round(points: Array) -> Array:
 
 
 def rolled(s: Array, rounds: int) -> Array:
-    """Mean directions (n - rounds + 1, M, C) of all windows of so many rounds, by what enters and what leaves.
+    """Mean directions (n - rounds + 1, M, C) of all windows of this many rounds, from what enters and what leaves.
 
-    A window ends with round t when that of t - ``rounds`` has left it.
+    Each window follows from the one before it: one round enters, and the oldest leaves.
     """
     means = np.empty((len(s) - rounds + 1, *s.shape[1:]))
     means[0] = s[:rounds].mean(axis=0)
@@ -106,9 +107,9 @@ def rolled(s: Array, rounds: int) -> Array:
 
 
 def sketch(counters: int, dimensions: int, seed: int) -> Array:
-    """A matrix (k, C) that puts C counters into k dimensions: entries of one size and random signs.
+    """A matrix (k, C) that maps C counters to k dimensions: entries of one size with random signs.
 
-    The signs are a function of the seed, on every machine and with every version of NumPy.
+    The signs depend on the seed alone, and are the same on every machine and with every version of NumPy.
     """
     bits = np.empty(dimensions * counters, dtype=np.int64)
     state = (seed * 2 + 1) & _MASK
@@ -123,7 +124,7 @@ _MASK = 2**64 - 1
 
 
 def r_squared(wanted: Array, found: Array) -> float:
-    """How much of the spread of the scores others explain, fitted by a line."""
+    """The share of the spread of ``wanted`` that a line through ``found`` explains."""
     a, b = wanted - wanted.mean(), found - found.mean()
     spread = float((a * a).sum() * (b * b).sum())
     return float((a * b).sum() ** 2 / spread) if spread > 0 else 0.0

@@ -1,1 +1,1 @@
-"""Learners that share what they learn: when their models have to be brought together."""
+"""Learners that share what they learn: when their models must be brought together."""

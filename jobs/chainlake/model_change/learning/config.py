@@ -18,13 +18,13 @@ _CARRY = 60
 
 @dataclass(frozen=True)
 class LearningConfig(SeriesConfig):
-    """Learners of one relation, one per node, that share what they learn.
+    """Learners of one relation, one on each node, that share what they learn.
 
     Args:
         loss: ``huber`` or ``logistic``.
         learning_rate, penalty: eta and lambda of gradient descent.
-        radius: how far a learner may be from the reference; None: they synchronise whatever they have learnt.
-        every: rounds from check to check, or from one plain synchronisation to the next.
+        radius: how far a learner may be from the reference; None: they synchronise, whatever they have learnt.
+        every: rounds between checks, or between unconditional synchronisations.
     """
 
     loss: str

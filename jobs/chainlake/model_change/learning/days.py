@@ -19,20 +19,20 @@ from chainlake.schemas.models import LearnerKind
 
 
 class LearningRun(SeriesRun[LearningConfig]):
-    """Args: the learners, their group, and the snapshot to go on from (None: the start).
+    """A group of learners on its way through its days; arguments as for `SeriesRun`.
 
-    Beside the learners two others of each learn from the same examples: one that never shares, and one that shares
-    plainly, at every check: what sharing is worth is told by their losses.
+    Alongside each learner two others learn from the same examples: one never shares, and one shares unconditionally at
+    every check. Their losses show what sharing is worth.
 
     Raises:
-        ValueError: if the snapshot has another form; `states.loads` tells beforehand.
+        ValueError: the snapshot is of another version; `states.loads` gives None for such a one.
     """
 
     def __init__(self, config: LearningConfig, group: str, snapshot: str | None = None):
         super().__init__(config, group, snapshot)
         m = len(config.feature_names)
         self.shared = Shared.start(self.k, m)
-        #: Those that never share, and those that always do.
+        #: Weights of the learners that never share, and of those that always do.
         self.alone, self.plain = np.zeros((self.k, m)), np.zeros((self.k, m))
         #: Rounds since the last check.
         self.since = 0
@@ -73,7 +73,7 @@ class LearningRun(SeriesRun[LearningConfig]):
         for chunk in chunks:
             self._largest = max(self._largest, float((chunk.x**2).sum(axis=2).max()))
             for at in range(len(chunk.ts)):
-                with np.errstate(over="ignore", invalid="ignore"):  # what that leads to is looked at
+                with np.errstate(over="ignore", invalid="ignore"):  # the result is checked
                     self._learn(chunk, at, sums)
                 sync = self._checked()
                 if sync is not None:
@@ -96,7 +96,7 @@ class LearningRun(SeriesRun[LearningConfig]):
         return DayRows(rows, metrics)
 
     def _learn(self, chunk: Chunk, at: int, sums: Array) -> None:
-        """One step of all learners by the examples of a round; their losses are added to the day's."""
+        """One step of all learners on the examples of a round; their losses are added to the day's."""
         rule, shared = self.config.rule, self.shared
         x, y = chunk.x[at], chunk.y[at]
         if self.config.loss == "logistic":
@@ -110,7 +110,7 @@ class LearningRun(SeriesRun[LearningConfig]):
         self.since += 1
 
     def _checked(self) -> Sync | None:
-        """The check of a round, if it has one."""
+        """The result of the round's check, if one is due and found something."""
         if self.since < self.config.every:
             return None
         self.since = 0

@@ -1,4 +1,4 @@
-"""What is wrong in the file of a model whose nodes share what they learn."""
+"""What can be wrong in the file of a model whose nodes share what they learn."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from chainlake.errors import DefinitionError
 
 
 class WrongSync(DefinitionError):
-    """It is not said clearly when learners synchronise."""
+    """The file does not say clearly when learners synchronise."""
 
     @classmethod
     def one_of_two(cls, forms: str) -> WrongSync:
-        """In both ways, or in none."""
+        """Both ways of synchronising are given, or neither."""
         return cls("exactly one of 'dynamic' and 'static' is needed", hint=f"Allowed: {forms}.")
 
     @classmethod
     def every(cls, forms: str) -> WrongSync:
-        """How often is said twice."""
+        """How often to synchronise is given twice."""
         return cls("'static' says how often by itself", hint=f"Allowed: {forms}.")

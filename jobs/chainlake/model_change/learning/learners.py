@@ -1,8 +1,9 @@
-"""Linear learners that see one example each per round, and bring their weights together when they have to.
+"""Linear learners that each see one example per round, and bring their weights together when they must.
 
-They hold a common reference, the mean at the last full synchronisation. A learner within ``radius`` of it is silent;
-one that is not sends its weights, and further ones are heard until the mean of those heard is within the radius: they
-all go on with that mean, so the mean over all is what it was. If everybody was heard, the mean is the new reference.
+They hold a common reference, the mean at the last full synchronisation. A learner within ``radius`` of it is silent.
+One that is not sends its weights, and further learners are heard until the mean of those heard is within the radius.
+They all continue with that mean, so the mean over all learners stays what it was. If all were heard, their mean is the
+new reference.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ import numpy as np
 
 from chainlake.model_change.statistics.statistics import Array
 
-#: Bound of the second derivative of each loss.
+#: Bound on the second derivative of each loss.
 CURVATURE = {"huber": 1.0, "logistic": 0.25}
 
 
 @dataclass(frozen=True)
 class Sync:
-    """A check at which some learners were not within the radius.
+    """A check at which some learners were outside the radius, or an unconditional synchronisation.
 
     Args:
-        violators: those, ascending.
-        balanced: all that were heard, in the order of hearing.
-        full: whether that was everybody, so that the reference is a new one.
-        model: what they go on with.
+        violators: these learners, ascending.
+        balanced: all learners heard, in the order in which they were.
+        full: whether all learners were heard, so that there is a new reference.
+        model: the weights that those heard continue with.
         divergence: the mean distance of the learners from their mean afterwards.
     """
 
@@ -43,7 +44,7 @@ class Sync:
 
     @property
     def down(self) -> int:
-        """Messages down: a poll to each that did not send by itself, and the mean to all."""
+        """Messages down: a poll to each learner that had to be asked, and the mean to all that were heard."""
         return 2 * len(self.balanced) - len(self.violators)
 
 
@@ -52,9 +53,9 @@ class Shared:
     """The learners' weights, and what they have in common.
 
     Args:
-        weights: (k, m).
+        weights: (k, m) the learners' weights.
         reference: (m,) the mean at the last full synchronisation, 0 at the start.
-        violations: reports since then.
+        violations: reports since that synchronisation.
     """
 
     weights: Array
@@ -63,11 +64,11 @@ class Shared:
 
     @classmethod
     def start(cls, k: int, m: int) -> Shared:
-        """Before the first round: all weights are 0."""
+        """The state before the first round: all weights are 0."""
         return cls(np.zeros((k, m)), np.zeros(m))
 
     def check(self, radius: float) -> Sync | None:
-        """Test every learner, and bring together who has to be; None if all are within the radius."""
+        """Test every learner, and bring together those that must be; None if all are within the radius."""
         k = len(self.weights)
         # NaN is a violation.
         violators = np.flatnonzero(~(_distance(self.weights, self.reference) <= radius))
@@ -76,7 +77,7 @@ class Shared:
         self.violations += len(violators)
         order = np.concatenate([violators, np.setdiff1d(np.arange(k), violators)])
         count = k
-        # The counter can be jumped over, so it is compared and not waited for.
+        # The counter can jump past k, so it is compared by ``<``.
         if self.violations < k:
             means = np.cumsum(self.weights[order], axis=0) / np.arange(1, k + 1)[:, None]
             near = _distance(means[len(violators) - 1 : -1], self.reference) <= radius
@@ -91,7 +92,7 @@ class Shared:
         )  # fmt: skip
 
     def average(self) -> Sync:
-        """A plain synchronisation: everybody sends, and everybody goes on with the mean."""
+        """An unconditional synchronisation: every learner sends its weights and continues with their mean."""
         everybody = tuple(range(len(self.weights)))
         model = self.weights.mean(axis=0)
         self.weights[:] = model
@@ -108,17 +109,17 @@ class Rule:
     penalty: float
 
     def step(self, weights: Array, x: Array, y: Array) -> tuple[Array, Array]:
-        """One step of gradient descent of learners (..., k, m) with an example each.
+        """One step of gradient descent of learners (..., k, m), each on its own example.
 
         Returns:
-            the new weights, and the (..., k) losses before it.
+            the new weights, and the (..., k) losses before the step.
         """
         predicted = (weights * x).sum(axis=-1)
         loss, slope = self.of(predicted, y)
         return weights - self.rate * (self.penalty * weights + slope[..., None] * x), loss
 
     def of(self, predicted: Array, y: Array) -> tuple[Array, Array]:
-        """Losses of predictions, and their slopes."""
+        """Losses of predictions, and their derivatives."""
         if self.loss == "huber":
             off = predicted - y
             return np.where(np.abs(off) <= 1, 0.5 * off**2, np.abs(off) - 0.5), np.clip(off, -1.0, 1.0)
@@ -126,14 +127,14 @@ class Rule:
         return np.logaddexp(0.0, -margin), -y * np.exp(-np.logaddexp(0.0, margin))
 
     def wrong(self, predicted: Array, y: Array) -> Array:
-        """Which predictions count as errors: of the other sign, or more than 1 off."""
+        """Which predictions count as errors: those of the wrong sign (logistic), or more than 1 off (huber)."""
         found: Array = (predicted - y) ** 2 > 1 if self.loss == "huber" else y * predicted <= 0
         return found
 
     def largest_rate(self, squared_norm: float) -> float:
-        """The largest rate for which a step cannot drive weights apart, by the largest squared norm of an example.
+        """The largest rate at which a step cannot drive weights apart, for the largest squared norm of an example.
 
-        Without an example and a penalty nothing moves, however large the rate.
+        With neither an example nor a penalty, nothing moves however large the rate.
         """
         steepness = self.penalty + squared_norm * CURVATURE[self.loss]
         return 1.0 / steepness if steepness else math.inf
@@ -145,6 +146,6 @@ def divergence(weights: Array) -> float:
 
 
 def _distance(weights: Array, reference: Array) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):  # as far away as can be
+    with np.errstate(over="ignore", invalid="ignore"):  # overflow means infinitely far away
         found: Array = np.sqrt(((weights - reference) ** 2).sum(axis=-1))
     return found

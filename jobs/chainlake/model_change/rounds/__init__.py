@@ -1,1 +1,1 @@
-"""Events to rounds: one row per key and round, carried values, who takes part."""
+"""From events to rounds: one row per key and round, carried values, and which nodes take part."""

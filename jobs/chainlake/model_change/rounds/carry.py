@@ -1,4 +1,4 @@
-"""Missing measurements: the last known value goes on."""
+"""Missing measurements: the last known value is carried forward."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def fill_forward(values: Array, last: Array, age: Array) -> tuple[Array, Array, 
 
     Args:
         values: (n, ...) with NaN where nothing was reported.
-        last: (...) last known values before, NaN where there is none.
-        age: (...) rounds since they were reported.
+        last: (...) last known values from before, NaN where there are none.
+        age: (...) rounds since those were reported.
 
     Returns:
-        (n, ...) filled values; (n, ...) rounds since each was reported; the last values and ages to go on from.
+        (n, ...) filled values; (n, ...) rounds since each was reported; the last values and ages to continue from.
     """
     seen = ~np.isnan(values)
     at = np.where(seen, np.arange(1, len(values) + 1).reshape((-1,) + (1,) * (values.ndim - 1)), 0)
@@ -31,7 +31,7 @@ def fill_forward(values: Array, last: Array, age: Array) -> tuple[Array, Array, 
 
 
 def fill(x: Array, y: Array) -> tuple[Array, Array, Array]:
-    """Carry forward x (n, k, m) and y (n, k) field by field; also which rounds are complete: (n,) bool."""
+    """Carry x (n, k, m) and y (n, k) forward field by field; also returns which rounds are complete, (n,) bool."""
     nothing = [np.full(v.shape[1:], np.nan) for v in (x, y)]
     x, y = (
         fill_forward(v, start, np.zeros(start.shape, np.int64))[0] for v, start in zip((x, y), nothing, strict=True)

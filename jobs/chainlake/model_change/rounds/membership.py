@@ -1,7 +1,7 @@
-"""Which nodes take part in which round: nodes leave on their day, and join once they have a window of their own.
+"""Which nodes take part in which round: a node leaves on its day, and joins once it has a full window of its own.
 
-A node that joins waits until its last W rounds are complete (no node counts without a full window); until then the
-others go on without it. A change of the node set forces a synchronisation (docs/monitors.md#round-by-round).
+No node counts without a full window: one that joins waits until its last W rounds are complete, and until then the
+others continue without it. A change of the node set forces a synchronisation (docs/monitors.md#round-by-round).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ class Switch:
     """A change of the node set at a round.
 
     Args:
-        kept: for every node of the new set its place in the old one, -1 for one that joins.
+        kept: for every node of the new set, its place in the old one; -1 for a node that joins.
         x, y: (W - 1, joiners, m) and (W - 1, joiners) rows of the joining nodes before the round.
-        gap: (W - 1,) rounds since the round before, of the same rounds.
+        gap: (W - 1,) for each of these rows, the rounds since the row before.
     """
 
     kept: Array
@@ -31,14 +31,14 @@ class Switch:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive usable rounds of one node set.
+    """Consecutive usable rounds with one node set.
 
     Args:
-        rounds: their places.
+        rounds: places of these rounds.
         nodes: places of the nodes that take part.
-        gap: rounds since the usable round before, 1 where none is missing.
-        anew: whether the window starts anew, because no earlier node is left.
-        switch: what changed at the first of them; a stretch with a switch is one round long.
+        gap: rounds since the usable round before; 1 where none is missing.
+        anew: whether the window starts again because no earlier node is left.
+        switch: what changed at the first round; a stretch with a switch is one round long.
     """
 
     rounds: Array
@@ -54,7 +54,7 @@ class Membership:
 
     Args:
         nodes: places of the nodes of the last usable round; empty before the first one.
-        x, y, gap: the last W - 1 usable rounds of all nodes while some node waits, NaN where it was not complete.
+        x, y, gap: while some node waits, the last W - 1 usable rounds of all nodes; NaN where a node was not complete.
         last_used: start of the last usable round, microseconds.
     """
 
@@ -66,18 +66,18 @@ class Membership:
 
     @classmethod
     def start(cls, k: int, m: int) -> Membership:
-        """Nothing known yet of ``k`` nodes that ever take part in a model of ``m`` coefficients."""
+        """The start, with nothing known of the ``k`` nodes that ever take part in a model of ``m`` coefficients."""
         return cls(np.zeros(0, np.int64), np.zeros((0, k, m)), np.zeros((0, k)), np.zeros(0, np.int64))
 
     def forget(self) -> None:
-        """After a session gap: the next usable round begins with the nodes named then."""
+        """Start again after a session gap: the next usable round begins with the nodes that the model names then."""
         self.nodes = self.nodes[:0]
         self.x, self.y, self.gap = self.x[:0], self.y[:0], self.gap[:0]
 
     def split(
         self, ts: Array, x: Array, y: Array, ok: Array, declared: Array, *, window: int, round_us: int
     ) -> list[Stretch]:
-        """Divide rounds into stretches of one node set.
+        """Divide rounds into stretches with one node set each.
 
         Args:
             ts: (n,) starts of the rounds, microseconds.

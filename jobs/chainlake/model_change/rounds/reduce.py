@@ -1,4 +1,4 @@
-"""Events to one row per key and round: the small table that everything after works on."""
+"""Reduces events to one row per key and round: the small table that everything later works on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainlake.model_change.errors import UnfitEvents
 
 
 def reduced_schema(columns: Sequence[str]) -> pa.Schema:
-    """key, round_us (start of the round, microseconds), and event columns as numbers."""
+    """Columns key, round_us (start of the round, microseconds), and the given columns as numbers."""
     numbers = [pa.field(name, pa.float64()) for name in columns]
     return pa.schema([pa.field("key", pa.string()), pa.field("round_us", pa.int64()), *numbers])
 
@@ -25,15 +25,15 @@ def reduce_rows(config: SeriesConfig, rows: pa.Table | list[dict[str, Any]], key
     """Aggregate events of any order into rounds.
 
     Args:
-        config: the model; events before its start and of keys it does not name are left out.
-        rows: events with ``ts`` (timestamp, or integer microseconds), the key column and the columns that the model's
-            are computed of; lists of dicts may hold attributes under ``attrs``. Of several events of a key in a round,
-            ``last`` means the latest by (ts, event_id), or by (ts, position) where there are no ids.
+        config: the model; events before its start, or with keys that it does not name, are left out.
+        rows: events with ``ts`` (timestamp, or integer microseconds), the key column and the columns from which the
+            model's are computed; dicts in a list may hold attributes under ``attrs``. Of several events of a key in a
+            round, ``last`` means the latest by (ts, event_id), or by (ts, position) where there are no ids.
         key: name of the key column.
 
     Raises:
-        InputError: if the rows make no table, a column is missing or not a number, or an event has no ``ts`` or one
-            that is no time.
+        InputError: the rows do not make a table, a column is missing or not a number, or an event has no ``ts`` or one
+            that is not a time.
     """
     table = rows if isinstance(rows, pa.Table) else _tabled(rows)
     if not len(table):
@@ -47,7 +47,7 @@ def last_ts(rows: pa.Table | list[dict[str, Any]]) -> int | None:
     """The latest ``ts`` of events in microseconds, whatever their keys; None if there are none.
 
     Args:
-        rows: as for :func:`reduce_rows`, which has not refused them.
+        rows: as for :func:`reduce_rows`, which must have accepted them.
     """
     return int(_micros((rows if isinstance(rows, pa.Table) else _tabled(rows))["ts"]).max()) if len(rows) else None
 
@@ -61,21 +61,21 @@ def reduce_events(
     *,
     since: int | None = None,
 ) -> pa.Table:
-    """Aggregate events into the rounds of some keys.
+    """Aggregate events into rounds of the given keys.
 
     Args:
-        how: length of the rounds, and how several events of one come together.
+        how: the length of a round, and how several events in one are aggregated.
         events: as for :func:`reduce_rows`.
         key: name of the key column.
-        keys: the keys that are wanted, each once.
-        columns: of the rounds: event columns, and those of expressions.
-        since: first ts that is wanted, microseconds.
+        keys: the keys wanted, each once.
+        columns: columns of the rounds: those of events, and those of expressions.
+        since: earliest ts wanted, microseconds.
 
     Returns:
-        columns as of :func:`reduced_schema`; by key in the order of ``keys``, then by time.
+        a table with the columns of :func:`reduced_schema`, by key in the order of ``keys``, then by time.
 
     Raises:
-        InputError: as for :func:`reduce_rows`. DefinitionError: an expression does not fit the columns of the events.
+        InputError: as for :func:`reduce_rows`. DefinitionError: an expression does not fit the events' columns.
     """
     empty = how.missing_if_zero
     for name in ("ts", key, *how.stored(columns)):
@@ -105,7 +105,7 @@ def reduce_events(
 
 
 def _holds(where: str, events: pa.Table, wanted: np.ndarray, us: np.ndarray) -> np.ndarray:
-    """Which of the wanted events a condition is true for."""
+    """For which of the wanted events a condition is true."""
     from chainlake.cep.expressions import condition
 
     test = condition(where)
@@ -113,7 +113,7 @@ def _holds(where: str, events: pa.Table, wanted: np.ndarray, us: np.ndarray) -> 
 
 
 def _values(events: pa.Table, column: str, wanted: np.ndarray, us: np.ndarray) -> np.ndarray:
-    """A column of the wanted events as numbers, NaN where there is none."""
+    """A column of the wanted events as numbers; NaN where there is no value."""
     text = expression_of(column)
     if text is None:
         found: np.ndarray = _numbers(events, column)[wanted]
@@ -139,7 +139,7 @@ def _in_order(events: pa.Table, wanted: np.ndarray, code: np.ndarray, us: np.nda
     same = (np.diff(code[order]) == 0) & (np.diff(us[order]) == 0)
     if not same.any():
         return order
-    # Ids are compared only where there are several of one key and time, since to sort texts takes long.
+    # Ids are compared only where several events share key and time, since sorting texts is slow.
     tied = np.flatnonzero(np.concatenate([[False], same]) | np.concatenate([same, [False]]))
     ids = events["event_id"].take(pa.array(wanted[order[tied]])).to_numpy(zero_copy_only=False).astype(str)
     rank = np.zeros(len(wanted), np.int64)
@@ -163,7 +163,7 @@ def _numbers(table: pa.Table, name: str) -> np.ndarray:
 
 
 def _micros(column: pa.ChunkedArray) -> np.ndarray:
-    """Microseconds of ``ts``, parts of one rounded down."""
+    """``ts`` in microseconds; nanoseconds are rounded down."""
     kind = column.type
     if column.null_count:
         row = pc.index(pc.is_null(column), True).as_py() + 1
@@ -192,7 +192,7 @@ def _whole(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def _aggregate(how: str, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Per segment, missing values left out; NaN where all are missing. Sums add in event order."""
+    """The aggregate of each segment without missing values; NaN where all are missing. Sums add in event order."""
     n = len(starts)
     segment = np.repeat(np.arange(n), np.diff(np.concatenate([starts, [len(values)]])))
     known = ~np.isnan(values)
@@ -203,7 +203,7 @@ def _aggregate(how: str, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
         total = np.bincount(segment, weights=values, minlength=n)
         has = count > 0
         found[has] = total[has] / count[has] if how == "mean" else total[has]
-        # Infinities of both signs cancel to what would look like no value: too large to be used, which is said later.
+        # Infinities of both signs add up to NaN, which would look like no value: mark it as too large instead.
         found[has & np.isnan(found)] = np.inf
     elif how in ("min", "max"):
         found[count > 0] = np.inf if how == "min" else -np.inf

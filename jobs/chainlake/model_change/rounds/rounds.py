@@ -1,4 +1,4 @@
-"""Rounds of one group: which exist, what is carried forward, the model's columns in each (docs/semantics.md#rounds)."""
+"""A group's rounds: which exist, what is carried forward, the model's columns in each (docs/semantics.md#rounds)."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from chainlake.model_change.rounds.membership import Membership, Switch
 from chainlake.model_change.statistics.statistics import Array
 from chainlake.model_change.unheard import of_no_round, unheard
 
-#: Larger values count as not reported, and rounds in which a model makes larger ones of them are not used: their
-#: squares, and the products of those, would leave the range of doubles.
+#: Larger values count as not reported, and a round is not used if what a model makes of its values is larger: squares
+#: of such values, and products of these, would leave the range of doubles.
 LARGEST = 1e70
-#: How the keys of a node come together: as the events of a round do, and else by their mean.
+#: How the values of a node's keys are combined: as the events of a round are, or else by their mean.
 _TOGETHER: dict[str, Callable[..., Array]] = {"sum": np.sum, "min": np.min, "max": np.max}
 
 
 @dataclass
 class Chunk:
-    """Consecutive complete rounds of one node set without a reset between them.
+    """Consecutive complete rounds with one node set and no reset between them.
 
-    ``reset`` says that the window starts anew at the first of them, ``switch`` that the node set changes there (such a
-    chunk is one round long); ``nodes`` are the places of the nodes among all of the group; ``number`` counts the
-    group's existing rounds of the UTC day from 0; ``counts`` says which of them metrics count, those from the model's
-    ``count_from`` on; ``gap`` is the rounds since the one before; ``carried`` counts the nodes of a round with a value
-    that was carried forward.
+    ``reset`` says that the window starts again at the first round, ``switch`` that the node set changes there (such a
+    chunk is one round long); ``nodes`` are the nodes' places among all nodes of the group; ``number`` counts the
+    group's existing rounds of the UTC day from 0; ``counts`` says which rounds metrics count: those from the model's
+    ``count_from`` on; ``gap`` is the number of rounds since the one before; ``carried`` is the number of nodes in a
+    round with a value that was carried forward.
     """
 
     reset: bool
@@ -51,9 +51,9 @@ class Chunk:
 
 @dataclass
 class Carry:
-    """What rounds hand on: last values (keys, columns), their ages in rounds up to one that is too old, the history
-    that transforms need, which keys ever had an event, the rounds so far as long as metrics do not count them, and who
-    takes part."""
+    """What one day's rounds hand to the next: last values (keys, columns), their ages in rounds (limited to the first
+    that is too old), the history that transforms need, which keys ever had an event, the number of rounds so far (up
+    to those that metrics count), and which nodes take part."""
 
     last: Array
     age: Array
@@ -67,12 +67,12 @@ class Carry:
 
 
 class Rounds:
-    """Turns the reduced rows of a group into chunks of complete rounds.
+    """Turns a group's reduced rows into chunks of complete rounds.
 
     Args:
         config: the model.
         group: its group.
-        carry: where earlier rows stopped, from `carried`; None for the model's start.
+        carry: where earlier rows left off, from `carried`; None for the model's start.
     """
 
     def __init__(self, config: SeriesConfig, group: str, carry: dict[str, Any] | None = None):
@@ -80,10 +80,10 @@ class Rounds:
         self.nodes = config.groups[group]
         self.keys = config.keys(group)
         self.k = len(self.nodes)
-        #: Values so far that were too large to be used, and rounds of nodes in which what is made of them was.
+        #: How many values so far were too large to be used, and in how many rounds of nodes what is made of them was.
         self.beyond = self.made_beyond = 0
         entries = (config.response, *config.features)
-        #: The rounds so far, and in how many of them any node had a value of each entry, by its name.
+        #: The number of rounds so far, and, by the name of each entry, in how many of them any node had a value.
         self.rounds, self.valued = 0, {entry.base: 0 for entry in entries if entry.of is not None}
         #: The last day whose rounds were made.
         self.day: date | None = None
@@ -104,7 +104,7 @@ class Rounds:
 
     @property
     def carried(self) -> dict[str, Any]:
-        """What the next day goes on from."""
+        """What the next day continues from."""
         return {**vars(self.carry), "members": vars(self.members)}
 
     @property
@@ -126,14 +126,14 @@ class Rounds:
         return np.zeros((0, len(self.keys), len(self.config.columns)))
 
     def _declared(self, ts: Array) -> Array:
-        """(n, K) whether the model names a node at the time."""
+        """(n, K) whether the model names a node at each time."""
         return np.stack([node.takes_part(ts) for node in self.nodes], axis=1)
 
     def chunks(self, reduced: pa.Table) -> list[Chunk]:
         """The complete rounds of a day.
 
         Args:
-            reduced: one row per key and round, as `reduce.reduce_rows` gives them; rows of other keys are ignored.
+            reduced: one row per key and round, from `reduce.reduce_rows`; rows of other keys are ignored.
         """
         ts, values = self._pivot(reduced)
         cut = [0]
@@ -154,13 +154,13 @@ class Rounds:
         return found
 
     def _drop_spent(self, day: date) -> None:
-        """Leave nothing in the carry that no later round reads: or a state would tell what has no effect any more."""
+        """Drop everything from the carry that no later round reads, so that a state holds nothing without effect."""
         config, c = self.config, self.carry
         entries = (config.response, *config.features)
         named = {feature.key for feature in entries}
         staying = {key for node in self.nodes if not node.ended(day) for key in node.keys} | named
         gone = np.array([key not in staying for key in self.keys])
-        # Transforms read values of earlier rounds, however old these were, and an open range takes any value.
+        # Transforms read values of earlier rounds however old they are, and a range still to be found takes any value.
         open_ranges = any(f.scale is not None and f.low is None and str(i - 1) not in c.spans
                           for i, f in enumerate(entries))  # fmt: skip
         plain = not open_ranges and max(feature.reach for feature in entries) == 0
@@ -175,7 +175,7 @@ class Rounds:
         self.members.forget()
 
     def _pivot(self, reduced: pa.Table) -> tuple[Array, Array]:
-        """Existing rounds in order, and (rounds, keys, columns) values with NaN where nothing was reported."""
+        """Existing rounds in order, and their (rounds, keys, columns) values, NaN where nothing was reported."""
         config = self.config
         key = pc.index_in(reduced["key"], value_set=pa.array(self.keys, pa.string())).to_numpy(zero_copy_only=False)
         mine = ~np.isnan(key.astype(float))
@@ -196,7 +196,7 @@ class Rounds:
         return ts[exists], values[exists]
 
     def _complete(self, ts: Array, values: Array, before: int) -> list[Chunk]:
-        """The complete rounds of a stretch of a day with ``before`` rounds before it."""
+        """The complete rounds of a stretch of a day that has ``before`` rounds before it."""
         config, c = self.config, self.carry
         filled, age, c.last, c.age = fill_forward(values, c.last, c.age)
         h = len(c.history)
@@ -214,7 +214,7 @@ class Rounds:
         ages = [(self._age(f, age), f.key is None) for f in entries if f.of is not None]
         oldest = np.max([found for found, _ in ages], axis=0)
         own = np.max([found if mine else np.zeros_like(found) for found, mine in ages], axis=0)
-        # Not a number, or a power beyond what sums of squares can hold.
+        # False for what is not a number, and for powers beyond what sums of squares can hold.
         ok = (np.abs(x) <= LARGEST).all(axis=2) & (np.abs(y) <= LARGEST) & (oldest <= config.max_carry)
         self.made_beyond += int(np.sum((np.abs(x) > LARGEST).any(axis=2) | (np.abs(y) > LARGEST)))
         number = np.arange(len(ts))
@@ -251,7 +251,7 @@ class Rounds:
         return values_of(feature, own, self._span(index, feature, own, declared))
 
     def _own(self, feature: Feature, values: Array) -> Array:
-        """(rounds, K) value of the feature's column at every node, before transforms."""
+        """(rounds, K) values of the feature's column at every node, before transforms."""
         assert feature.of is not None
         column = values[:, :, self.config.columns.index(feature.of)]
         if feature.key is not None:
@@ -272,7 +272,7 @@ class Rounds:
         return np.stack([column[:, p].max(axis=1) for p in places], axis=1)
 
     def _span(self, index: int, feature: Feature, own: Array, declared: Array) -> tuple[float, float] | None:
-        """Raw values at the ends of a polynomial's scale: as given, or those of the first round where all are known."""
+        """Raw values at the ends of a polynomial's scale: as given, or from the first round in which all are known."""
         if feature.scale is None:
             return None
         if feature.low is not None and feature.high is not None:

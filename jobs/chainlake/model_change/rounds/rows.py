@@ -1,7 +1,7 @@
-"""The rows that a day of a monitor gives: dictionaries whose keys and values mypy knows.
+"""The rows that a day of a monitor gives: dictionaries whose keys and value types mypy knows.
 
-``schemas/models.py`` says what each column means, and a test compares the two. A column that can be null may be missing
-from a row, and is null then.
+``schemas/models.py`` says what each column means, and a test compares the two. A column that can be null may be absent
+from a row, and is then null.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from chainlake.schemas.models import AlertKind, ChangeKind, LearnerKind, ZoneKin
 
 
 class Coefficient(TypedDict):
-    """A number of a named feature."""
+    """A number that belongs to a named feature."""
 
     feature: str
     value: float
 
 
 class Zone(TypedDict):
-    """The zone of a node; ``coverage``: the share of its past vectors in it, of a zone designed by history."""
+    """The zone of a node; ``coverage``: the share of its past vectors inside, if the zone was designed from history."""
 
     node: str
     coverage: float | None
@@ -138,7 +138,7 @@ class MetricRow(MetricFigures):
     carried_share: NotRequired[float | None]
 
 
-#: A row of the table of a kind.
+#: A row of a kind's table.
 FindingRow = ChangeRow | AlertRow | ZoneRow | LearnerRow | FaultRow
 
 
@@ -147,7 +147,7 @@ class DayRows(NamedTuple):
 
     Args:
         found: rows of the kind's table.
-        metrics: the row of ``models.metrics``, None if the day had no usable round.
+        metrics: the row of ``models.metrics``; None if the day had no usable round.
     """
 
     found: Sequence[FindingRow]

@@ -1,4 +1,4 @@
-"""What runs of all kinds but linear models share: their rounds, their state, their row of ``models.metrics``."""
+"""What runs of every kind but linear models share: their rounds, their state, their row of ``models.metrics``."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class SeriesRun(Generic[_Config]):
     Args:
         config: the monitor.
         group: its group.
-        snapshot: the state to go on from; None: the monitor's start.
+        snapshot: the state to continue from; None: the monitor's start.
 
     Raises:
-        ValueError: the snapshot has another form; `states.loads` tells beforehand.
+        ValueError: the snapshot is of another version; `states.loads` gives None for such a one.
     """
 
-    #: Nothing that the last bit of another machine would decide for long.
+    #: A difference in the last bit, as on another machine, decides nothing here for long.
     near_ties = 0
 
     def __init__(self, config: _Config, group: str, snapshot: str | None = None):
@@ -54,11 +54,11 @@ class SeriesRun(Generic[_Config]):
         return self.rounds.remarks
 
     def kept(self, **values: Any) -> str:
-        """The state, as JSON: what rounds hand on, and what the kind adds."""
+        """The state as JSON: what rounds hand on, and what the kind adds."""
         return states.dumps({"rounds": self.rounds.carried, **values})
 
     def chunks(self, day: date, reduced: pa.Table) -> list[Chunk]:
-        """The complete rounds of a UTC day; days must come in order, without holes."""
+        """The complete rounds of a UTC day; days must come in order, without gaps."""
         self.rounds.day = day
         return self.rounds.chunks(reduced)
 
@@ -69,8 +69,8 @@ class SeriesRun(Generic[_Config]):
 
         Args:
             day: the day.
-            chunks: its rounds, not none.
-            sent: messages up and down; None where nobody sends less than everything.
+            chunks: its rounds, at least one chunk.
+            sent: messages up and down; None for a kind that saves no messages.
             more: other columns.
         """
         rounds = sum(len(chunk.ts) for chunk in chunks)

@@ -1,9 +1,10 @@
-"""Internal coordinates: rows are centred, and made nearly independent of each other, before they are summed.
+"""Internal coordinates: before rows are summed they are centred, and their columns made nearly independent.
 
 Sums of raw rows with a large mean, or of columns that are nearly multiples of each other, lose the digits that decide;
-sums of z = R (x - centre), R lower triangular, keep them. A `Basis` is made of the window at an anchor and of nothing
-else. The constraints are not invariant under such a map, so models and drifts are mapped back before any test: to the
-features' own units, or to those of a `Measure` for metric ``prediction``. Inside, the constant column comes first.
+sums of z = R (x - centre), with R lower triangular, keep them. A `Basis` is made from the window at an anchor and from
+nothing else. The constraints are not invariant under such a map, so models and drifts are mapped back before any test:
+to the features' own units, or to those of a `Measure` for metric ``prediction``. In internal order, the constant column
+comes first.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ import numpy as np
 from chainlake.model_change.statistics.residuals import residuals
 from chainlake.model_change.statistics.statistics import Array, Moments, Shape, apply, pooled
 
-#: If the others explain all of a column but less than this share, only the unexplained rest of it is summed.
+#: If other columns leave less than this share of a column unexplained, only the unexplained part is summed.
 _ALIKE = 1 / 64
-#: Shares below this are rounding: no other column is explained by such a column.
+#: Smaller shares are mere rounding: such a column is not used to explain others.
 _NOTHING = 1e-13
-#: Spread, in units of the last place of a column's mean, up to which the column counts as constant.
+#: A column whose spread is at most this share of its mean counts as constant.
 _ROUNDING = 4 * np.finfo(float).eps
 
 
 @dataclass(frozen=True)
 class Measure:
-    """The coordinates x' = L^-1 (x - centre) of metric ``prediction``, frozen in the first window.
+    """The coordinates x' = L^-1 (x - centre) of metric ``prediction``, frozen at the first window.
 
-    The norm of a change of models there is the root mean squared change of their predictions over that window's rows.
+    In them, the norm of a change of models is the root mean squared change of predictions over that window's rows.
 
     Args:
-        centre: (m,) means of the first window in internal order; 0 for the constant, and everywhere without one.
+        centre: (m,) means of the first window in internal order; 0 for the constant, and all 0 if there is none.
         factor: (m, m) Cholesky factor L of the centred mean of x x^T, in internal order.
     """
 
@@ -40,11 +41,11 @@ class Measure:
 
     @classmethod
     def from_window(cls, basis: Basis, a: Array, rows: int) -> Measure:
-        """From the basis of a window with this many rows, and its pooled sums (m, m)."""
+        """From the basis of a window, its pooled sums (m, m), and its number of rows."""
         return cls(basis.inner_centre, basis.unmix @ np.linalg.cholesky(a / rows))
 
     def original(self, beta: Array, intercept: int | None) -> Array:
-        """Models in the features' own units of (n, m) models in these coordinates."""
+        """(n, m) models in these coordinates, converted to the features' own units."""
         found = np.linalg.solve(self.factor.T, beta[..., None])[..., 0]
         if intercept is not None:
             found[:, 0] -= apply(self.centre[None], found)[:, 0]
@@ -56,13 +57,13 @@ class Basis:
     """Coordinates of the sums since an anchor; part of the state.
 
     Args:
-        centre: (m,) subtracted from x; zero at the constant, and everywhere without one.
+        centre: (m,) subtracted from x; zero at the constant, and all zero if there is none.
         centre_y: subtracted from y; zero without a constant.
         mix: (m, m) unit lower triangular R in internal order; None for the identity.
         intercept: index of the constant column, or None.
-        measure: the coordinates that distances are measured in; None for the features' own.
-        slopes: (m,) coefficients of x - centre, in internal order, of a model whose values are subtracted from y, too;
-            None where y needs none.
+        measure: the coordinates in which distances are measured; None for the features' own.
+        slopes: (m,) coefficients of x - centre, in internal order, of a model whose values are also subtracted from
+            y; None where that is not needed.
     """
 
     centre: Array
@@ -76,10 +77,10 @@ class Basis:
     def from_window(
         cls, rows: tuple[Array, Array, Array], *, moments: Moments, intercept: int | None, ridge: Array | None
     ) -> tuple[Basis, tuple[Array, Array]]:
-        """Coordinates from the rows x (n, k, m), y (n, k), gap (n,) of one window, and nothing else.
+        """Coordinates from the rows x (n, k, m), y (n, k), gap (n,) of one window, and from nothing else.
 
         Returns:
-            the coordinates, and in them the sums of the window for every node, as `Moments.dense` gives them.
+            the coordinates, and in them the window's sums of every node, as `Moments.dense` gives them.
         """
         x, y, gap = rows
         m = x.shape[2]
@@ -93,7 +94,7 @@ class Basis:
                 centre[basis.order] += np.concatenate([[0.0], a[1:, 0] / a[0, 0]])
                 basis = cls(centre, basis.centre_y + float(c[0] / a[0, 0]), None, intercept)
         sums = moments.dense(basis.rows(x), basis.response(x, y), gap)
-        # Coordinates found from rounded sums are rounded themselves: a second look removes what the first one left.
+        # Coordinates found from rounded sums are rounded themselves: a second pass removes what the first one left.
         for _ in range(2):
             a, penalty = pooled(sums[0][None])[0], basis.ridge(ridge)
             mix = _elimination(a if penalty is None else a + penalty)
@@ -126,7 +127,7 @@ class Basis:
 
     @property
     def constant(self) -> Array:
-        """What an internal model lacks of the model of the response as it is."""
+        """What must be added to an internal model to get the model of the uncentred response."""
         found = np.zeros(self.m) if self.slopes is None else self.unmix.T @ self.slopes
         if self.intercept is not None:
             found[0] += self.centre_y
@@ -134,7 +135,7 @@ class Basis:
 
     @property
     def shape(self) -> Shape:
-        """What tells whether sums in these coordinates determine a model."""
+        """What is needed to tell whether sums in these coordinates determine a model."""
         floor = (_ROUNDING * self.inner_centre) ** 2
         return Shape(None if self.mix is None else self.unmix, self.intercept is not None, floor)
 
@@ -146,7 +147,7 @@ class Basis:
         return alike and self.centre_y == other.centre_y and np.array_equal(self.centre, other.centre)
 
     def rows(self, x: Array) -> Array:
-        """z of (..., m) raw rows."""
+        """Raw rows (..., m) as z."""
         z: Array = x - self.centre
         if self.intercept:
             z = z[..., self.order]
@@ -157,42 +158,42 @@ class Basis:
         return z
 
     def centred(self, y: Array) -> Array:
-        """y less its centre."""
+        """y minus its centre."""
         return y - self.centre_y
 
     def response(self, x: Array, y: Array) -> Array:
-        """What is summed of raw rows' y: what its centre, and the model of ``slopes``, leave of it."""
+        """What is summed for the responses of raw rows: y minus its centre and the values of the slopes' model."""
         if self.slopes is None:
             return self.centred(y)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is no number then is looked for in the sums
+        with np.errstate(over="ignore", invalid="ignore"):  # the sums are checked for what is not finite
             return residuals(x[..., self.order], y, self.inner_centre, self.centre_y, self.slopes)
 
     def inside(self, x: Array, y: Array, gap: Array) -> tuple[Array, Array, Array, Array]:
-        """Raw rows and their gaps as z, what is summed of y, gaps, and y about its centre."""
+        """For raw rows and their gaps: z, what is summed for y, the gaps, and y minus its centre."""
         u = self.response(x, y)
         return self.rows(x), u, gap, u if self.slopes is None else self.centred(y)
 
     def inner_slopes(self, beta: Array) -> Array:
-        """Coefficients of the features about their centre, internal order, of (n, m) internal models."""
+        """(n, m) internal models as coefficients of the features about their centre, in internal order."""
         found = beta.copy() if self.mix is None else apply(self.mix.T, beta)
         if self.slopes is not None:
             found += self.slopes
         return found
 
     def _measured(self, beta: Array, centre: Array | float) -> Array:
-        """Coefficients of x - ``centre``, internal order, of (n, m) internal models."""
+        """(n, m) internal models as coefficients of x - ``centre``, in internal order."""
         found = self.inner_slopes(beta)
         if self.intercept is not None:
             found[:, 0] += self.centre_y + apply((centre - self.inner_centre)[None], found)[:, 0]
         return found
 
     def original(self, beta: Array) -> Array:
-        """Models in the features' own units of (n, m) internal ones."""
+        """(n, m) internal models in the features' own units."""
         found = self._measured(beta, 0.0)
         return found[:, np.argsort(self.order)] if self.intercept else found
 
     def monitored(self, beta: Array) -> Array:
-        """Models in the coordinates that distances are measured in, of (n, m) internal ones."""
+        """(n, m) internal models in the coordinates in which distances are measured."""
         if self.measure is None:
             return self.original(beta)
         return apply(self.measure.factor.T, self._measured(beta, self.measure.centre))
@@ -219,11 +220,11 @@ class Basis:
 
     @property
     def feature_map(self) -> Array:
-        """The matrix that leads from z back to x."""
+        """The matrix that maps z back to x."""
         return self._shifted(0.0)[np.argsort(self.order)]
 
     def _shifted(self, centre: Array | float) -> Array:
-        """B with x - ``centre`` = B z, internal order."""
+        """B with x - ``centre`` = B z, in internal order."""
         found = self.unmix.copy()
         if self.intercept is not None:
             found += np.outer(self.inner_centre - centre, found[0])
@@ -235,7 +236,7 @@ class Basis:
         return found if self.mix is None else self.mix @ found
 
     def ridge(self, p: Array | None) -> Array | None:
-        """The ridge matrix P of the original coefficients for internal ones: beta^T P beta is the same number."""
+        """The ridge matrix P, given for original coefficients, for internal ones: beta^T P beta keeps its value."""
         if p is None:
             return None
         inside = np.eye(self.m)
@@ -252,19 +253,19 @@ def _alike(one: Array | None, other: Array | None) -> bool:
 
 
 def _order(m: int, intercept: int | None) -> Array:
-    """The features' places with the constant's first."""
+    """The features' places, the constant's first."""
     first = [] if intercept is None else [intercept]
     return np.array([*first, *(i for i in range(m) if i != intercept)], dtype=np.int64)
 
 
 def _mean(rows: Array) -> Array:
-    """Means of the columns; that of a column of one value is exactly this value."""
+    """Means of the columns; the mean of a column with only one value is exactly that value."""
     result: Array = rows[0] + (rows - rows[0]).mean(axis=0)
     return result
 
 
 def _elimination(a: Array) -> Array | None:
-    """R with R a R^T diagonal, as far as rounding allows; None where the columns of ``a`` are unlike enough."""
+    """R with R a R^T diagonal, as far as rounding allows; None if no column of ``a`` is close to the others."""
     m = len(a)
     scale = np.sqrt(np.where(np.diag(a) > 0, np.diag(a), 1.0))
     unit = a / np.outer(scale, scale)

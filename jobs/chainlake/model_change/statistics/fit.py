@@ -1,4 +1,4 @@
-"""How exact models fit the rounds that they end with."""
+"""How well an exact model fits the last round of its window."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from chainlake.model_change.statistics.statistics import Array, pooled
 
 
 def fit(inside: tuple[Array, Array, Array], beta: Array, basis: Basis, trace: Trace, rows: slice) -> None:
-    """Note in ``trace`` how models fit their rounds.
+    """Note in ``trace`` how well models fit their rounds.
 
     Args:
-        inside: z (n, k, m), u (n, k) and y about its centre (n, k) of the rounds.
-        beta: (n, m) their internal models.
-        basis: the coordinates.
+        inside: z (n, k, m), u (n, k) and y minus its centre (n, k) of the rounds.
+        beta: (n, m) the rounds' internal models.
+        basis: their coordinates.
         trace: gets the sums.
-        rows: the rounds' places in it.
+        rows: the places of the rounds in the trace.
     """
     z, u, y = inside
     with np.errstate(over="ignore", invalid="ignore"):  # a barely determined model can predict anything

@@ -1,4 +1,4 @@
-"""What the monitor takes, keeps, and gives: settings, state, events, traces."""
+"""What the monitor takes, keeps and gives: settings, state, events, traces."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from chainlake.schemas.models import ChangeKind
 
 @dataclass(frozen=True)
 class Settings:
-    """What the kernel needs of a model: k nodes, m coefficients, W rounds; see `config.ModelConfig` for meanings.
+    """What the kernel needs to know of a model: k nodes, m coefficients, W rounds; the rest as in `config.ModelConfig`.
 
-    ``nodes_change`` keeps the sums of every node also where only their total is tested.
+    ``nodes_change`` keeps the sums of every node of an infinite window even where only their total is tested.
     """
 
     k: int
@@ -52,17 +52,18 @@ class State:
         basis: the coordinates of the sums, since the last anchor.
         base_a, base_c: window sums at the last anchor, (k, m, m) and (k, m); k is 1 if only the total is kept.
         run_a, run_c: their changes since.
-        squares: sum of the centred responses' squares over all nodes: at the anchor, and its change since.
+        squares: the sum of squares of the centred responses over all nodes: at the anchor, and its change since.
         peak: (m + 1,) largest sums of squares since the anchor, of each column and of the response.
-        measure, eps, phi: of the first window; they outlive a reset.
-        ref_basis, ref_average, ref_beta: reference of the local detector and its coordinates; no model while
+        measure, eps, phi: values of the first window; they outlive a reset.
+        ref_basis, ref_average, ref_beta: the local detector's reference and its coordinates; None while the model is
             unidentifiable.
-        ref_monitored, ref_model: the same model, monitored and in the features' own units.
-        ref_a, ref_c: sums at that reference.
-        exact_beta, exact_model: reference of the exact detector, monitored and in the features' own units; None where
-            only the local one is at work.
-        exact_lost: whether its last round was unidentifiable.
-        last: place of the last synchronisation or change, per kind, counted back from the next round: -1 is the last.
+        ref_monitored, ref_model: the same model in monitored coordinates, and in the features' own units.
+        ref_a, ref_c: the sums at that reference.
+        exact_beta, exact_model: the exact detector's reference in monitored coordinates, and in the features' own
+            units; None where only the local detector is in use.
+        exact_lost: whether the exact detector's last round was unidentifiable.
+        last: place of the last synchronisation and of the last change, counted back from the next round: -1 is the
+            last round.
     """
 
     ready: bool = False
@@ -94,7 +95,7 @@ class State:
 
 @dataclass
 class Event:
-    """A row of ``models.changes`` before it knows its time: ``at`` is the round's place in the fed chunk."""
+    """A row of ``models.changes`` that has no time yet: ``at`` is the round's place in the fed chunk."""
 
     at: int
     kind: ChangeKind
@@ -109,13 +110,13 @@ class Event:
 
 @dataclass
 class Trace:
-    """What a chunk of n rounds gave, one entry per round.
+    """What a chunk of n rounds gave, with one entry per round.
 
     ``counted`` is False up to the first window; ``error_local`` and ``error_exact`` are errors after resolution (NaN
-    where undefined); ``reports`` counts violating nodes, ``synced`` marks synchronisations and attempts; ``near_tie``
-    marks rounds in which a node's value lies within 1e-9 of eps, so that another machine's last bit could decide
-    otherwise; ``beta`` holds the exact monitored models; ``sse``, ``sum_y``, ``sum_yy`` (over nodes,
-    of responses less ``centre_y``) describe the exact models' fit to their own round.
+    where undefined); ``reports`` counts violating nodes; ``synced`` marks synchronisations, including failed ones;
+    ``near_tie`` marks rounds in which a node's value lies within 1e-9 of eps, so that a difference in the last bit, as
+    on another machine, could decide otherwise; ``beta`` holds the exact monitored models; ``sse``, ``sum_y``,
+    ``sum_yy`` (over nodes, of responses minus ``centre_y``) describe how well exact models fit their own round.
     """
 
     counted: Array

@@ -1,7 +1,7 @@
-"""What a model leaves of responses, to the last bit of it, where the model explains nearly all of them.
+"""Residuals that are right to the last bit even where the model explains nearly all of the response.
 
-After a jump of a feature the response may jump by as much, and the sums of what the other features explain drown in the
-rounding of that: so the jump's share is taken from the response itself, in numbers of twice the precision.
+When a feature jumps, the response may jump with it, and the sums of what the other features explain drown in the
+rounding of that jump. So the jump's share is subtracted from the response itself, in twice the precision.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from chainlake.model_change.statistics.statistics import Array, Factors, apply
 
 #: The upper half of a double's digits.
 _UPPER = np.int64(-(1 << 27))
-#: A slope is drowned where the rounding of its sums may be more than so many units of its last place.
+#: A slope is drowned if the rounding of its sums may exceed this many units in its last place.
 _DROWNED = 2.0**16
-#: Slopes that explain a smaller share than this of the response's size need no digits.
+#: Slopes that explain a smaller share of the response's size than this need no digits.
 _NOTHING = 2.0**-40
 
 
 def residuals(x: Array, y: Array, centre: Array, centre_y: float, slopes: Array) -> Array:
-    """``y - centre_y - slopes @ (x - centre)`` of x (..., m), y (...), rounded once; x, centre, slopes in one order."""
+    """``y - centre_y - slopes @ (x - centre)`` for x (..., m), y (...), rounded once; all m columns in one order."""
     whole, rest = _sum(y, -centre_y)
     for i in np.flatnonzero(slopes):
         upper, lower = _sum(x[..., i], -centre[i])
@@ -50,20 +50,20 @@ def _high(values: Array) -> Array:
 
 
 def spread_of(squares: Array, a: Array, c: Array) -> Array:
-    """Squares (n,) of a response about its mean, of sums a (n, m, m), c (n, m) whose first column is the constant."""
+    """Sums of squares (n,) of a response about its mean, from sums a (n, m, m), c (n, m); column 0 is the constant."""
     with np.errstate(all="ignore"):
         result: Array = squares - c[:, 0] ** 2 / a[:, 0, 0]
     return result
 
 
 def drowned(found: Factors, slopes: Array, held: Array, mix: Array | None, constant: bool) -> Array:
-    """In which of n windows the rounding of the sums shows in a slope: (n,) bool.
+    """In which of n windows rounding of the sums shows in a slope: (n,) bool.
 
     Args:
         found: factors of the sums of z z^T.
         slopes: (n, m) coefficients of the features about their centre, NaN where there is no model.
-        held: (m + 1, n) the largest sums of squares of each column, and of what was left of the response, since the
-            sums were begun.
+        held: (m + 1, n) the largest sums of squares, since the sums were begun, of each column and of what was left of
+            the response.
         mix: (m, m) R of the coordinates; None for the identity.
         constant: whether the first column is the constant.
     """
@@ -82,16 +82,16 @@ def drowned(found: Factors, slopes: Array, held: Array, mix: Array | None, const
 def clear(
     found: Factors, slopes: Array, held: Array, peak: Array, mix: Array | None, constant: bool, summed: bool
 ) -> int:
-    """How many rounds come before the first one with a slope that is `drowned`.
+    """How many rounds come before the first one in which a slope is `drowned`.
 
     Args:
         found, slopes, mix, constant: as for `drowned`.
         held: (m + 1, n) sums of squares of each column and of what is left of the response.
-        peak: (m + 1,) the largest before these rounds.
+        peak: (m + 1,) the largest such sums before these rounds.
         summed: whether the sums were begun anew at the first round.
     """
     n: int = held.shape[1]
-    # The largest of all rounds says it of none only where none is drowned; most blocks end here.
+    # If no slope is drowned by the largest sums of all rounds, none is in any round; most blocks end here.
     whole = np.maximum(peak, held.max(axis=1, initial=0.0))[:, None]
     if not drowned(found, slopes, whole, mix, constant)[1 if summed else 0 :].any():
         return n

@@ -1,10 +1,11 @@
-"""State of one model group as JSON: exact, documented, independent of the machine.
+"""The state of one group of a model as JSON: exact, documented, independent of the machine.
 
-Every array is ``{"shape": [...], "float64" | "int64": base64 of its little-endian bytes}``, so that a number that goes
-through the state is the same number. ``version`` rises with every change of form; another version is no snapshot.
+Every array is ``{"shape": [...], "float64" | "int64": base64 of its little-endian bytes}``, so that numbers survive
+unchanged. ``version`` rises with every change of form; a text of another version cannot be used.
 
-The text is canonical: states that go on alike are the same text, whatever history led to them. So a state holds nothing
-that only grows and nothing that no later round reads, counters are distances to now, and every NaN has the same bits.
+The text is canonical: states from which all goes on alike have the same text, whatever history led to them. So a state
+holds nothing that only grows and nothing that no later round reads, counters are distances from now, and every NaN has
+the same bits.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _FORMS: dict[str, Any] = {"kernel": State, "basis": Basis, "measure": Measure}
 
 
 def dumps(values: dict[str, Any]) -> str:
-    """A mapping of numbers, texts, arrays, None, `State`, `Basis` and `Measure` as JSON text."""
+    """A mapping with values that are numbers, texts, arrays, None, `State`, `Basis` or `Measure`, as JSON text."""
     return json.dumps({"version": VERSION, **{key: _encode(value) for key, value in values.items()}}, sort_keys=True)
 
 
@@ -37,10 +38,10 @@ def loads(text: str) -> dict[str, Any] | None:
 
 
 def restored(snapshot: str | None) -> dict[str, Any]:
-    """The values that a monitor goes on with; none at its start.
+    """The values that a monitor continues from; none at its start.
 
     Raises:
-        ValueError: the snapshot has another form; `loads` tells beforehand.
+        ValueError: the snapshot is of another version; `loads` gives None for such a one.
     """
     values = {} if snapshot is None else loads(snapshot)
     if values is None:

@@ -1,7 +1,7 @@
 """Least-squares statistics of windows: dense sums, their per-round changes, models, identifiability (docs/monitors.md).
 
-Every function gives the same bits for a round whatever block of rounds it is called with: sums run in a fixed order,
-small matrices are handled one by one (LAPACK) and never as one big product whose kernel depends on the block's size.
+Every function gives the same bits for a round, whatever block of rounds it is called with: sums run in a fixed order,
+and small matrices are handled one by one (LAPACK), never as one big product whose kernel depends on the block's size.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import numpy as np
 Array = np.ndarray
 #: Rounds per step of a dense sum; part of the order in which it adds.
 _STEP = 256
-#: Smallest ratio of extreme eigenvalues of the unit-diagonal matrix at which a model is identifiable.
+#: Smallest ratio of the extreme eigenvalues of the unit-diagonal matrix at which a model is identifiable.
 _IDENTIFIABLE = 1e-12
-#: Pivots of identifiable unit-diagonal matrices are larger than this: none is below the smallest eigenvalue.
+#: Pivots of identifiable unit-diagonal matrices are larger than this, since none is below the smallest eigenvalue.
 _PIVOT = 1e-13
-#: Sums of squares up to this have lost digits to the end of the range of doubles, and determine nothing.
+#: Smaller sums of squares have lost digits at the lower end of the range of doubles, and determine nothing.
 _SMALLEST = 1e-300
-#: Sums begin anew where what decides is a smaller share than this of what they held since they were begun: three digits
-#: of sixteen are then lost, and some more to the additions of a day.
+#: Sums begin again where what decides is a smaller share than this of the most that they have held since they began:
+#: three digits of sixteen are then lost, and some more to the additions of a day.
 _SHARE = 2.0**-10
 
 
 def outer(left: Array, right: Array) -> Array:
-    """``left[..., i] * right[..., j]`` for (..., m) arrays; (..., m) and (...) give (..., m)."""
+    """``left[..., i] * right[..., j]`` for two (..., m) arrays; (..., m) and (...) give (..., m)."""
     result: Array = left[..., :, None] * right[..., None, :] if right.ndim == left.ndim else left * right[..., None]
     return result
 
@@ -52,8 +52,9 @@ class Moments:
     """Window sums of ``x x^T`` and ``x y`` per node, for ordinary or AR(1) generalised least squares.
 
     Args:
-        phi: AR(1) coefficient in [0, 1), None or 0 for ordinary least squares. The generalised sums are the scaled form
-            of docs/monitors.md#errors-correlated-in-time, (1 - phi^2) X^T S^-1 X, with phi^g across a gap of g rounds.
+        phi: AR(1) coefficient in [0, 1); None or 0 for ordinary least squares. The generalised sums have the scaled
+            form of docs/monitors.md#errors-correlated-in-time, (1 - phi^2) X^T S^-1 X, with phi^g across a gap of g
+            rounds.
     """
 
     def __init__(self, phi: float | None):
@@ -61,7 +62,7 @@ class Moments:
         self.start_weight = 1.0 - self.phi**2
 
     def _steps(self, values: Array, gap: Array) -> tuple[Array, Array]:
-        """Quasi-differences of rounds 1.. of ``values`` and their weights; ``gap``: rounds since the one before."""
+        """Quasi-differences of ``values`` from round 1 on, and their weights; ``gap``: rounds since the one before."""
         power = self.phi ** gap[1:].astype(float)
         shape = (-1,) + (1,) * (values.ndim - 1)
         return values[1:] - power.reshape(shape) * values[:-1], self.start_weight / (1.0 - power**2)
@@ -84,10 +85,10 @@ class Moments:
         return total
 
     def changes(self, x: Array, y: Array, gap: Array, window: int | None, n: int) -> tuple[Array, Array]:
-        """What each of the last ``n`` rounds adds to the window sums, less what leaves.
+        """What each of the last ``n`` rounds adds to the window sums, minus what leaves the window.
 
         Args:
-            x, y, gap: the rounds before (``window`` of them if sliding, at least one if phi) and the ``n`` new ones.
+            x, y, gap: earlier rounds (``window`` if it slides, at least one with a phi), then the ``n`` new ones.
             window: length W of a sliding window; None for an infinite one.
 
         Returns:
@@ -107,7 +108,7 @@ class Moments:
         return squares[h:] - (0.0 if window is None else squares[h - window : len(y) - window])
 
     def _whitened(self, x: Array, y: Array, gap: Array, window: int | None, n: int) -> Array:
-        """`changes` of the sums of x with y, or of x with x, of correlated rounds."""
+        """`changes` of the sums of x with y, or of x with x, for correlated rounds."""
         h = len(x) - n
         z, weight = self._steps(x, gap)
         u = z if y is x else self._steps(y, gap)[0]
@@ -125,7 +126,7 @@ class Moments:
         return float(pooled(self.dense(y[:, :, None], y, gap)[1][None])[0, 0])
 
     def total_changes(self, x: Array, y: Array, gap: Array, window: int | None, n: int) -> tuple[Array, Array]:
-        """`changes` summed over nodes: (n, 1, m, m) and (n, 1, m); one small product per round where that is all."""
+        """`changes` summed over nodes: (n, 1, m, m) and (n, 1, m); one small product per round where that suffices."""
         if x.shape[1] == 1:
             return self.changes(x, y, gap, window, n)
         if self.phi:
@@ -156,19 +157,19 @@ def pooled(values: Array) -> Array:
 
 
 def running(carry: Array, changes: Array) -> Array:
-    """``carry`` plus the sums of the first 1, 2, ... of ``changes``: the same bits in one piece or in many."""
+    """``carry`` plus the running sums of ``changes``: the same bits in one piece or in many."""
     changes[0] += carry
     return np.add.accumulate(changes, axis=0, out=changes)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What tells whether internal sums determine a model, beside the sums.
+    """What is needed besides internal sums to tell whether they determine a model.
 
     Args:
         unmix: (m, m) unit lower triangular map of internal columns to the centred features; None for the identity.
         constant: whether the first column is the constant, so that all others are judged by their spread.
-        floor: (m,) mean squares up to which a column is mere rounding; they count with a constant only.
+        floor: (m,) mean squares up to which a column is mere rounding; used only with a constant.
     """
 
     unmix: Array | None = None
@@ -177,16 +178,16 @@ class Shape:
 
 
 class Factors(NamedTuple):
-    """``a = S L D L^T S`` of (n, m, m) matrices, S = root of the diagonal, so that L D L^T has unit diagonal.
+    """``a = S L D L^T S`` of (n, m, m) matrices; S is the root of the diagonal, so that L D L^T has a unit diagonal.
 
     Args:
-        good: (n,) which determine a model.
-        usable: (n,) which are finite and whose diagonals are not too small; others have the factors of the identity.
-        sound: (n,) which have these factors: others may be indefinite, or spoilt by rounding; L, D are then of no use.
-        low: (m, m, n), L below its diagonal.
-        pivots: (m, n), D.
-        scale: (m, n), S.
-        own: (m, n) what the columns before leave of each column's sum of squares.
+        good: (n,) whether a matrix determines a model.
+        usable: (n,) whether it is finite and its diagonal not too small; others get the factors of the identity.
+        sound: (n,) whether it has these factors; others may be indefinite or spoilt by rounding, their L, D useless.
+        low: (m, m, n) L below its diagonal.
+        pivots: (m, n) D.
+        scale: (m, n) S.
+        own: (m, n) the part of each column's sum of squares that the columns before it do not explain.
     """
 
     good: Array
@@ -198,7 +199,7 @@ class Factors(NamedTuple):
     own: Array
 
     def first(self, n: int) -> Factors:
-        """Those of the first ``n`` matrices."""
+        """The factors of the first ``n`` matrices."""
         return Factors(*(v[..., :n] for v in self))
 
 
@@ -208,12 +209,12 @@ def identifiable(a: Array, shape: Shape | None = None) -> Array:
 
 
 def solve(a: Array, c: Array) -> Array:
-    """Models of (n, m, m), (n, m) sums; rows of NaN where `identifiable` says no."""
+    """Models from sums (n, m, m) and (n, m); rows of NaN where `identifiable` says no."""
     return solved(factors(a, Shape()), a, c)
 
 
 def solved(found: Factors, a: Array, c: Array) -> Array:
-    """`solve` of matrices with known factors."""
+    """`solve` for matrices with known factors."""
     good, sound, low, pivots, scale = found.good, found.sound, found.low, found.pivots, found.scale
     m = a.shape[-1]
     beta = np.where(good, np.moveaxis(c, 0, -1), 0.0) / scale
@@ -231,13 +232,13 @@ def solved(found: Factors, a: Array, c: Array) -> Array:
 
 
 def factors(a: Array, shape: Shape) -> Factors:
-    """Factors of (n, m, m) matrices at once, and which of them determine a model.
+    """Factors of (n, m, m) matrices, all at once, and which of them determine a model.
 
-    Every step works on all matrices element by element: on small ones several times faster than LAPACK, which takes
-    them one by one, and just as free of the block's size.
+    Every step works on all matrices element by element. For small matrices this is several times faster than LAPACK,
+    which takes them one by one, and depends just as little on the block's size.
     """
     m, n = a.shape[-1], len(a)
-    # Of the symmetric matrices only the lower triangles are read, of ``low`` only that is ever written or read.
+    # Only the lower triangles of the symmetric matrices are read, and of ``low`` only that is ever written or read.
     low, work = np.empty((m, m, n)), np.empty((m, n))
     usable = np.ones(n, dtype=bool)
     for j in range(m):
@@ -254,7 +255,7 @@ def factors(a: Array, shape: Shape) -> Factors:
         low[j:, j] /= scale[j]
     pivots = np.empty_like(scale)
     sound = np.ones(n, dtype=bool)
-    # Only matrices with a bad pivot can overflow, and they count as not sound.
+    # Only matrices with a bad pivot can overflow, and those count as not sound.
     with np.errstate(over="ignore", invalid="ignore"):
         for i in range(m):
             sound &= low[i, i] > _PIVOT
@@ -281,8 +282,8 @@ def _determining(a: Array, found: Factors, spread: Array, shape: Shape) -> Array
     first = 1 if shape.constant else 0
     with np.errstate(divide="ignore", invalid="ignore"):
         determinant = np.prod(own[first:] / spread[first:], axis=0)
-    # With trace m the other eigenvalues multiply to at most e, so the smallest is at least det / e and the largest at
-    # most m: only matrices that this cannot decide need their eigenvalues.
+    # With trace m, the product of the other eigenvalues is at most e, so the smallest is at least det / e and the
+    # largest at most m: only matrices that this cannot decide need their eigenvalues.
     doubtful = good & ~(found.sound & (determinant > 10 * m * _IDENTIFIABLE))
     if doubtful.any():
         good[doubtful] = _by_eigenvalues(a[doubtful], shape)
@@ -290,7 +291,7 @@ def _determining(a: Array, found: Factors, spread: Array, shape: Shape) -> Array
 
 
 def _by_eigenvalues(a: Array, shape: Shape) -> Array:
-    """`identifiable` from the eigenvalues of the unit-diagonal matrices, of centred features if there is a constant."""
+    """`identifiable` from the eigenvalues of unit-diagonal matrices, those of centred features with a constant."""
     if shape.constant:
         a = a[:, 1:, 1:] - a[:, 1:, :1] * a[:, :1, 1:] / a[:, :1, :1]
     if shape.unmix is not None:
@@ -305,17 +306,17 @@ def _by_eigenvalues(a: Array, shape: Shape) -> Array:
 
 
 def lasting(found: Factors, held: Array, left: Array, peak: Array, summed: bool) -> tuple[int, Array]:
-    """How many rounds come before the first one whose sums have lost too much to others that are gone.
+    """How many rounds come before the first one whose sums have lost too many digits to values that are gone.
 
     Args:
         found: factors of the sums of x x^T over all nodes.
-        held: (m + 1, n) their diagonals, and the sums of y y.
-        left: (m + 1, n) what counts of each: what the columns before do not explain, and the spread of y.
+        held: (m + 1, n) the diagonals of these sums, and the sums of y y.
+        left: (m + 1, n) the part of each that counts: what the columns before it do not explain, and the spread of y.
         peak: (m + 1,) the largest of ``held`` since the sums were begun.
-        summed: whether they were begun anew at the first round.
+        summed: whether the sums were begun again at the first round.
 
     Returns:
-        the number, and ``peak`` after that many rounds.
+        the number of rounds, and ``peak`` after them.
     """
     whole, n = np.maximum(peak, held.max(axis=1)), held.shape[1]
     if found.sound.all() and np.isfinite(whole).all() and (left >= _SHARE * whole[:, None]).all():
@@ -323,7 +324,7 @@ def lasting(found: Factors, held: Array, left: Array, peak: Array, summed: bool)
     held = np.maximum.accumulate(np.concatenate([peak[:, None], held], axis=1), axis=1)
     with np.errstate(invalid="ignore", over="ignore"):
         low = ~(left >= _SHARE * held[:, 1:])
-    # Where a column has no square at all nothing is solved, and there are no factors to judge by.
+    # Where a column's squares are all zero, nothing is solved and there are no factors to judge by.
     lost = found.usable & (low[:-1].any(axis=0) | ~found.sound) | low[-1] | ~np.isfinite(held[:, 1:]).all(axis=0)
     lost[0] &= not summed
     n = int(np.argmax(lost)) if lost.any() else n

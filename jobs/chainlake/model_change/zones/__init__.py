@@ -1,1 +1,1 @@
-"""Is the mean of the nodes' vectors still inside a convex region, without every node sending its vector."""
+"""Tells whether the mean of the nodes' vectors is inside a convex region, without every node sending its vector."""

@@ -15,7 +15,7 @@ from chainlake.model_change.zones.region import Region, box_region, inside_point
 
 _KEYS = ("nodes", "groups", "values", "region", "design")
 _FORMS = "box: [[low, high], ...], polygon: [[x, y], ...] or half_planes: [{normal: [...], below: NUMBER}, ...]"
-#: Rounds that a silent node's last values stand for it, where ``max_carry`` is not given.
+#: For how many rounds a silent node's last values are used, where ``max_carry`` is not given.
 _CARRY = 60
 
 
@@ -24,10 +24,10 @@ class ZonesConfig(SeriesConfig):
     """A monitor of the mean of the nodes' vectors, whose coordinates are the features.
 
     Args:
-        region: where the mean has to be.
+        region: where the mean should be.
         design_rounds: rounds of history that zones are designed from; 0: every node's zone is the region.
-        design_every: days after which they are designed anew.
-        design_method: how; see `design.designed`.
+        design_every: days after which they are designed again.
+        design_method: how they are designed; see `design.designed`.
     """
 
     COLUMN_KEYS: ClassVar[tuple[str, str]] = ("values", "values")
@@ -39,7 +39,7 @@ class ZonesConfig(SeriesConfig):
 
     @property
     def bound(self) -> float | None:
-        """By how much the mean may be beyond a facet in a round that is not ``outside``."""
+        """How far the mean may be beyond a facet in a round that is not ``outside``."""
         return 0.0
 
 

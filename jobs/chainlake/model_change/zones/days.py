@@ -23,21 +23,21 @@ from chainlake.schemas.models import ZoneKind
 
 
 class ZonesRun(SeriesRun[ZonesConfig]):
-    """Args: the monitor, its group, and the snapshot to go on from (None: the monitor's start).
+    """A group under safe zones on its way through its days; arguments as for `SeriesRun`.
 
-    Zones are designed before the first round of a UTC day: of the first one with enough rounds before it, of every
-    so many days, and of the one after the mean has left the region. Where the mean is outside then, they are when it
-    is back.
+    Zones are designed before the first round of a UTC day: the first day with enough rounds before it, then every
+    ``design_every`` days, and the day after the mean has left the region. If the mean is outside at that time, they
+    are designed when it is back.
 
     Raises:
-        ValueError: if the snapshot has another form; `states.loads` tells beforehand.
+        ValueError: the snapshot is of another version; `states.loads` gives None for such a one.
     """
 
     def __init__(self, config: ZonesConfig, group: str, snapshot: str | None = None):
         super().__init__(config, group, snapshot)
         self.monitor = ZoneMonitor.start(config.region.limits, self.k)
         self.history = np.zeros((0, self.k, len(config.feature_names)))
-        #: Whether zones have to be designed as soon as there can be.
+        #: Whether zones have to be designed as soon as possible.
         self.due = config.design_rounds > 0
         if self.values:
             self.monitor.levels, self.monitor.outside = self.values["levels"], self.values["outside"]
@@ -46,7 +46,7 @@ class ZonesRun(SeriesRun[ZonesConfig]):
     def snapshot(self) -> str:
         """The state after the last day, as JSON."""
         monitor = self.monitor
-        # Outside, everybody is asked, and the mean's return sets all levels anew.
+        # While the mean is outside, all nodes are asked, and its return resets all levels: these do not matter.
         levels = np.tile(monitor.limits, (self.k, 1)) if monitor.outside else monitor.levels
         return self.kept(levels=levels, outside=monitor.outside, history=self.history, due=self.due)
 
@@ -78,7 +78,7 @@ class ZonesRun(SeriesRun[ZonesConfig]):
         return DayRows(rows, self.metrics(day, chunks, (up, down), syncs=reported, changes=crossed, bytes=size))
 
     def _designed(self, chunk: Chunk, at: int, rows: list[ZoneRow]) -> Array | None:
-        """Design zones before a round if it is time to; a row says so."""
+        """Design zones before a round if it is time to, and add a row that says so."""
         config, monitor = self.config, self.monitor
         history = np.concatenate([self.history, chunk.x[:at]])[-config.design_rounds :]
         if not self.due or len(history) < config.design_rounds:

@@ -1,8 +1,8 @@
-"""Zones of different shapes for nodes that differ: as large as the region allows where a node's vectors are.
+"""Zones of different shapes for nodes that differ: each as large as the region allows where the node's vectors are.
 
-A zone has the region's normals and levels of its own, ``{v: G v <= h_i}``, and the average of zones lies in the region
-if the mean of the levels is at most the region's (the *budget*). What is made as large as can be is the sum over nodes
-of the logarithm of the share of a node's history that lies in its zone, the history smoothed by a normal kernel.
+A zone has the region's normals and levels of its own, ``{v: G v <= h_i}``. The average of the zones lies in the region
+if the mean of their levels is at most the region's (the *budget*). Maximised is the sum, over nodes, of the logarithm
+of the share of the node's history that lies in its zone, with the history smoothed by a normal kernel.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 
 from chainlake.model_change.statistics.statistics import Array
 
-#: Levels that are optimised together; more go by one multiplier per facet.
+#: Up to this many levels are optimised together; for more, there is one multiplier per facet.
 _TOGETHER = 64
-#: Rows of a node's history that the joint optimum looks at.
+#: About how many rows of a node's history the joint optimum uses.
 _ROWS = 400
-#: Normal quantiles, and the logarithm of density over distribution there, which falls as they rise.
+#: Normal quantiles at which `_log_ratio` is tabulated; it falls as they rise.
 _GRID = np.linspace(-38.0, 38.0, 15_201)
 METHODS = ("auto", "joint", "multipliers", "hierarchy")
 
@@ -30,7 +30,7 @@ class Histories:
 
     Args:
         samples: per node (or cluster of nodes) the (s, F) values of the facets of its past vectors.
-        weights: how many nodes each stands for.
+        weights: how many nodes each sample stands for.
         limits: (F,) the region's levels.
     """
 
@@ -40,7 +40,7 @@ class Histories:
 
     @classmethod
     def of(cls, facets: Array, limits: Array) -> Histories:
-        """Of every node by itself: (s, k, F) values of the facets."""
+        """Each node by itself, from (s, k, F) values of the facets."""
         k = facets.shape[1]
         return cls(tuple(facets[:, i] for i in range(k)), np.ones(k), limits)
 
@@ -51,7 +51,7 @@ class Histories:
 
     @property
     def spreads(self) -> Array:
-        """(k, F) standard deviations; one that is next to nothing beside the others' is lifted."""
+        """(k, F) standard deviations; one that is negligible next to the others' is raised."""
         found = np.stack([rows.std(axis=0) for rows in self.samples])
         least = np.maximum(1e-3 * found.max(axis=0), 1e-6 * np.maximum(np.abs(self.limits), 1e-6))
         lifted: Array = np.maximum(found, least)
@@ -59,13 +59,14 @@ class Histories:
 
 
 def designed(facets: Array, limits: Array, method: str = "auto") -> Array:
-    """Zones of nodes by their history.
+    """Zones of nodes, designed from their history.
 
     Args:
         facets: (s, k, F) values of the facets of the nodes' past vectors.
         limits: (F,) the region's levels.
         method: ``joint``: all levels together (SLSQP); ``multipliers``: one multiplier per facet, for many nodes;
-            ``hierarchy``: clusters of alike nodes first, then the nodes of each; ``auto``: the first for few levels.
+            ``hierarchy``: first clusters of similar nodes, then the nodes of each; ``auto``: ``joint`` for few levels,
+            else ``multipliers``.
 
     Returns:
         (k, F) levels within the budget.
@@ -80,7 +81,7 @@ def designed(facets: Array, limits: Array, method: str = "auto") -> Array:
 
 
 def within_budget(levels: Array, limits: Array, weights: Array | None = None) -> Array:
-    """The levels less what their mean is above the region's, so that the budget holds to the last bit."""
+    """The levels minus what their mean exceeds the region's by, so that the budget holds to the last bit."""
     mine = np.ones(len(levels)) if weights is None else weights
     levels = levels - (mine @ levels / mine.sum() - limits)
     for f, limit in enumerate(limits.tolist()):
@@ -92,10 +93,10 @@ def within_budget(levels: Array, limits: Array, weights: Array | None = None) ->
 
 
 def multipliers(histories: Histories) -> Array:
-    """Levels by one multiplier per facet, each facet's values taken as normal: so nodes and facets fall apart.
+    """Levels from one multiplier per facet; each facet's values are taken as normal, so nodes and facets separate.
 
-    At the optimum density over distribution, divided by the spread, is the same for every node; the multiplier that
-    it equals is found by halving.
+    At the optimum, density over distribution, divided by the spread, is the same for every node. It equals the
+    multiplier, which is found by bisection.
     """
     ratio = _log_ratio(_GRID)
     centres, spreads, weights = histories.centres, histories.spreads, histories.weights
@@ -115,7 +116,7 @@ def multipliers(histories: Histories) -> Array:
 
 
 def joint(histories: Histories) -> Array:
-    """Levels that make the smoothed shares of all nodes' histories as large as can be together."""
+    """Levels that together maximise the smoothed shares of all nodes' histories."""
     from scipy.optimize import minimize
 
     start = multipliers(histories)
@@ -151,11 +152,11 @@ def joint(histories: Histories) -> Array:
 
 @dataclass(frozen=True)
 class Smoothed:
-    """A node's history as a mixture of normal distributions, one about each row.
+    """A node's history as a mixture of normal distributions, one around each row.
 
     Args:
         rows: (s, F) values of the facets.
-        width: (F,) of the kernel.
+        width: (F,) widths of the kernel.
     """
 
     rows: Array
@@ -163,14 +164,14 @@ class Smoothed:
 
     @classmethod
     def of(cls, rows: Array) -> Smoothed:
-        """With the width of Silverman's rule, and not more rows than it takes."""
+        """With widths by Silverman's rule, and at most `_ROWS` of the rows."""
         few = rows[:: max(1, -(-len(rows) // _ROWS))]
         spread = rows.std(axis=0)
         least = np.maximum(1e-3 * spread.max(), 1e-9 * np.maximum(np.abs(rows).max(axis=0), 1e-3))
         return cls(few, np.maximum(1.06 * spread * len(rows) ** -0.2, least))
 
     def log_share(self, levels: Array) -> tuple[float, Array]:
-        """Logarithm of the share that lies in the zone of some levels, and its slope in each of them."""
+        """Logarithm of the share that lies in the zone with these levels, and its derivative in each level."""
         from scipy.special import log_ndtr, logsumexp
 
         z = (levels - self.rows) / self.width
@@ -182,14 +183,14 @@ class Smoothed:
 
 
 def coverage(rows: Array, levels: Array) -> float:
-    """The share of a node's past vectors, by their values of the facets, that lies in a zone."""
+    """The share of a node's past vectors, given by their values of the facets, that lies in a zone."""
     return float((rows <= levels).all(axis=1).mean())
 
 
 def hierarchy(histories: Histories) -> Array:
-    """Levels cluster by cluster: alike nodes are joined from below, budgets are divided from above.
+    """Levels cluster by cluster: similar nodes are joined bottom-up, budgets are divided top-down.
 
-    The average of two children's zones that has to lie in their parent's zone is weighted by the numbers of nodes.
+    The average of two children's zones, which must lie in their parent's zone, is weighted by their numbers of nodes.
     """
     levels = np.empty((len(histories.samples), len(histories.limits)))
 
@@ -207,7 +208,7 @@ def hierarchy(histories: Histories) -> Array:
     return within_budget(levels, histories.limits, histories.weights)
 
 
-#: A node's place, or two trees.
+#: A node's place, or a pair of trees.
 Tree = int | tuple["Tree", "Tree"]
 
 
@@ -217,7 +218,7 @@ def leaves(tree: Tree) -> list[int]:
 
 
 def clusters(histories: Histories) -> Tree:
-    """Nodes joined from below, the two most alike first, by distance of mean and spread in units of their scatter."""
+    """Nodes joined bottom-up, the two most similar first, by distance of mean and spread in units of their scatter."""
     rows = [(len(rows), rows.sum(axis=0), (rows**2).sum(axis=0)) for rows in histories.samples]
 
     def told(one: tuple[int, Array, Array]) -> Array:

@@ -1,4 +1,4 @@
-"""What is wrong in the file of a model that watches a region."""
+"""What can be wrong in the file of a model that watches a region."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from chainlake.errors import DefinitionError
 
 
 class WrongRegion(DefinitionError):
-    """A region that is none."""
+    """A region that is not valid."""
 
     @classmethod
     def one_form(cls, forms: str) -> WrongRegion:
-        """It has several forms, or none of those that there are."""
+        """The region has several forms, or none of those allowed."""
         return cls("exactly one form of region is needed", hint=f"Allowed: {forms}.")
 
     @classmethod
     def no_list(cls, form: str, forms: str) -> WrongRegion:
-        """What it consists of is not listed."""
+        """The parts of the region are not a list."""
         return cls(f"'{form}' is not a list", hint=f"Allowed: {forms}.")
 
     @classmethod
     def empty(cls) -> WrongRegion:
-        """Nothing lies in it."""
+        """No point lies inside the region."""
         hint = "Check the signs: a facet is normal . values <= below."
         return cls("no point lies inside all of the region's facets", hint=hint)
 
@@ -34,42 +34,42 @@ class WrongRegion(DefinitionError):
 
     @classmethod
     def no_interval(cls, value: object) -> WrongRegion:
-        """A side of a box is no interval."""
+        """A side of a box is not an interval."""
         return cls(f"'{value}' is not an interval", hint="Give [low, high]; null for no bound.")
 
     @classmethod
     def falling(cls, low: object, high: object) -> WrongRegion:
-        """An interval without a point."""
+        """An interval that contains no point."""
         return cls(f"{low} is not below {high}", hint="Give [low, high].")
 
     @classmethod
     def no_bound(cls) -> WrongRegion:
-        """A box that everything is in."""
+        """A box without a bound."""
         return cls("the box bounds nothing", hint="Give at least one bound.")
 
     @classmethod
     def polygon(cls, names: Sequence[str]) -> WrongRegion:
-        """A polygon of other than two values."""
+        """A polygon for a number of values other than two."""
         what = f"a polygon is a region of two values, there are {len(names)} ({', '.join(names)})"
         return cls(what, hint="Give box or half_planes.")
 
     @classmethod
     def no_corner(cls, value: object) -> WrongRegion:
-        """A corner is no point."""
+        """A corner is not a point."""
         return cls(f"'{value}' is not a corner", hint="Give [x, y].")
 
     @classmethod
     def no_polygon(cls) -> WrongRegion:
-        """The corners go round nothing, or round a part twice."""
+        """The corners do not go once around a convex polygon."""
         hint = "Give three or more corners in order, none of them on an edge."
         return cls("the corners are not those of a convex polygon, once around it", hint=hint)
 
     @classmethod
     def no_half_plane(cls, value: object) -> WrongRegion:
-        """A half-plane has another form."""
+        """An entry does not have the form of a half-plane."""
         return cls(f"'{value}' is no half-plane", hint="Give {normal: [...], below: N}.")
 
     @classmethod
     def no_normal(cls, value: object, names: Sequence[str]) -> WrongRegion:
-        """A half-plane that points nowhere."""
+        """The normal of a half-plane has the wrong length, or is zero."""
         return cls(f"'{value}' is not a normal", hint=f"Give a number for each of {', '.join(names)}, not all 0.")

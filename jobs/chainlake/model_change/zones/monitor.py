@@ -1,8 +1,8 @@
-"""Is the mean of the nodes' vectors inside the region: nodes are silent as long as they are in their zones.
+"""Tells whether the mean of the nodes' vectors is inside the region; nodes in their zones are silent.
 
 The mean of the zones' levels is never above the region's, so if every node is in its zone, the mean of the vectors is
-in the region. A node that leaves its zone reports; the coordinator hears further ones until, facet by facet, what some
-have to spare covers what others lack, and shares the rest out anew. No alert is missed, and none is false.
+in the region. A node that leaves its zone reports. The coordinator then hears further nodes until, facet by facet, what
+some have to spare covers what others lack, and redistributes the rest. No alert is missed, and none is false.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import numpy as np
 from chainlake.model_change.statistics.statistics import Array
 from chainlake.schemas.models import ZoneKind
 
-#: Rounds tested together right after a report; doubled while all nodes are silent.
+#: Number of rounds tested together right after a report; doubled while all nodes are silent.
 _SHORT = 16
 
-#: The place of a round to the levels of zones, or None.
+#: Gives the levels of zones for the place of a round, or None.
 Designer = Callable[[int], "Array | None"]
 
 
 @dataclass(frozen=True)
 class Hearing:
-    """A round in which the coordinator heard nodes and something came of it.
+    """A round in which the coordinator heard nodes with a result worth a row.
 
     Args:
         at: the round's place.
         kind: ``balanced``, ``outside`` or ``inside``.
         violators: nodes outside their zone, ascending.
-        heard: all nodes heard, in the order of hearing.
-        facets: those that some violator is beyond.
-        excess: how far, at most.
+        heard: all nodes heard, in the order in which they were.
+        facets: the facets that some violator is beyond.
+        excess: the largest distance beyond one.
         levels: (k, F) in force afterwards.
     """
 
@@ -62,7 +62,7 @@ class ZoneMonitor:
 
     @classmethod
     def start(cls, limits: Array, k: int) -> ZoneMonitor:
-        """Of ``k`` nodes before the first round, all with the region itself as their zone."""
+        """The monitor of ``k`` nodes before the first round, each with the region itself as its zone."""
         return cls(limits, np.tile(limits, (k, 1)))
 
     def feed(self, facets: Array, returned: Designer | None = None) -> tuple[list[Hearing], Array, Array]:
@@ -70,11 +70,11 @@ class ZoneMonitor:
 
         Args:
             facets: (n, k, F) values of the facets, finite.
-            returned: the place of a round in which the mean has come back to levels by history; None, or where it
-                gives none: all nodes have the same room above their values.
+            returned: gives levels designed from history for the place of a round in which the mean has come back.
+                Without it, or where it gives None, all nodes get the same room above their values.
 
         Returns:
-            the rounds with something to tell, and (n,) messages up and down.
+            the rounds worth a row, and (n,) messages up and down.
         """
         n = len(facets)
         found: list[Hearing] = []
@@ -99,7 +99,7 @@ class ZoneMonitor:
         return any(over > 0 for over in _excess(facets, np.tile(self.limits, (len(facets), 1))))
 
     def _polled(self, at: int, facets: Array, sent: tuple[Array, Array], returned: Designer | None) -> list[Hearing]:
-        """A round outside: everybody is asked."""
+        """A round while the mean is outside: all nodes are asked."""
         k, (up, down) = len(facets), sent
         up[at], down[at] = k, k
         if self.mean_is_outside(facets):
@@ -111,7 +111,7 @@ class ZoneMonitor:
         return [Hearing(at, "inside", (), tuple(range(k)), (), 0.0, self.levels)]
 
     def _heard(self, at: int, facets: Array, up: Array, down: Array) -> list[Hearing]:
-        """A round in which somebody reports: hear others in ascending order until it balances."""
+        """A round in which some node reports: hear others in ascending order until room covers lack."""
         k = len(facets)
         beyond = facets > self.levels
         violators = np.flatnonzero(beyond.any(axis=1))
@@ -123,7 +123,7 @@ class ZoneMonitor:
         self.outside = outside
         if not outside:
             down[at] += len(heard)
-            # Of all nodes together the sum is known: what levels had lost to rounding comes back.
+            # The sum over all nodes is known: so what levels had lost to rounding is regained.
             held = np.tile(self.limits, (k, 1)) if len(heard) == k else self.levels[heard]
             self.levels = self.levels.copy()
             self.levels[heard] = _shared(facets[heard], held)
@@ -131,12 +131,12 @@ class ZoneMonitor:
         return [Hearing(at, kind, tuple(violators.tolist()), tuple(heard.tolist()), *told, self.levels)]
 
     def _enough(self, facets: Array, order: Array, least: int) -> int:
-        """How many nodes in order have to be heard until what they have to spare covers what they lack."""
+        """How many nodes, in order, must be heard until what some have to spare covers what others lack."""
         spare = self.levels[order] - facets[order]
         near = 1e-9 * (np.abs(self.levels[order]) + np.abs(facets[order]))
         likely = np.all(np.cumsum(spare, axis=0) >= -np.cumsum(near, axis=0), axis=1)
         for count in np.flatnonzero(likely[least - 1 : -1]) + least:
-            # Sums of doubles say what is likely, exact ones what is.
+            # Sums of doubles say what is likely; exact sums decide.
             mine = order[:count]
             if all(over <= 0 for over in _excess(facets[mine], self.levels[mine])):
                 return int(count)
@@ -144,17 +144,17 @@ class ZoneMonitor:
 
 
 def _excess(facets: Array, levels: Array) -> list[float]:
-    """By how much the sums of the facets' values are above those of levels, facet by facet, rounded once."""
+    """By how much the sum of the facets' values exceeds the sum of the levels, facet by facet, rounded once."""
     return [math.fsum([*facets[:, f].tolist(), *(-levels[:, f]).tolist()]) for f in range(facets.shape[1])]
 
 
 def _shared(facets: Array, held: Array) -> Array:
-    """Levels with the same room above every node's values, and no larger a sum than those held before."""
+    """Levels with the same room above every node's values, and with a sum no larger than of those held before."""
     room = -np.array(_excess(facets, held)) / len(facets)
     levels = facets + room
     for f, over in enumerate(_excess(levels, held)):
-        # Beside a far value a level's rounding can be more than all else; were the sum to rise, silence would prove
-        # nothing for ever. One that is a little low costs a message, and lasts until all nodes are heard.
+        # Next to a far-off value, a level's rounding can outweigh everything else; if the sum rose, silence would no
+        # longer prove anything. A sum that is slightly low costs a message, and lasts until all nodes are heard.
         while over > 0:
             levels[0, f] = np.nextafter(levels[0, f] - over, -np.inf)
             over = math.fsum([*levels[:, f].tolist(), *(-held[:, f]).tolist()])

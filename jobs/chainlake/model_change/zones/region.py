@@ -1,4 +1,4 @@
-"""A convex region as half-planes, and whether the average of zones lies in it."""
+"""A convex region as half-planes, and whether an average of zones lies in it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Region:
     """The points v with ``normals @ v <= below``, facet by facet.
 
     Args:
-        names: how results call the facets.
+        names: what results call the facets.
         normals: (F, d), row by row.
-        below: (F,) what a facet's value may be at most.
+        below: (F,) the largest value allowed of each facet.
     """
 
     names: tuple[str, ...]
@@ -36,7 +36,7 @@ class Region:
     def facets(self, vectors: Array) -> Array:
         """Values of the facets, (..., F), of vectors (..., d).
 
-        Products are added one after the other, so that how many vectors come together changes no bit.
+        Products are added one after the other, so that the number of vectors changes no bit.
         """
         normals = np.array(self.normals)
         total: Array = vectors[..., :1] * normals[:, 0]
@@ -46,7 +46,7 @@ class Region:
 
 
 def box_region(box: Sequence[tuple[float | None, float | None]], names: Sequence[str]) -> Region:
-    """An interval per coordinate; None: no bound on that side."""
+    """The region of one interval per coordinate; None: no bound on that side."""
     told, normals, below = [], [], []
     for j, (low, high) in enumerate(box):
         for bound, sign, word in ((low, -1.0, ">="), (high, 1.0, "<=")):
@@ -58,7 +58,7 @@ def box_region(box: Sequence[tuple[float | None, float | None]], names: Sequence
 
 
 def polygon_region(corners: Sequence[tuple[float, float]]) -> Region | None:
-    """The inside of a polygon whose corners go around it either way; None if it is not convex or has no inside."""
+    """The inside of a polygon with corners in either direction; None if it is not convex or has no inside."""
     points = np.array(corners, dtype=float)
     edges = np.roll(points, -1, axis=0) - points
     turns = edges[:, 0] * np.roll(edges[:, 1], -1) - edges[:, 1] * np.roll(edges[:, 0], -1)
@@ -72,7 +72,7 @@ def polygon_region(corners: Sequence[tuple[float, float]]) -> Region | None:
 
 
 def inside_point(region: Region) -> Array | None:
-    """A point in the middle of a region, None if nothing lies strictly inside; of the largest ball, if there is one."""
+    """The centre of a largest ball in the region (of limited size if it is unbounded); None if nothing is inside."""
     from scipy.optimize import linprog
 
     normals, below = np.array(region.normals), region.limits
@@ -86,7 +86,7 @@ def inside_point(region: Region) -> Array | None:
 
 
 def support_of_box(box: Box, normal: Array) -> float:
-    """The largest value of a facet over a box."""
+    """The largest value of a facet, given by its normal, over a box."""
     return math.fsum(max(g * low, g * high) for g, (low, high) in zip(normal, box, strict=True))
 
 
@@ -96,13 +96,13 @@ def average_of_boxes(boxes: Sequence[Box], weights: Sequence[float] | None = Non
 
 
 def supports_fit(region: Region, supports: Array, weights: Sequence[float] | None = None) -> bool:
-    """Whether the average of zones lies in the region, which their support functions tell facet by facet.
+    """Whether the average of zones lies in the region, judged facet by facet by the zones' support functions.
 
     Args:
         region: the region.
-        supports: (k, F) the largest value of each facet over each zone; of a zone with the region's own normals its
-            levels, which are no less.
-        weights: how many nodes each zone is that of.
+        supports: (k, F) the largest value of each facet over each zone; for a zone with the region's own normals, its
+            levels, which are no smaller.
+        weights: how many nodes each zone stands for.
     """
     mine = np.ones(len(supports)) if weights is None else np.array(weights, dtype=float)
     total = float(mine.sum())

@@ -1,2 +1,2 @@
-"""What one task of the monitor step does: the events it reads, and the rows it hands back. Which tasks there are is
-decided above."""
+"""What one task of the monitor step does: the events it reads, and the rows it hands back. The room above decides
+which tasks there are."""

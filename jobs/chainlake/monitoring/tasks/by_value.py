@@ -1,4 +1,4 @@
-"""A table in the order of one of its columns: the rows of some values are found without a look at all others."""
+"""A table sorted by one of its columns, so that the rows of some values are found without a look at all others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow as pa
 
 
 class ByValue:
-    """Rows by the value of a column.
+    """Looks up rows by the value of a column.
 
     Args:
         parts: tables of one schema, at least one of them.
-        column: name of a column of texts without nulls.
+        column: name of a text column without nulls.
     """
 
     def __init__(self, parts: Sequence[pa.Table], column: str):
@@ -27,6 +27,6 @@ class ByValue:
         self._at = {name: (int(bounds[i]), int(bounds[i + 1])) for i, name in enumerate(names)}
 
     def of(self, values: Iterable[str]) -> pa.Table:
-        """The rows of some values, in the order in which the parts have those of each."""
+        """The rows of some values, one value after the other; rows of one value keep the order of the parts."""
         spans = [self._at[value] for value in values if value in self._at]
         return pa.concat_tables([self._rows.slice(0, 0), *(self._rows.slice(lo, hi - lo) for lo, hi in spans)])

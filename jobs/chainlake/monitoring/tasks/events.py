@@ -1,4 +1,4 @@
-"""The events that a task of the monitor step needs, read a piece of time at a time."""
+"""The events that a task of the monitor step needs, read one stretch of time after the other."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from chainlake.lake.store.port import DayFile, DayFiles
 from chainlake.schemas.table import TIMESTAMP
 from chainlake.storage.parquet import parquet_dataset
 
-#: Events of files that are read for one piece: some 100 MB if all of them are wanted.
+#: About how many events the files of one piece may hold: some 100 MB if all of them are wanted.
 ROWS_PER_PIECE = 500_000
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Some time, and the files with its events.
+    """A stretch of time, and the files with its events.
 
     Args:
         lo: first ts, µs.
-        hi: first ts that is not part of it, µs.
-        last: whether the day that it ends in ends with it.
-        paths: Parquet files of the days.
+        hi: first ts after it, µs.
+        last: whether it ends at the end of a day.
+        paths: Parquet files of its days.
     """
 
     lo: int
@@ -38,7 +38,7 @@ class Piece:
 
     @property
     def end(self) -> date:
-        """The day after its last one."""
+        """The day after its last day."""
         return day_of_us(self.hi - 1) + timedelta(days=1)
 
 
@@ -48,8 +48,8 @@ class Wanted:
 
     Args:
         key: name of the key column.
-        keys: the values it has.
-        columns: names of other columns, ``event_id`` and ``ts`` among them.
+        keys: its values that are wanted.
+        columns: names of the other columns wanted; ``ts`` is always added.
     """
 
     key: str
@@ -58,12 +58,12 @@ class Wanted:
 
 
 def pieces(files: DayFiles, days: Days, step_us: int) -> Iterator[Piece]:
-    """All of ``days`` in pieces of about as many events: several days, or parts of one.
+    """All of ``days`` in pieces with about the same number of events: several days, or parts of one.
 
     Args:
         files: the events' files.
         days: the days.
-        step_us: parts of a day are whole multiples of it; it divides a day.
+        step_us: parts of a day are multiples of this length, µs; it must divide a day.
     """
     of: dict[date, list[DayFile]] = {}
     for file in files.files:
@@ -97,15 +97,15 @@ def _parts(day: date, count: int, step_us: int, paths: tuple[str, ...]) -> Itera
 
 
 def read_events(piece: Piece, wanted: Wanted, stored: pa.Schema) -> pa.Table:
-    """The wanted events of a piece, in no order; row groups that lie outside of it are skipped.
+    """The wanted events of a piece, in no particular order; row groups outside it are skipped.
 
     Args:
-        piece: the time.
+        piece: the stretch of time.
         wanted: keys and columns.
         stored: the columns of the events table; a file that lacks one holds nulls there.
 
     Returns:
-        the wanted columns that the table has.
+        the key, ``ts`` and the wanted columns, as far as the events table has them.
     """
     names = dict.fromkeys((wanted.key, "ts", *wanted.columns))
     schema = pa.schema([pa.field(name, _plain(stored.field(name).type)) for name in names if name in stored.names])
@@ -119,10 +119,10 @@ def read_events(piece: Piece, wanted: Wanted, stored: pa.Schema) -> pa.Table:
     lo, hi = (pa.scalar(tick, TIMESTAMP).cast(schema.field("ts").type) for tick in (piece.lo, piece.hi))
     inside = (pc.field("ts") >= lo) & (pc.field("ts") < hi)
     mine = pc.field(wanted.key).cast(pa.string()).isin(pa.array(wanted.keys, pa.string()))
-    # A task has one core; others run beside it.
+    # A task has one core; other tasks run on the others.
     return files.to_table(filter=inside & mine, use_threads=False, fragment_scan_options=verified())
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
-    """The type as Parquet's reader gives it; delta-rs speaks of views."""
+    """The type as the Parquet reader gives it; delta-rs names string views."""
     return pa.string() if pa.types.is_string_view(kind) else kind

@@ -1,4 +1,4 @@
-"""Rows that tasks write for the process that asked for them, in a folder that all of them reach."""
+"""Staged rows, which tasks write for the process that started them, in a folder that all of them can reach."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Folder:
     """A folder of Parquet files.
 
     Args:
-        path: where it lies.
+        path: path of the folder, on a disk or in a store.
     """
 
     path: str
 
     def write(self, table: Table, rows: pa.Table) -> str:
-        """Write rows of a table; every call makes a file of its own, whose name it returns."""
+        """Write rows of a table to a new file, and return the file's name."""
         storage_of(self.path).make_folder(self.path)
         name = f"{table.name}-{uuid.uuid4().hex}.parquet"
         with parquet_writer(f"{self.path}/{name}", rows.schema, write_page_checksum=True) as file:
@@ -32,6 +32,6 @@ class Folder:
         return name
 
     def read(self, schema: pa.Schema, names: Iterable[str]) -> pa.Table:
-        """All rows of some of the files, which have the columns of ``schema``."""
+        """All rows of the named files, which have the columns of ``schema``."""
         found = [parquet_rows(f"{self.path}/{name}", page_checksum_verification=True) for name in names]
         return pa.concat_tables([schema.empty_table(), *(rows.cast(schema) for rows in found)])

@@ -1,7 +1,7 @@
-"""A task of the monitor step: some groups over their days, from the events' files to rows in staging.
+"""A task of the monitor step: runs some groups over their days, from files of events to staged rows.
 
-However many groups a task has, it reads each file once, and it holds no more than a piece of the events and of their
-rounds, beside the groups' states: the groups go on together, piece by piece.
+However many groups a task has, it reads each file once, and besides the groups' states it holds no more than a piece of
+the events and their rounds: all groups advance together, piece by piece.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Share:
     """What one task does.
 
     Args:
-        runs: the groups and their days, not none.
+        runs: the groups and their days, at least one.
         files: the events' files.
         key: name of the key column.
         folder: where the rows go.
@@ -48,12 +48,12 @@ class Share:
 
 @dataclass(frozen=True)
 class GroupReport:
-    """What of a group is no row.
+    """What a group gave besides rows.
 
     Args:
-        eps: the threshold in force afterwards, None if it is not known yet.
+        eps: the threshold in force afterwards; None if it is not known yet.
         warnings: what its first windows showed.
-        near_ties: rounds that another machine's last bit could have decided otherwise.
+        near_ties: rounds that a difference in the last bit, as on another machine, could have decided otherwise.
     """
 
     eps: float | None
@@ -66,8 +66,8 @@ class ShareReport:
     """What a task did.
 
     Args:
-        groups: of each group its report, or what stopped it.
-        files: path of a table → name of the file in the folder with the rows that all other groups gave.
+        groups: for each group its report, or the error that stopped it.
+        files: path name of a table → name of the file in the folder with the rows of all groups without an error.
     """
 
     groups: tuple[GroupReport | Exception, ...]
@@ -109,7 +109,7 @@ def _pieces(share: Share) -> Iterator[Piece]:
 
 
 def _reduced(share: Share, piece: Piece) -> dict[_Rounds, pa.Table | Exception]:
-    """The rounds of a piece, of every kind, with all keys that groups need of it."""
+    """The rounds of a piece, for each kind, with all the keys that groups need of that kind."""
     keys: dict[_Rounds, dict[str, None]] = {}
     for run in share.runs:
         keys.setdefault(_Rounds.of(run), {}).update(dict.fromkeys(run.config.keys(run.group)))
@@ -129,7 +129,7 @@ def _together(parts: list[pa.Table | Exception]) -> ByValue | Exception:
 
 
 def _gone_on(group: GroupReplay, run: GroupRun, piece: Piece, rounds: ByValue | Exception) -> GroupReplay | Exception:
-    """The group after the days up to the end of a piece, or what stopped it."""
+    """The group after it has run up to the end of a piece, or the error that stopped it."""
     if isinstance(rounds, Exception):
         return rounds
     stopped = _fenced(group.until, piece.end, rounds.of(run.config.keys(run.group)))
@@ -137,7 +137,7 @@ def _gone_on(group: GroupReplay, run: GroupRun, piece: Piece, rounds: ByValue | 
 
 
 def _written(share: Share, gave: list[GroupDays | Exception]) -> ShareReport:
-    """Put the rows of all groups into one file per table."""
+    """Write the rows of all groups to one file per table."""
     rows: dict[str, list[Mapping[str, object]]] = {}
     of: dict[str, Table] = {}
     for run, one in zip(share.runs, gave, strict=True):
@@ -159,7 +159,7 @@ def _written(share: Share, gave: list[GroupDays | Exception]) -> ShareReport:
 
 
 def nullable(table: Table) -> pa.Schema:
-    """A table's columns in staging, where what must not be null is not known yet, or judged later."""
+    """A table's columns in staging, all nullable: some values are filled in later, others are judged later."""
     return pa.schema([pa.field(field.name, field.type) for field in table.arrow()])
 
 
@@ -168,7 +168,7 @@ def _report(gave: GroupDays) -> GroupReport:
 
 
 def _fenced(work: Callable[..., T], *args: Any) -> T | Exception:
-    """What ``work`` gives, or the error that stopped it, in a form that travels: it must stop no other group."""
+    """The result of ``work``, or its error in a form that can be sent, since it must not stop another group."""
     try:
         return work(*args)
     except ChainlakeError as error:

@@ -1,1 +1,1 @@
-"""Matches that were published or withdrawn, told to webhooks at least once, from the change feed of their table."""
+"""Alerts: what was published or withdrawn is sent to webhooks at least once, from the change feed of its table."""

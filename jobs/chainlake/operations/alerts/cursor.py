@@ -1,7 +1,7 @@
-"""How far the alerts of a definition were sent: a file of the lake for each, which is replaced after each message.
+"""How far a definition's alerts have been sent: one file in the lake per definition, replaced after each message.
 
-It lies in the lake, as the lock does that a sender holds meanwhile: of two machines that share a lake, one sends, and
-the other one goes on from there.
+The file lies in the lake, like the lock that a sender holds: of two machines that share a lake, one sends, and the
+other later continues from there.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 
-#: Folder of the lake.
+#: Name of the folder in the lake.
 FOLDER = "chainlake-alerts"
 
 
 class CursorBroken(InfrastructureError):
-    """The file that says how far alerts were sent cannot be read."""
+    """The file that says how far alerts have been sent cannot be read."""
 
     @classmethod
     def of(cls, file: str) -> CursorBroken:
@@ -30,12 +30,12 @@ class CursorBroken(InfrastructureError):
 
 @dataclass(frozen=True)
 class Cursor:
-    """Up to where alerts were sent.
+    """How far alerts have been sent.
 
     Args:
-        version: of the table, all of whose changes were sent.
-        last: id of the last message of later versions that was sent, in the order of the feed.
-        table: id of the table that has these versions; ``None`` if there was none yet.
+        version: version of the table up to which all changes have been sent.
+        last: id of the last message sent for later versions, in the order of the feed.
+        table: id of the table that has these versions; ``None`` if there was no table yet.
     """
 
     version: int
@@ -44,14 +44,14 @@ class Cursor:
 
 
 def read_cursor(home: Home, name: str) -> Cursor | None:
-    """How far the alerts of a definition were sent; ``None`` if none were yet.
+    """How far the alerts of a definition have been sent; ``None`` if it was never noted.
 
     Args:
         home: the installation.
         name: ``pattern/NAME`` or ``model/NAME``.
 
     Raises:
-        InfrastructureError: the file is damaged, or the store is away.
+        InfrastructureError: the file is damaged, or the store cannot be reached.
     """
     file = _file(home, name)
     content = storage_of(file).read(file)
@@ -65,7 +65,7 @@ def read_cursor(home: Home, name: str) -> Cursor | None:
 
 
 def write_cursor(home: Home, name: str, cursor: Cursor) -> None:
-    """Keep how far they were sent."""
+    """Note how far the alerts of a definition have been sent."""
     file = _file(home, name)
     told = {"version": cursor.version, "last": cursor.last, "table": cursor.table}
     storage_of(file).write(file, json.dumps(told).encode())

@@ -1,4 +1,4 @@
-"""The messages that the change feed of a table makes: what each carries, and in which order they go."""
+"""The messages made from a table's change feed: what each carries, and in which order they are sent."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from chainlake.operations.alerts.outbox import Outbox, Row
 
-#: Columns of the feed that are not the table's.
+#: Columns of the feed that do not come from the table.
 _OF_THE_FEED = ("change", "version", "committed_at")
 
 
 def messages(outbox: Outbox, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
-    """A message for each change of a row that is told, oldest version first, in an order that never changes.
+    """A message for each reported change of a row, oldest version first, in an order that never changes.
 
     Args:
-        outbox: whose.
-        rows: of the feed, with what changed rows were before.
+        outbox: the definition's.
+        rows: rows of the feed, including what changed rows were before.
     """
     before = {(row["version"], _id(outbox, row)): row for row in rows if row["change"] == "before"}
     changed = [row for row in rows if row["change"] != "before"]
@@ -27,7 +27,7 @@ def messages(outbox: Outbox, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
         if kind is None or (kind == "withdrawn" and not outbox.alerts.withdrawn):
             continue
         yield {
-            # A row can be withdrawn and found again: these are three messages, so the version is part of the id.
+            # A row that is found, withdrawn and found again makes three messages, so the version is part of the id.
             "id": f"{_id(outbox, row)}:{kind}:{row['version']}",
             "kind": kind,
             outbox.kind: outbox.name,
@@ -41,7 +41,7 @@ def messages(outbox: Outbox, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
 
 
 def _kind(outbox: Outbox, row: Row, was: Row | None) -> str | None:
-    """What became of a row, as far as it is told: one that no longer is a change is withdrawn, though its row stays."""
+    """What is reported of a row, or None; a row that stays but is no longer worth reporting counts as withdrawn."""
     now = outbox.told(row)
     if row["change"] != "changed" or was is None:
         return str(row["change"]) if now else None
@@ -55,7 +55,7 @@ def _id(outbox: Outbox, row: Row) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON knows it."""
+    """A value in a form that JSON can hold."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     if isinstance(value, date):
@@ -65,6 +65,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        # JSON has no such numbers.
+        # JSON has no infinities and no NaN.
         return None
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)

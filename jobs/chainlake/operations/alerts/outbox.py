@@ -1,4 +1,4 @@
-"""Which definitions have alerts, and which rows of their tables are told; the messages are made in ``messages``."""
+"""Which definitions have alerts, and which rows of their tables are reported; ``messages`` makes the messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainlake.model_change.days.definitions import result_table
 from chainlake.schemas.models import ALERTS, CHANGES, FAULT_SCORES, ZONE_EVENTS, AlertKind, ChangeKind, ZoneKind
 
 Row = Mapping[str, Any]
-#: Of each table of findings the kinds of rows that are told; what only says that all went on is not.
+#: For each table of findings, the kinds of rows that are reported; those that mean nothing to a person are not.
 _KINDS: dict[str, tuple[ChangeKind | AlertKind | ZoneKind, ...]] = {
     CHANGES.path_name: ("change", "unidentifiable", "recovered"),
     ALERTS.path_name: ("below", "recovered"),
@@ -30,11 +30,11 @@ class Outbox:
 
     Args:
         kind, name: ``pattern`` or ``model``, and its name.
-        description, source: what its messages say of it.
-        alerts: where and when.
-        table: ``schema.name`` of the table whose changes are told.
-        key: columns that tell its rows apart.
-        told: whether a row of the table is one that is told.
+        description, source: what messages say about it.
+        alerts: where alerts go, and when.
+        table: ``schema.name`` of the table whose changes are reported.
+        key: columns that identify a row of it.
+        told: whether a row of the table is to be reported.
     """
 
     kind: str
@@ -74,12 +74,12 @@ def of_model(item: LoadedModel) -> Outbox | None:
 
 
 def _told(config: SeriesConfig, table: str, owner: str, row: Row) -> bool:
-    """Whether a row is of this model, and a change that a person wants to know of."""
+    """Whether a row belongs to this model and shows a change that a person wants to know about."""
     if row[owner] != config.name:
         return False
     if table == FAULT_SCORES.path_name:
         return bool(row["flagged"])
     if row["kind"] == "sync" and isinstance(config, ModelConfig) and config.detector == "local":
-        # It has no other word for a change: a sync in which eps was really passed.
+        # The local detector's only sign of a change is a sync before which the error really exceeded eps.
         return bool(row["exceeded"])
     return row["kind"] in _KINDS[table]

@@ -1,8 +1,8 @@
-"""Tell what changed in the matches of a pattern, or in the findings of a model, since it was last told.
+"""Sends what has changed in a pattern's matches, or in a model's findings, since the last time.
 
-The table's change feed is written by the commit that publishes, so it holds each row that was added or withdrawn
-once, whatever died in between: nothing has to be noted beside it. A message that was taken is noted before the next one
-is sent; a sender that dies in between sends that one again, under the same id.
+The table's change feed is written by the commit that publishes, so it holds each added or withdrawn row exactly once,
+whatever process died in between: nothing else has to be recorded. An accepted message is noted before the next one is
+sent; if the sender dies before noting it, the message is sent again with the same id.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ class Sending:
     """How alerts are sent.
 
     Args:
-        trying: how often a message is tried.
-        since: begin after this version instead of where the last call ended.
-        from_now: begin with what is published from now on.
-        now: the clock.
+        trying: how often, and for how long, a message is tried.
+        since: begin after this version, not where the last call ended.
+        from_now: send only what is published from now on.
+        now: gives the current time.
     """
 
     trying: Trying = field(default_factory=Trying)
@@ -45,13 +45,13 @@ class Sending:
 
 @dataclass(frozen=True)
 class Told:
-    """What was sent of a definition.
+    """What was sent for a definition.
 
     Args:
         name: its name.
-        sent: messages that were taken.
-        version: of its table, up to which all is told; ``None`` while it is muted.
-        why: what else is to say: that it is muted, or begins now; empty if nothing.
+        sent: number of messages accepted.
+        version: version of its table up to which everything has been sent; ``None`` while it is muted.
+        why: a remark: that it is muted, or begins now; empty if there is none.
     """
 
     name: str
@@ -61,11 +61,11 @@ class Told:
 
 
 class FeedCut(FeedUnavailable):
-    """The change feed does not reach back to what was told last."""
+    """The change feed does not reach back to what was sent last."""
 
     @classmethod
     def of(cls, name: str, error: FeedUnavailable) -> FeedCut:
-        """For a definition, and what is said of the feed."""
+        """For a definition, and the error that the feed gave."""
         if isinstance(error, cls):
             return error
         hint = f"Run 'alerts send {name} --from-now': what was published in between is not told."
@@ -73,7 +73,7 @@ class FeedCut(FeedUnavailable):
 
     @classmethod
     def another(cls, name: str) -> FeedCut:
-        """The definition's name stands for another table than when it was told last."""
+        """The definition's name now stands for another table than when alerts were last sent."""
         hint = (
             f"Run 'alerts send {name} --from-version 0' to tell all that the table holds, or '--from-now' to leave "
             "out what was published in between."
@@ -86,10 +86,10 @@ def alerting(home: Home, names: Sequence[str] = ()) -> list[Outbox]:
 
     Args:
         home: the installation.
-        names: only those of these names, ``model/NAME`` where a pattern has the same one; all if there is none.
+        names: only the definitions with these names, as ``model/NAME`` where a pattern has the same one; all if empty.
 
     Raises:
-        UsageError: one of ``names`` is no pattern or model, or has none.
+        UsageError: one of ``names`` is not a pattern or model, or has no alerts.
         DefinitionError: the file of one of ``names`` is wrong.
     """
     installed = Installed.load(home, load_sources(home))
@@ -105,15 +105,15 @@ def alerting(home: Home, names: Sequence[str] = ()) -> list[Outbox]:
 
 
 def send(home: Home, box: Outbox, sending: Sending) -> Told:
-    """Tell what changed in the rows of a definition since the last call.
+    """Send what has changed in the rows of a definition since the last call.
 
     Args:
         home: the installation.
-        box: of the definition.
-        sending: how.
+        box: the definition's outbox.
+        sending: how to send.
 
     Raises:
-        InfrastructureError: the webhook does not take a message; those before it are noted as sent.
+        InfrastructureError: the webhook does not accept a message; those before it are noted as sent.
         LockLost: another machine has taken over.
         UsageError: the environment has no address, or the feed does not reach back far enough.
     """
@@ -133,7 +133,7 @@ def send(home: Home, box: Outbox, sending: Sending) -> Told:
         except FeedUnavailable as error:
             raise FeedCut.of(name, error) from error
         if sending.since is not None:
-            # Kept before anything can stop this call, for the next one goes on from there.
+            # Noted before anything can stop this call, since the next call continues from there.
             write_cursor(home, box.full_name, Cursor(cursor.version, table=feed.table))
         zone = ZoneInfo(load_sources(home)[box.source].zone)
         if box.alerts.muted(sending.now().astimezone(zone).time()):
@@ -153,17 +153,17 @@ def send(home: Home, box: Outbox, sending: Sending) -> Told:
 
 
 def _require_same(home: Home, box: Outbox, cursor: Cursor) -> None:
-    """See to it that a cursor's version is one of the table that the definition's name stands for.
+    """Make sure that a cursor's version belongs to the table that the definition's name stands for.
 
     Raises:
-        FeedCut: it is not.
+        FeedCut: it does not.
     """
     if cursor.table is not None and feed_now(home, box.table)[0] != cursor.table:
         raise FeedCut.another(box.name)
 
 
 def _now(home: Home, box: Outbox) -> tuple[str | None, int]:
-    """The id and the version of its table now; version 0, before the first row, if there is no table yet."""
+    """The current id and version of the definition's table; version 0, before the first row, if there is none yet."""
     try:
         return feed_now(home, box.table)
     except UnknownTable:

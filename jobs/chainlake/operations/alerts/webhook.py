@@ -1,4 +1,4 @@
-"""One message to a webhook: tried again while there is hope, with longer and longer pauses."""
+"""Posts a message to a webhook, and tries again with longer and longer pauses while that may help."""
 
 from __future__ import annotations
 
@@ -17,59 +17,59 @@ from chainlake.errors import InfrastructureError, UsageError
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
-    """Follows no answer that sends elsewhere: a message would get there as a GET without it, and count as taken."""
+    """Follows no redirect: at the new address a GET without the message would arrive, and count as accepted."""
 
     def redirect_request(self, *_: Any) -> None:
-        """Nowhere."""
+        """Do not redirect."""
 
 
 _OPENER = urllib.request.build_opener(_Stay)
-#: Answers after which the same message may be taken later.
+#: Status codes after which the same message may be accepted later.
 _LATER = (408, 425, 429)
 
 
 class NotTaken(InfrastructureError):
-    """A webhook does not take a message."""
+    """A webhook does not accept a message."""
 
     @classmethod
     def refused(cls, name: str, status: int) -> NotTaken:
-        """It says that the message is wrong, so that to try again is of no use."""
+        """The webhook rejects the message, so trying again is of no use."""
         moved = ", which sends elsewhere" if 300 <= status < 400 else ""
         what = f"the webhook of {name} answered {status}{moved} and did not take the message"
         return cls(what, hint="Fix the receiver; the next 'alerts send' begins with the same message.")
 
     @classmethod
     def given_up(cls, name: str, tries: int, why: str) -> NotTaken:
-        """It did not answer as it should, however often it was tried."""
+        """The webhook did not answer as it should in any of the tries."""
         what = f"the webhook of {name} was tried {tries} times: {why}"
         return cls(what, hint="The next 'alerts send' begins with the same message.")
 
 
 class NoAddress(UsageError):
-    """There is no address of a webhook that could be used."""
+    """There is no usable address of a webhook."""
 
     @classmethod
     def of(cls, name: str, variable: str) -> NoAddress:
-        """For the variable that the alerts of a pattern or model go by."""
+        """For the environment variable that the alerts of a pattern or model name."""
         what = f"the environment variable {variable} does not hold an address for the alerts of {name}"
         return cls(what, hint=f"Set {variable} to https://….")
 
     @classmethod
     def unusable(cls, name: str) -> NoAddress:
-        """For one that is none; it is not shown, for it may hold a secret."""
+        """For an address that is not valid; it is not shown, since it may contain a secret."""
         hint = "Write https://HOST/PATH without spaces, letters beyond ASCII, or a user and a password before the host."
         return cls(f"the webhook address for the alerts of {name} is not valid", hint=hint)
 
 
 @dataclass(frozen=True)
 class Trying:
-    """How often and how long a message is tried.
+    """How often, and for how long, a message is tried.
 
     Args:
-        tries: at most.
-        first_pause_s: after the first try; each further one is twice as long.
-        timeout_s: how long an answer may take.
-        sleep: waits.
+        tries: the largest number of tries.
+        first_pause_s: pause after the first try, seconds; each further pause is twice as long.
+        timeout_s: how long an answer may take, seconds.
+        sleep: waits for a number of seconds.
     """
 
     tries: int = 5
@@ -82,11 +82,11 @@ def address_of(name: str, alerts: Alerts) -> str:
     """Where the alerts of a pattern or model go.
 
     Args:
-        name: whose they are, for errors.
-        alerts: what it says of them.
+        name: the pattern or model, for errors.
+        alerts: what its file says about alerts.
 
     Raises:
-        UsageError: the environment variable that it names has no address.
+        UsageError: the environment variable that ``alerts`` names holds no address.
     """
     if not alerts.webhook.startswith("$"):
         return alerts.webhook
@@ -98,18 +98,18 @@ def address_of(name: str, alerts: Alerts) -> str:
 
 
 def post(name: str, address: str, message: dict[str, Any], trying: Trying) -> None:
-    """Send a message until it is taken.
+    """Send a message until it is accepted.
 
     Args:
-        name: of the pattern or model whose it is, for errors.
-        address: of the webhook.
-        message: with its ``id``, which is sent as the header ``Idempotency-Key``, too: a receiver that has seen it
-            knows that it is the same message again.
-        trying: how often.
+        name: the pattern or model that the message is about, for errors.
+        address: the webhook's address.
+        message: the message; its ``id`` is also sent as the header ``Idempotency-Key``, so that a receiver can
+            recognise a message that it has seen before.
+        trying: how often, and for how long, to try.
 
     Raises:
-        InfrastructureError: it is not taken.
-        UsageError: the address is none.
+        InfrastructureError: the message is not accepted.
+        UsageError: the address is not valid.
     """
     body = json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
     headers = {"Content-Type": "application/json", "Idempotency-Key": str(message["id"])}
@@ -128,6 +128,6 @@ def post(name: str, address: str, message: dict[str, Any], trying: Trying) -> No
         except (http.client.InvalidURL, UnicodeError):
             raise NoAddress.unusable(name) from None
         except (OSError, http.client.HTTPException) as error:
-            # Not the address: it may hold a secret.
+            # The address is left out: it may contain a secret.
             why = f"{type(error).__name__}: {getattr(error, 'reason', error)}"
     raise NotTaken.given_up(name, trying.tries, why)

@@ -1,1 +1,1 @@
-"""Long stretches of days: what they need, as values, and the applications that do it."""
+"""Long stretches of days: plans of what to compute, as values, and the Spark applications that do it."""

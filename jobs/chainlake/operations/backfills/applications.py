@@ -1,4 +1,4 @@
-"""What a long stretch of days needs, as values: the Spark applications and what each computes."""
+"""The Spark applications that a long stretch of days needs, and what each computes, as values."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import date
 from chainlake.days import Days
 from chainlake.schemas.ops_rows import ComputingStep
 
-#: Days of one application unless said otherwise: a failure costs no more than this, and Java starts once a month.
+#: Days in one application by default: a failure costs no more than these, and Java starts once per month of days.
 CHUNK = 30
 
 
@@ -20,13 +20,15 @@ class Part:
         definition: ``pattern/NAME``, ``episodes/NAME``, ``ranked/NAME`` or ``model/NAME``.
         table: ``schema.name`` of the table it publishes to.
         days: the days to compute, ascending.
-        following: of a chain, days that may be computed besides: a day before them is, and only its state will say.
-        states: how many of ``days`` are ``missing``, ``stale``, ``failed``, or ``done`` (of a chain: no state is kept
-            of them that a later day could go on from).
+        following: later days of a chain that may have to be computed as well; only the states of the days before them
+            will tell.
+        states: how many of ``days`` are ``missing``, ``stale``, ``failed``, or ``done`` (days of a chain for which no
+            state is kept that a later day could continue from).
         reads: whole days that hold the read ranges of all these days.
-        rows_read: events on these days.
-        rows_there: rows published for all these days so far; these and no others can be withdrawn or changed.
-        in_order: its days depend on others of them, so that the applications have to come in the order of time.
+        rows_read: number of events on the days of ``reads``.
+        rows_there: number of rows published so far for ``days`` and ``following``; only these can be withdrawn or
+            changed.
+        in_order: its days depend on earlier ones, so that applications have to run in the order of time.
     """
 
     definition: str
@@ -47,8 +49,8 @@ class Application:
     Args:
         step: ``detect`` or ``monitor``.
         source: name of the source.
-        days: from the first to the last day that is to do; days in between that are done are left alone.
-        only_stale: days that were never computed are left alone too.
+        days: from the first to the last day to do; days in between that are done are left alone.
+        only_stale: days that were never computed are left alone, too.
         parts: what it computes, by definition.
     """
 
@@ -60,15 +62,15 @@ class Application:
 
     @property
     def definitions(self) -> list[str]:
-        """Names without their kind, as the step takes them."""
+        """Names of the definitions without their kind, as the step takes them."""
         return list(dict.fromkeys(part.definition.partition("/")[2] for part in self.parts))
 
     @property
     def in_order(self) -> bool:
-        """Whether those of the same step and source before it have to be done first."""
+        """Whether earlier applications of the same step and source have to be done first."""
         return any(part.in_order for part in self.parts)
 
     @property
     def name(self) -> str:
-        """Such as ``detect stock 2013-10-01 2013-10-31``."""
+        """The name, such as ``detect stock 2013-10-01 2013-10-31``."""
         return f"{self.step} {self.source} {self.days.start} {self.days.end}"

@@ -1,7 +1,7 @@
-"""Long stretches of history: one Spark application per chunk of days, each publishing many days.
+"""Runs long stretches of history: one Spark application per chunk, each publishing many days.
 
-What is done is not done again, so a backfill that was stopped goes on where it was when it is called again; whatever
-fails, an application or one definition in it, all the others are run, and the failure is raised at the end.
+What is done is not done again, so a backfill that was stopped continues where it was when it is called again. If an
+application, or one definition in it, fails, all others are still run, and the failure is raised at the end.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run_here(home: Home, application: Application, run_id: str, ports: Ports | N
         home: the installation.
         application: a step and its days.
         run_id: of the step's run in ``ops``.
-        ports: what the step works with; those of the installation if None.
+        ports: the step's ports; those of the installation if None.
     """
     if application.step == "detect":
         return detect(
@@ -53,20 +53,20 @@ def run_plan(
     launch: Launch = run_here,
     say: Callable[[str], None] = print,
 ) -> Backfilled:
-    """Run the applications of a plan, in their order: what ``backfill`` and ``restate`` do with theirs.
+    """Run the applications of a plan in their order, for ``backfill`` and ``restate``.
 
     Args:
         home: the installation.
         plan: from `plan_range`.
-        run_id: of the run in ``ops``; application n writes under ``<run_id>.<n>``.
-        launch: how an application is run: :func:`run_here`, or in a process of its own.
+        run_id: id of the run in ``ops``; application n writes under ``<run_id>.<n>``.
+        launch: runs an application: :func:`run_here`, or in a process of its own.
         say: receives the lines of progress.
 
     Returns:
         ``{"applications": …, "days": published, "added": …, "changed": …, "withdrawn": …}``.
 
     Raises:
-        ChainlakeError: after everything else was run, if a definition or an application failed.
+        ChainlakeError: a definition or an application failed; raised after everything else was run.
     """
     total: Backfilled = {"applications": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     failures = list(plan.failures)
@@ -89,7 +89,7 @@ def run_plan(
         try:
             result = launch(home, application, f"{run_id}.{number}")
         except ChainlakeError as error:
-            # Whatever stops one application must not stop the others; it is raised when they are done.
+            # An error in one application must not stop the others; it is raised when they are done.
             failures.append((application.name, error))
             say(f"{at} failed after {time.monotonic() - start:.0f} s: {error_line(error)}")
             continue

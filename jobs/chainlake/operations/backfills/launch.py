@@ -1,4 +1,4 @@
-"""An application of a long stretch in a process of its own: it ends with its memory given back."""
+"""Runs an application of a backfill in a process of its own, whose memory is freed when it ends."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def command_of(application: Application, run_id: str) -> list[str]:
 
 
 def options_of(application: Application) -> list[str]:
-    """The options of its step: nothing outside its days, which other applications may be at work on."""
+    """The options of its step: they confine it to its days, since other applications may be at work on other days."""
     return ["--repair-horizon", "0", *(["--only-stale"] if application.only_stale else [])]
 
 
 def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str], Computed]:
-    """A launch for ``chainlake.operations.backfills.backfill``: every application as a child, whose output goes to
-    ``say``, indented."""
+    """A launch for ``chainlake.operations.backfills.backfill`` that runs every application as a child process, whose
+    output goes to ``say``, indented."""
 
     def launch(home: Home, application: Application, run_id: str) -> Computed:
         with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:

@@ -1,8 +1,9 @@
 """Which Spark applications a long stretch of days needs, and what each would compute, read and change; no JVM.
 
 One application computes all to-do days of a source's definitions within a window of ``chunk`` days. The matches of
-most patterns depend on events alone; a model carries state, and so does a pattern that uses events up: the windows go
-in the order of time, and what they compute may depend on the states they come to (docs/semantics.md#chained-days).
+most patterns depend on events alone, but a model carries state, and so does a pattern that uses events up. So windows
+run in the order of time, and what they compute may depend on the states that they reach
+(docs/semantics.md#chained-days).
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class RangePlan:
 
     Args:
         applications: in the order in which they run.
-        left: (definition, why) → days that will not be computed, such as those that wait for an ingest.
+        left: (definition, why) → number of days that will not be computed, such as those that wait for an ingest.
         failures: definitions that cannot be computed, each with its error.
     """
 
@@ -82,14 +83,14 @@ def plan_range(
     Args:
         home: the installation.
         days: the days; all if None.
-        patterns: names of the patterns; all if ``models`` is None too, else none.
-        models: names of the models, likewise.
+        patterns: names of the patterns; None means all if ``models`` is None too, and otherwise none.
+        models: names of the models; None likewise.
         sources: only definitions of these sources; all if None.
-        chunk: days of an application's window, at least 1.
+        chunk: number of days in an application's window, at least 1.
         only_stale: only days that are stale or failed, not those never computed.
 
     Raises:
-        UsageError: a name that does not exist, or a chunk of no days.
+        UsageError: a name does not exist, or a chunk has no days.
     """
     if chunk < 1:
         raise EmptyChunk.of(chunk)
@@ -180,7 +181,7 @@ def _inside(judged: Judged, asked: _Asked) -> np.ndarray:
 
 
 def _note_left(judged: Judged, asked: _Asked, plan: RangePlan) -> None:
-    """Days that somebody may expect to be computed and that will not be, each with the reason."""
+    """Note in the plan the days that somebody may expect to be computed but that will not be, with the reasons."""
     left = _inside(judged, asked) & np.isin(judged.state, (*asked.states, "audit_failed", "waiting"))
     if asked.only_stale:
         left &= (judged.state != "waiting") | (judged.noted("status") != None)  # noqa: E711 (element by element)
@@ -193,7 +194,7 @@ def _note_left(judged: Judged, asked: _Asked, plan: RangePlan) -> None:
 
 
 def _windows(days: Sequence[date], asked: _Asked) -> list[Days]:
-    """Windows of ``chunk`` days from the first day asked for (or to do) on; those without a to-do day left out."""
+    """Windows of ``chunk`` days from the first day asked for (or to do) on, without those that have no to-do day."""
     if not days:
         return []
     start = asked.days.start if asked.days else min(days)
@@ -204,20 +205,20 @@ def _windows(days: Sequence[date], asked: _Asked) -> list[Days]:
 
 @dataclass
 class _Way:
-    """What is left of the way through a segment of a pattern whose days form a chain."""
+    """What remains of the way through a segment of days, for a pattern whose days form a chain."""
 
     segment: Segment
     left: Outlook
     begun: bool = False
 
     def within(self, window: Days) -> tuple[Outlook, Days] | None:
-        """What the application of a window does, and its days that are to do; None if it does nothing."""
+        """What the application of a window does, and the span of its to-do days; None if it does nothing."""
         days = [day for day in map(day_of, self.segment.to_do) if day in window]
         if not days:
             return None
         end = day_number(days[-1]) + 1
         if not self.begun:
-            # The first window goes on to the last day ever published; later ones have what lies behind it.
+            # The first window goes on to the last day ever published; later windows get what lies behind that.
             self.begun, end = True, max(end, self.segment.published)
         now, self.left = self.left.cut(end)
         return (now, Days(days[0], days[-1] + _ONE)) if now.days else None
@@ -226,7 +227,7 @@ class _Way:
 def _ways(
     home: Home, compiled: CompiledPattern, judged: Judged, events: EventDays, asked: _Asked, plan: RangePlan
 ) -> list[_Way]:
-    """The ways through the segments of a pattern; those that cannot be gone into are noted as failures."""
+    """The ways through a pattern's segments of days; segments that cannot be computed are noted as failures."""
     flags = np.zeros(len(judged.numbers), dtype=bool)
     flags[_positions(judged, asked)] = True
     found = []
@@ -265,7 +266,7 @@ def _pattern_applications(
 
 
 def _reads(judged: Judged, days: Sequence[date]) -> Days:
-    """The whole days that hold the read ranges of some days, ascending."""
+    """The whole days that hold the read ranges of some days, which are given in ascending order."""
     spans = [judged.definition.read_range(day) for day in (days[0], days[-1])]
     return Days(day_of_us(spans[0][0]), day_of_us(spans[1][1] - 1) + _ONE)
 
@@ -316,7 +317,7 @@ def _model_applications(
                     plan.failures.append((name, error))
                     to_do[name] = []
                     continue
-                # The first window goes on to the last day ever published; later ones have what lies behind it.
+                # The first window goes on to the last day ever published; later windows get what lies behind that.
                 end = max(end, published_end(j) or end)
             now, left[name] = left[name].cut(day_number(end))
             if now.days:
@@ -366,7 +367,7 @@ def as_json(plan: RangePlan) -> dict[str, Any]:
 
 
 class EmptyChunk(UsageError):
-    """A backfill is to go in steps of no days."""
+    """A backfill was asked to take steps of no days."""
 
     @classmethod
     def of(cls, days: int) -> EmptyChunk:

@@ -1,4 +1,4 @@
-"""Which days of episodes a long stretch of days needs: they are made by the applications that find the matches."""
+"""Which days of episodes a backfill has to make; the applications that find the matches make them, too."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ _ONE = timedelta(days=1)
 def episodes_part(
     judged: Judged, days: Days | None, states: Sequence[str], events: EventDays, found: Sequence[Application]
 ) -> Part | None:
-    """The days of a pattern's episodes that are to be made, None if there are none.
+    """The days on which a pattern's episodes are to be made; None if there are none.
 
     Args:
         judged: the episodes.
         days: only these days; all if None.
-        states: of days that are to do.
+        states: the states of days to do.
         events: days of the source.
-        found: the applications that find matches: where they find some of the pattern, its days are ready afterwards.
+        found: the applications that find matches; where they search for the pattern, its days will be ready.
     """
     assert judged.definition.of is not None
     assert judged.place is not None
     noted = judged.noted("status") != None  # noqa: E711 (element by element)
     wanted = np.isin(judged.state, states)
-    # Days that wait for one before them may be to do by themselves: the applications do what they wait for first.
+    # Days that wait for an earlier day may themselves be to do: the applications first do what they wait for.
     wanted |= (judged.state == "waiting") & np.where(noted, judged.place.unfinished, "missing" in states)
     searched = [part for one in found for part in one.parts if part.definition == judged.definition.of.name]
     ready = judged.ready
@@ -45,7 +45,7 @@ def episodes_part(
         *judged.numbers[positions[:1]].tolist(),
         *(day_number(d) for p in searched for d in (*p.days, *p.following)),
     ]
-    # Where matches turn out to be others, their episodes are made again, and later ones for as long as it matters.
+    # Where matches turn out to differ, their episodes are made again, and later ones for as long as it matters.
     behind = np.zeros(len(judged.numbers), dtype=bool)
     if begins and noted.any():
         behind = (judged.numbers >= min(begins)) & (judged.numbers <= judged.numbers[noted][-1]) & ready
@@ -63,15 +63,15 @@ def episodes_part(
 
 
 def with_part(found: Sequence[Application], part: Part, blank: Application, chunk: int) -> list[Application]:
-    """The applications of a source with the days of a pattern's episodes among what they compute.
+    """The applications of a source, with the days of a pattern's episodes added to what they compute.
 
     Args:
-        found: those that find matches, in the order of time.
+        found: the applications that find matches, in the order of time.
         part: the days.
-        blank: an application of nothing, for days that none of these computes.
-        chunk: days of an application at most.
+        blank: an application that computes nothing, the template for days that none of these covers.
+        chunk: largest number of days in an application.
     """
-    # What may follow is made by the run that comes to it first.
+    # Days that may follow are given to the first application that has the pattern.
     result, later, part = list(found), part.following, replace(part, following=())
     further: list[list[date]] = []
     mine: dict[int, list[date]] = {}

@@ -1,4 +1,4 @@
-"""Which periods of rankings a long stretch of days needs: they are merged by the applications that find the matches."""
+"""Which periods of rankings a backfill has to merge; the applications that find the matches merge them, too."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ _ONE = timedelta(days=1)
 def rankings_part(
     judged: Judged, days: Days | None, states: Sequence[str], events: EventDays, found: Sequence[Application]
 ) -> Part | None:
-    """The days whose periods are to be merged, None if there are none.
+    """The days whose periods are to be merged; None if there are none.
 
     Args:
         judged: the ranking.
         days: only the periods that matches of these days can be in; all if None.
-        states: of days that are to do.
+        states: the states of days to do.
         events: days of the source.
-        found: the applications that find matches: where they find some of the pattern, its periods may be others
-            afterwards.
+        found: the applications that find matches; where they search for the pattern, its periods may change.
     """
     definition = judged.definition
     assert definition.of is not None and definition.owners is not None
@@ -54,7 +53,7 @@ def rankings_part(
 
 
 def reads_of(judged: Judged, day: date, events: EventDays) -> Days | None:
-    """The days of the matches that can be in the periods that begin on ``day``, from the first event on."""
+    """The days with matches that can be in periods that begin on ``day``, limited to days from the first event on."""
     lo, hi = judged.definition.read_range(day)
     if lo >= hi or events.first is None or events.last is None:
         return None
@@ -67,17 +66,18 @@ def reads_of(judged: Judged, day: date, events: EventDays) -> Days | None:
 def with_rankings(
     found: Sequence[Application], part: Part, blank: Application, judged: Judged, events: EventDays
 ) -> list[Application]:
-    """The applications of a source with the periods of a pattern among what they merge.
+    """The applications of a source, with the periods of a pattern added to what they merge.
 
     Args:
-        found: those that find matches, in the order of time.
+        found: the applications that find matches, in the order of time.
         part: the days on which the periods begin.
-        blank: an application of nothing, for periods whose matches none of these finds; its days are those asked for.
+        blank: an application that computes nothing, the template for periods whose matches none of these finds; its
+            days are those asked for.
         judged: the ranking.
         events: days of the source.
     """
     result = list(found)
-    # A period is merged by the last application that finds matches of it, and provisionally by those before.
+    # A period is merged by the last application that finds matches of it, and provisionally by earlier ones.
     at: dict[int, list[date]] = {}
     further: list[date] = []
     for day in part.days:
@@ -92,7 +92,7 @@ def with_rankings(
             result[number], parts=(*result[number].parts, replace(part, days=tuple(days), following=()))
         )
     if further:
-        # Days that were asked for: what is to do of the matches there is announced, and elsewhere it is left alone.
+        # Kept within the days asked for: there, matches to be computed are announced; elsewhere they are left alone.
         spans = [reads_of(judged, day, events) or blank.days for day in further]
         looked = [min(max(one.start, blank.days.start), blank.days.end - _ONE) for one in spans]
         span = Days(min(looked), max(looked) + _ONE)

@@ -1,1 +1,1 @@
-"""A definition as it would be, computed on the real events in a lake beside the real one, and compared with it."""
+"""Tries an edited definition on the real events, in a lake beside the real one, and compares the results."""

@@ -1,4 +1,4 @@
-"""Rows of two lakes for the same days: kept, added, withdrawn, changed."""
+"""Compares the rows of two lakes for the same days: kept, added, withdrawn, changed."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Compared:
-    """What would become of a table's rows.
+    """What would happen to a table's rows.
 
     Args:
         table: ``schema.name``.
         kept: number of rows that stay as they are.
-        changed: rows that stay with other values: as they are, and as they would be.
+        changed: rows that stay with other values, each as it is and as it would be.
         added: rows that would be new, in the order of their key.
-        withdrawn: rows that would go.
-        columns: names that only one of the two tables has.
+        withdrawn: rows that would disappear, in the same order.
+        columns: names of columns that only one of the two tables has.
     """
 
     table: str
@@ -46,8 +46,8 @@ class Rows:
     """Which rows of a table are compared.
 
     Args:
-        table: as it would be; its ``day_column`` owns a row.
-        owner: column and value of a definition's own rows, where a table has those of several.
+        table: the table as it would be; its ``day_column`` says to which day a row belongs.
+        owner: column and value that mark the definition's own rows, where a table has those of several.
     """
 
     table: Table
@@ -61,7 +61,7 @@ def compare(now: Home, then: Home, rows: Rows, days: Days, done: Collection[date
         now: the lake as it is published.
         then: the lake as it would be.
         rows: which table, and which of its rows.
-        days: the stretch in which the days lie.
+        days: the interval in which the days lie.
         done: the days whose rows are compared.
     """
     table = rows.table

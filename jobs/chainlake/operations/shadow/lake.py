@@ -1,4 +1,4 @@
-"""A lake beside the real one, with its events and one definition: what a run does there changes nothing here."""
+"""A lake beside the real one, with the real events and one definition; a run in it changes nothing in the real one."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 
-#: What a step of patterns or models reads and never writes, as folders of the lake.
+#: Folders of the lake that a step of patterns or models reads but never writes.
 _READ = ("events", "ops/event_days", "ops/files", "ops/waiting_files", "ops/rates")
-#: Of the definitions, folders whose files are not needed beside the one that is tried.
+#: Folders of definitions from which only the file that is tried is needed, by its suffix.
 _TRIED = {".sase": "patterns", ".yaml": "models"}
 
 
 class NoShadow(InfrastructureError):
-    """A lake that none can be laid beside."""
+    """No shadow lake can be made beside this lake."""
 
     @classmethod
     def in_a_store(cls, lake: str) -> NoShadow:
-        """It is no folder."""
+        """The lake is not a folder on a disk."""
         what = f"the lake {lake} is in an object store, but shadow works only beside a lake on a disk"
         return cls(what, hint="Try it with a copy of the days on a disk.")
 
 
 @contextmanager
 def shadow_of(home: Home, file: Path) -> Iterator[Home]:
-    """A home with the events of another one and the definition in ``file`` alone; it is gone afterwards.
+    """A home with the events of another one and only the definition in ``file``; it is removed afterwards.
 
     Args:
-        home: the installation; only read.
-        file: a pattern (``.sase``) or a model (``.yaml``); its name is the file's.
+        home: the installation; it is only read.
+        file: a pattern (``.sase``) or a model (``.yaml``), named by the file's stem.
 
     Raises:
-        InfrastructureError: the lake is no folder, or nothing can be written in the home.
+        InfrastructureError: the lake is not a folder on a disk, or the home cannot be written to.
     """
     if not storage_of(home.lake).on_disk:
         raise NoShadow.in_a_store(home.lake)
@@ -59,7 +59,7 @@ def shadow_of(home: Home, file: Path) -> Iterator[Home]:
 
 
 def _config(home: Home, file: Path, folder: Path) -> Path:
-    """All that a definition may refer to, and of patterns and models only this one."""
+    """The folder of definitions: everything that a definition may refer to, but only this pattern or model."""
     for there in home.config.iterdir():
         if there.is_dir() and there.name not in _TRIED.values():
             shutil.copytree(there, folder / there.name)

@@ -1,4 +1,4 @@
-"""What an edit of a pattern or a model would do to its rows, before it goes live."""
+"""Shows what an edit of a pattern or a model would do to its rows, before it goes live."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from chainlake.paths import Home
 
 
 class NotTried(UsageError):
-    """What is no definition that could be tried."""
+    """The file is not a definition that can be tried."""
 
     @classmethod
     def kind(cls, file: Path) -> NotTried:
-        """By its name."""
+        """Judged by the file's name."""
         hint = "Give a file that ends in .sase or .yaml; a source is tried by chainlake lint."
         return cls("this is neither a pattern nor a model", file=file, hint=hint)
 
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of a definition that was tried.
+    """The result of trying a definition.
 
     Args:
         definition: ``pattern/NAME`` or ``model/NAME``.
-        compared: days that are published and were computed as they would be.
-        unpublished: days that were computed and are not published, so that nothing can be said of their rows.
-        tables: what would become of each table's rows on the days compared.
+        compared: days that are published and were computed with the edit.
+        unpublished: days that were computed but are not published, so that their rows cannot be compared.
+        tables: what would happen to each table's rows on the days compared.
     """
 
     definition: str
@@ -59,16 +59,17 @@ def try_edit(
     launch: Launch = run_here,
     say: Callable[[str], None] = print,
 ) -> Tried:
-    """Compute a definition on published events in a lake beside the real one, and compare.
+    """Compute a definition on the published events in a lake beside the real one, and compare.
 
-    Days that others depend on are computed too: of a model, and of a pattern that uses events up, all from its start.
+    Earlier days are computed, too, where later ones depend on them: for a model, and for a pattern that uses events up,
+    all from the start.
 
     Args:
         home: the installation; nothing in it changes.
-        file: the definition as it would be; its name is the file's, one that is live or a new one.
+        file: the edited definition; the file's stem is its name, of a live definition or a new one.
         days: the days whose rows are compared.
-        run_id: of the run in the other lake.
-        launch: how an application is run.
+        run_id: id of the run in the other lake.
+        launch: runs an application.
         say: receives the lines of progress.
 
     Raises:
@@ -80,7 +81,7 @@ def try_edit(
         live, rows = _definition(shadow, file)
         first = EventDays.load(shadow, live.source).first if live.chained else None
         computed = Days(min(first, days.start), days.end) if first is not None else days
-        # It is the only definition there is.
+        # The plan has only this definition, since there is no other.
         run_plan(shadow, plan_range(shadow, computed), run_id=run_id, launch=launch, say=say)
         then, now = (_done(one, live.name, days) for one in (shadow, home))
         both = then & now
@@ -89,7 +90,7 @@ def try_edit(
 
 
 def _definition(shadow: Home, file: Path) -> tuple[Definition, list[Rows]]:
-    """The only one there, and which rows it publishes."""
+    """The only definition there, and which rows it publishes."""
     sources = load_sources(shadow)
     loaded, broken = (load_patterns if file.suffix == ".sase" else load_models)(shadow, sources)
     if broken:

@@ -1,1 +1,1 @@
-"""One gate per family of tables: what must hold of its rows before they are published."""
+"""The gates, one per family of tables: what must be true of its rows before they are published."""

@@ -1,4 +1,4 @@
-"""Gate of ingest: no row is lost or counted twice, per file and per day."""
+"""The gate of ingest: in each file and on each day, no row is lost or counted twice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DAY_COLUMNS = ("source", "day", "status", "checksum", *_DAY_COUNTS)
 
 
 def _frame(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], counts: Sequence[str]) -> pd.DataFrame:
-    """The columns that the suite needs; counts are nullable integers, so that a missing one shows as missing."""
+    """The columns that the suite needs; counts are nullable numbers, so that a missing one shows as missing."""
     import pandas as pd
 
     frame = pd.DataFrame([[row.get(column) for column in columns] for row in rows], columns=list(columns))
@@ -37,14 +37,14 @@ def audit_accounting(
     Args:
         audit: the application's audit.
         files_rows: rows of ``ops.files``; ``rows_read``, ``rows_raw`` and ``rows_quarantined`` count rows of the file.
-        event_days_rows: final rows of ``ops.event_days``, each with one more key: ``rows_raw``, the raw rows of
-            effective files on that day, which the table itself does not keep.
+        event_days_rows: final rows of ``ops.event_days``, each with the additional key ``rows_raw``: the number of raw
+            rows of effective files on that day, which the table itself does not keep.
 
     Returns:
-        ``None`` if all adds up, else one line naming the broken expectation with an example row.
+        ``None`` if everything adds up, else one line that names the broken expectation, with an example row.
 
     Raises:
-        UsageError: the rows are of more than one source.
+        UsageError: the rows belong to more than one source.
     """
     sources = {str(row["source"]) for row in [*files_rows, *event_days_rows]}
     if len(sources) > 1:
@@ -70,9 +70,9 @@ def _run(audit: Audit, what: str, frame: pd.DataFrame, sources: set[str], key: t
 
 
 class MixedSources(UsageError):
-    """Rows of several sources are to be audited at once."""
+    """Rows of several sources were given to be audited at once."""
 
     @classmethod
     def of(cls, sources: Iterable[str]) -> MixedSources:
-        """For their names."""
+        """For the names of the sources."""
         return cls(f"accounting is audited source by source, not for {', '.join(sorted(sources))} at once")

@@ -1,4 +1,4 @@
-"""Gate of ``alerts.threshold``: keys, owned days, signals that alternate, and means on the right side.
+"""The gate of ``alerts.threshold``: keys, owned days, alternating signals, and means on the right side.
 
 A threshold monitor's row of ``models.metrics`` passes the gate of the models.
 """
@@ -15,7 +15,7 @@ from chainlake.schemas.models import ALERT_KINDS, ALERTS
 
 
 def alerts_measures(staged: pa.Table, threshold: float | Mapping[str, float]) -> pa.Table:
-    """``staged`` rows of alerts.threshold with what the suite tests; as they are if a column is missing."""
+    """``staged`` rows of alerts.threshold with the columns that the suite tests; unchanged if a column is missing."""
     if not set(ALERTS.column_names) <= set(staged.column_names):
         return staged
     rows = staged.sort_by("ts")

@@ -1,4 +1,4 @@
-"""Gates of what the other kinds of models publish: zone events, learners and fault scores."""
+"""The gates for what the other kinds of models publish: zone events, learners and fault scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Bound = float | Mapping[str, float]
 
 
 def zone_measures(staged: pa.Table, bound: Bound) -> pa.Table:
-    """``staged`` rows of models.zone_events with what the suite tests; as they are if a column is missing."""
+    """``staged`` rows of models.zone_events with the columns that the suite tests; unchanged if a column is missing."""
     del bound
     if not set(ZONE_EVENTS.column_names) <= set(staged.column_names):
         return staged
@@ -39,7 +39,7 @@ def zone_measures(staged: pa.Table, bound: Bound) -> pa.Table:
 
 
 def _zone_fits(row: Mapping[str, Any]) -> bool:
-    """Whether a row says what its kind says: who left by how much, how many were heard, what zones they have now."""
+    """Whether a row fits its kind: which nodes left and how far, how many were heard, what their zones are now."""
     by_report = row["kind"] in ("balanced", "outside")
     if bool(row["violators"]) != by_report or (row["excess"] is not None and row["excess"] > 0) != by_report:
         return False
@@ -50,7 +50,7 @@ def _zone_fits(row: Mapping[str, Any]) -> bool:
 
 
 def learner_measures(staged: pa.Table, bound: Bound) -> pa.Table:
-    """``staged`` rows of models.learners with what the suite tests; as they are if a column is missing."""
+    """``staged`` rows of models.learners with the columns that the suite tests; unchanged if a column is missing."""
     if not set(LEARNERS.column_names) <= set(staged.column_names):
         return staged
     radii = bounds(staged["group_id"].to_pylist(), bound)
@@ -65,7 +65,7 @@ def learner_measures(staged: pa.Table, bound: Bound) -> pa.Table:
 
 
 def score_measures(staged: pa.Table, bound: Bound) -> pa.Table:
-    """``staged`` rows of models.fault_scores with what the suite tests; as they are if a column is missing."""
+    """``staged`` rows of models.fault_scores with the columns that the suite tests; unchanged if one is missing."""
     if not set(FAULT_SCORES.column_names) <= set(staged.column_names):
         return staged
     alphas = bounds(staged["group_id"].to_pylist(), bound)
@@ -83,7 +83,7 @@ def _dated(rows: pa.Table) -> pa.Table:
 
 _SUMS = ("loss", "loss_alone", "loss_static", "errors", "divergence", "rounds")
 
-#: By the table of a kind.
+#: The gates by the table of a kind.
 GATES = {
     gate.table.path_name: gate
     for gate in (

@@ -1,6 +1,6 @@
-"""Gate of ``episodes.<pattern>``: keys, owned days, and that the matches give these episodes and no others.
+"""The gate of ``episodes.<pattern>``: keys, owned days, and that the matches give these episodes and no others.
 
-The episodes are found a second time, by SQL over the matches, in another way than they were made.
+The episodes are found a second time, by SQL over the matches, in a different way from how they were made.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def audit_episodes(
 
     Args:
         audit: the application's audit.
-        table: of the episodes.
-        staged: the rows.
-        matches: as stretches, those of the days and of what was open before them, and of nothing that reaches further.
+        table: the table of the episodes.
+        staged: the staged rows.
+        matches: the matches as stretches: those of the days and of episodes that were open before them, and no others.
         days: the UTC days that the run owns.
         timing: when episodes are decided.
     """
@@ -58,7 +58,7 @@ def audit_episodes(
     return audit_table(audit, gate, measured, table.name, list(days))
 
 
-#: The columns of both sides, in plain types.
+#: The columns that are compared, in plain types.
 _COMPARED = (
     "key, epoch_us(start_ts) AS begun, epoch_us(end_ts) AS ended, epoch_us(decision_ts) AS decided, matches, "
     "first_match, top_match, severity, match_ids"
@@ -66,7 +66,7 @@ _COMPARED = (
 
 
 def _episodes(timing: Timing, lo: int, hi: int) -> str:
-    """SQL that gives the episodes of ``matches`` that are decided in ``[lo, hi)``."""
+    """SQL that gives the episodes of ``matches`` decided in ``[lo, hi)``, microseconds."""
     of_key = "PARTITION BY key ORDER BY start, top_match"
     before = (
         f'SELECT *, max("end") OVER ({of_key} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS latest FROM matches'

@@ -1,6 +1,6 @@
-"""Gates of what models publish: keys, owned days, counts and the guarantee.
+"""The gates for what models publish: keys, owned days, counts and the guarantee.
 
-Both are small, a row per change and a row per group and day, and are held as Arrow tables.
+Both tables are small (a row per change, and a row per group and day) and are held as Arrow tables.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from chainlake.quality.verdict import Verdict
 from chainlake.schemas.models import CHANGES, KINDS, METRICS
 from chainlake.schemas.table import Table
 
-#: Bounds are compared with this relative room, as the monitor compares them.
+#: Bounds are compared with this relative tolerance, like in the monitor.
 ROOM = 1e-9
 
 _COUNTS = (
     "rounds", "rounds_skipped", "syncs", "changes", "reports_up", "polls_down", "normalized_up", "normalized_all",
     "bytes", "max_error", "per_T", "per_T_mono",
 )  # fmt: skip
-#: A failure of these means rows that belong to no day of the run.
+#: A failure in one of these columns means that rows belong to no day of the run.
 _UNDATED = ("owned_day", "ts", "day")
 
 
 def bounds(groups: Sequence[str], eps: float | Mapping[str, float]) -> list[float | None]:
-    """The bound of each of some groups, ``None`` where it is not known."""
+    """The bound of each group; ``None`` where it is not known."""
     return [eps.get(name) for name in groups] if isinstance(eps, Mapping) else [float(eps)] * len(groups)
 
 
 def _exceeded_fits(exceeded: bool | None, error: float | None, bound: float | None) -> bool | None:
-    """Whether ``exceeded`` says rightly that ``error`` is above ``bound``; ``None`` if one of them is not known."""
+    """Whether ``exceeded`` is right about ``error`` being above ``bound``; ``None`` if one of them is not known."""
     if exceeded is None or error is None or bound is None:
         return None
     if not error <= bound * (1 + ROOM):  # NaN is above everything
@@ -54,10 +54,10 @@ class Gate:
     """A suite and what it tests.
 
     Args:
-        template: its file in ``expectations/``.
-        table: the table that the rows are for.
+        template: name of its file in ``expectations/``.
+        table: the table for which the rows are meant.
         measures: staged rows and their bound → the rows with the columns ``added``.
-        added: measures that the suite tests.
+        added: names of measures that the suite tests.
         kinds: values that the column ``kind`` may have.
     """
 
@@ -68,7 +68,7 @@ class Gate:
     kinds: tuple[str, ...] = ()
 
     def params(self, models: Sequence[str], title: str, owned: Sequence[date]) -> dict[str, Any]:
-        """What the template needs: whose rows they must be, a name for the suite, and the days."""
+        """The template's parameters, from the models to which rows must belong, a name for the suite, and the days."""
         return {
             "model": title,
             "models": list(models),
@@ -79,12 +79,12 @@ class Gate:
 
 
 def day_text(days: pa.ChunkedArray) -> pa.ChunkedArray:
-    """UTC days as texts."""
+    """UTC days as text."""
     return pc.cast(pc.cast(days, pa.date32()), pa.string())
 
 
 def changes_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.Table:
-    """``staged`` rows of models.changes with what the suite tests; as they are if a column is missing."""
+    """``staged`` rows of models.changes with the columns that the suite tests; unchanged if a column is missing."""
     if not set(CHANGES.column_names) <= set(staged.column_names):
         return staged
     held = bounds(staged["group_id"].to_pylist(), eps)
@@ -99,7 +99,7 @@ def changes_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.T
 
 
 def metrics_measures(staged: pa.Table, eps: float | Mapping[str, float]) -> pa.Table:
-    """``staged`` rows of models.metrics with what the suite tests; as they are if a column is missing."""
+    """``staged`` rows of models.metrics with the columns that the suite tests; unchanged if a column is missing."""
     if not set(METRICS.column_names) <= set(staged.column_names):
         return staged
     counts = pc.min_element_wise(*(pc.cast(staged[name], pa.float64()) for name in _COUNTS))
@@ -118,13 +118,13 @@ METRICS_GATE = Gate("models_metrics", METRICS, metrics_measures, ("owned_day", "
 
 @dataclass(frozen=True)
 class Gated:
-    """What a model or monitor staged.
+    """The staged output of a model or monitor.
 
     Args:
-        name: the model; every row must be its.
+        name: the model, to which every row must belong.
         found: rows of its kind's table.
         metrics: rows of ``models.metrics``.
-        bound: what they are held against, such as eps; one number, or one per group.
+        bound: the bound that they are compared with, such as eps; one number, or one per group.
     """
 
     name: str
@@ -136,12 +136,12 @@ class Gated:
 def audit_models(audit: Audit, gate: Gate, staged: Gated, days: Iterable[date]) -> Verdict:
     """Which days of a model's staged output may be published: those that pass both suites.
 
-    State carries from day to day, so whoever publishes must stop at the first day that failed.
+    State is carried from day to day, so publishing must stop at the first day that failed.
 
     Args:
         audit: the application's audit.
-        gate: of the table of the model's kind.
-        staged: what it staged.
+        gate: the gate of the table of the model's kind.
+        staged: the model's staged output.
         days: the UTC days that the run owns.
     """
     owned = sorted(days)
@@ -153,13 +153,13 @@ def audit_models(audit: Audit, gate: Gate, staged: Gated, days: Iterable[date]) 
 def audit_together(audit: Audit, gate: Gate, staged: Sequence[Gated], days: Iterable[date]) -> bool:
     """Whether everything that several models staged may be published.
 
-    One suite per table over all of them, which costs what a single model's does; the answer no says nothing about a
-    single one.
+    One suite per table runs over all models, at the cost of a single model's. A negative answer does not say which
+    model failed.
 
     Args:
         audit: the application's audit.
-        gate: of the table that all of them publish in, besides ``models.metrics``.
-        staged: what each staged.
+        gate: the gate of the table in which all of them publish, besides ``models.metrics``.
+        staged: the staged output of each model.
         days: the UTC days that the run owns, the same for all.
     """
     owned = sorted(days)
@@ -185,7 +185,7 @@ def audit_together(audit: Audit, gate: Gate, staged: Sequence[Gated], days: Iter
 
 
 def audit_table(audit: Audit, gate: Gate, rows: pa.Table, model: str, owned: list[date]) -> Verdict:
-    """Run one suite on the rows of one table, on each day by itself if it fails on all.
+    """Run a suite on the rows of a table, and on each day by itself if it fails for all.
 
     Args:
         audit: the application's audit.

@@ -1,7 +1,8 @@
-"""Gate of ``ranked.<pattern>``: keys, owned days, ranks, scores, and that no better match is left out.
+"""The gate of ``ranked.<pattern>``: keys, owned days, ranks, scores, and that no better match is left out.
 
-What is looked at is the rows alone and the matches that they are made of, by SQL, and not as they were merged. Criteria
-and the values of ``FOR EACH`` and ``DISTINCT ON`` are computed anew from the bound events that the matches carry.
+Only the rows and the matches that they are made from are looked at, by SQL and not in the way in which they were
+merged. Criteria and the values of ``FOR EACH`` and ``DISTINCT ON`` are computed again from the bound events that the
+matches carry.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ from chainlake.quality.verdict import Verdict
 from chainlake.schemas.ranked import ranked_table
 from chainlake.schemas.table import Table
 
-#: What SQL measures of each row.
+#: The measures of each row that SQL computes.
 _BY_SQL = (
     "rank_gap", "rank_fits", "score_falls", "match_fits", "events_fit", "in_period", "apart", "whole_list",
 )  # fmt: skip
 _ADDED = ("owned_day", "score_fits", *_BY_SQL)
-#: Numbers that are sums of others may differ by this share, since their order may.
+#: Sums may differ by this share, since the order of addition may.
 _ROUNDING = 1e-9
 
 
@@ -46,8 +47,8 @@ def audit_rankings(
 
     Args:
         audit: the application's audit.
-        pattern: with a ranking.
-        staged: the rows.
+        pattern: a pattern with a ranking.
+        staged: the staged rows.
         matches: the matches that can be in the periods.
         days: the UTC days that the run owns, ascending.
     """
@@ -70,26 +71,26 @@ def audit_rankings(
     rows = rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
     rows = pa.concat_tables([rows, _as_rows(lacking, rows.schema, rule)])
     gate = Gate("rankings", _flat(table), lambda found, _: found, _ADDED)
-    # Great Expectations would list every field of a struct as a column of its own.
+    # Columns of structs are left out, since Great Expectations would list every field as a column of its own.
     rows = rows.select([*gate.table.column_names, *_ADDED])
     return audit_table(audit, gate, rows, table.name, list(days))
 
 
 def _flat(table: Table) -> Table:
-    """The table without its lists."""
+    """The table without its list columns."""
     columns = tuple(column for column in table.columns if not pa.types.is_list(column.type))
     return Table(table.schema, table.name, table.comment, columns, table.key, day_column=table.day_column)
 
 
 def _entered(rule: Rule, matches: pa.Table) -> pa.Table:
-    """Every match and period that it is in: the row of the match and the begin of the period in µs."""
+    """Every pair of a match and a period that it is in: the match's row, and the start of the period in µs."""
     start, end = (np.asarray(matches[name].cast(pa.int64())) for name in ("start_ts", "end_ts"))
     match, begins, _ = periods(rule.period, start, end)
     return pa.table({"match": pa.array(match, pa.int64()), "begins": pa.array(begins, pa.int64())})
 
 
 def _key(rule: Rule, number: str) -> str:
-    """What a score is compared by, the largest first."""
+    """SQL for the value by which scores are compared, the largest first."""
     return number if rule.quantum is None else f"floor({number} / {rule.quantum!r} + 0.5)"
 
 
@@ -98,7 +99,8 @@ def _keys(rule: Rule, numbers: Sequence[str]) -> str:
 
 
 def _with_events(pattern: Pattern, staged: pa.Table, matches: pa.Table) -> pa.Table:
-    """The matches, and whether their bound events give what they are ranked by; null where no staged row is of one."""
+    """The matches, and whether their bound events give the values by which they are ranked; null for a match without a
+    staged row."""
     fits = np.zeros(len(matches), bool)
     asked = np.asarray(pc.is_in(matches["match_id"], value_set=staged["match_id"].combine_chunks()))
     places = np.flatnonzero(asked)
@@ -116,7 +118,7 @@ def _with_events(pattern: Pattern, staged: pa.Table, matches: pa.Table) -> pa.Ta
 
 
 def _alike(told: str, found: str) -> bool:
-    """Whether two lists of values, as JSON, are the same but for the order in which numbers were added."""
+    """Whether two JSON lists of values are equal, up to the rounding of sums in a different order."""
     if told == found:
         return True
     both = list(zip(json.loads(told), json.loads(found), strict=True))
@@ -127,7 +129,7 @@ def _alike(told: str, found: str) -> bool:
 
 
 def _matches(pattern: Pattern, rule: Rule) -> str:
-    """SQL of the matches, numbered, with what they are compared by and the events that they bind, name by name."""
+    """SQL for the matches, numbered, with the values by which they are compared and the events that they bind."""
     ids, order = [], []
     for name in pattern.names:
         column = quoted(name.name)
@@ -135,7 +137,7 @@ def _matches(pattern: Pattern, rule: Rule) -> str:
         ids.append(f"list_transform(coalesce({events}, []), lambda e: '{name.name} ' || e.event_id)")
         place = "{'ts': e.ts, 'seq': coalesce(e.seq, 0), 'id': e.event_id}"
         places = f"list_sort(list_transform(coalesce({events}, []), lambda e: {place}))"
-        # A set that is part of a longer one comes first, and no event last.
+        # A set that is a prefix of a longer one comes before it, and a name without an event comes last.
         order.append(f"CASE WHEN len({places}) = 0 THEN NULL ELSE {places} END NULLS LAST")
     numbers = [f"score_{n + 1}" for n in range(rule.scores[0].width)]
     criteria = ", ".join(f"criterion_{n + 1}" for n in range(rule.criteria))
@@ -149,7 +151,7 @@ def _matches(pattern: Pattern, rule: Rule) -> str:
 
 
 def _made(rule: Rule) -> str:
-    """SQL of the staged rows, numbered, with what they are compared by and what the matches say of them."""
+    """SQL for the staged rows, numbered, with the values by which they are compared and those of their matches."""
     numbers = [f"scores[{n + 1}]" for n in range(rule.scores[0].width)]
     return (
         "SELECT s.*, m.match, m.turn, m.distinct_on, m.events_fit, coalesce(m.per = s.per AND m.scores = s.scores "
@@ -164,10 +166,10 @@ def _made(rule: Rule) -> str:
 
 
 def _lists(rule: Rule, owned: str) -> str:
-    """SQL of the lists that begin on some days and lack a match: nothing that is kept there excludes it.
+    """SQL for the lists that begin on some days and lack a match which no kept match excludes.
 
-    A match is left out where enough kept ones come before it (under ``WITH TIES``: have better scores), or where kept
-    ones that come before it have the same values of ``DISTINCT ON``, or one of its events.
+    A match is rightly left out if enough kept matches come before it (under ``WITH TIES``: have better scores), or if
+    kept matches that come before it have the same values of ``DISTINCT ON``, or share an event with it.
     """
     least = "" if rule.least is None else f" AND NOT scores[1] < {rule.least!r}"
     every = (
@@ -190,7 +192,7 @@ def _lists(rule: Rule, owned: str) -> str:
 
 
 def _measured(rule: Rule) -> str:
-    """SQL of what the suite tests, row by row."""
+    """SQL for the measures that the suite tests, row by row."""
     of_list = "PARTITION BY begins, per ORDER BY rank"
     kth = f"max(CASE WHEN rank = {rule.count} THEN key END) OVER (PARTITION BY begins, per) AS kth"
     ties = " OR d.key = d.kth" if rule.with_ties else ""
@@ -221,12 +223,12 @@ def _measured(rule: Rule) -> str:
     )
 
 
-#: Lists of which no row was staged.
+#: SQL for lists of which no row was staged.
 _LACKING = "SELECT l.begins, l.per FROM lists l ANTI JOIN made d ON d.begins = l.begins AND d.per = l.per"
 
 
 def _score_fits(rule: Rule, staged: pa.Table) -> list[bool]:
-    """Whether the criteria of each row give its score, in the way of one of the branches."""
+    """Whether the criteria of each row give its score, by the rule of some branch."""
     raw = np.array([[np.nan if one is None else one for one in row] for row in staged["criteria"].to_pylist()])
     given = np.array([[np.nan if one is None else one for one in row] for row in staged["scores"].to_pylist()])
     found = np.zeros(len(staged), bool)
@@ -237,7 +239,7 @@ def _score_fits(rule: Rule, staged: pa.Table) -> list[bool]:
 
 
 def _as_rows(lacking: pa.Table, schema: pa.Schema, rule: Rule) -> pa.Table:
-    """Lists that lack all their matches, as rows that say so."""
+    """Lists that lack all their matches, each as a row that shows it."""
     rows = [
         {
             "scope_kind": rule.period.kind, "per": row["per"], "rank": 1, "match_id": "none", "rank_gap": 0,

@@ -1,1 +1,1 @@
-"""The gate of match tables, and the measures of matches that it looks at."""
+"""The gate of match tables, and the measures of matches that it tests."""

@@ -1,4 +1,4 @@
-"""Matches and the events that they may bind, as DuckDB reads them: no JVM, no shuffle, bounded memory."""
+"""Reads matches, and the events that they may bind, with DuckDB: no JVM, no shuffle, bounded memory."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from chainlake.storage.parquet import parquet_dataset
 if TYPE_CHECKING:
     import duckdb
 
-#: Tables of a connection: keys that several matches have, ids that no event has; and of patterns that use events up,
-#: the ids of those that were used up before, the order of the matches, and those that bind what was used up.
+#: Tables of a connection: keys shared by several matches, and ids that no event has. For patterns that use events up,
+#: also ids of events used up before, the order of the matches, and the matches that bind events already used up.
 _COPIED, _UNKNOWN, _BEFORE, _ORDER, _USED_UP = "copied", "unknown", "used_before", "published_order", "used_up"
-#: Names under which files are registered that DuckDB does not read itself; and the events where there are none.
+#: Names under which files are registered that DuckDB cannot read itself; and SQL for the case of no events.
 _MATCHES, _EVENTS, _NO_EVENT = "staged_matches", "read_events", "SELECT '' AS event_id WHERE false"
 
 
@@ -31,8 +31,8 @@ class MatchFiles:
     """Matches and the events that they may bind, as Parquet files that this process can read.
 
     Args:
-        matches: files that hold the matches, and nothing else; none if there are no matches.
-        events: files that hold the events of the read range, at least ``event_id``.
+        matches: files that hold the matches, and nothing else; empty if there are no matches.
+        events: files that hold the events of the read range, with at least ``event_id``.
         consumed: ids of the events that were used up before the days of the matches.
     """
 
@@ -41,7 +41,7 @@ class MatchFiles:
     consumed: pa.Array | None = None
 
     def read_by(self, con: duckdb.DuckDBPyConnection, rules: MatchRules) -> Matches:
-        """The rows of the files, as ``con`` reads them."""
+        """The rows of the files, read by the connection ``con``."""
         events = f"SELECT event_id FROM {_read(con, _EVENTS, self.events)}" if self.events else _NO_EVENT
         rows = f"SELECT * FROM {_read(con, _MATCHES, self.matches)}" if self.matches else _nothing(rules)
         if self.consumed is not None:
@@ -50,14 +50,14 @@ class MatchFiles:
 
 
 class Matches:
-    """The matches of a pattern, measured.
+    """The matches of a pattern with their measures.
 
     Args:
         con: the connection that reads them; its time zone is UTC.
-        rules: what is known of the pattern.
+        rules: the pattern's rules.
         matches: SQL that gives the rows, in the form of the pattern's match table.
-        events: SQL that gives ``event_id`` of all events that they may bind.
-        before: SQL that gives ``event_id`` of the events that were used up before any of the rows; none if None.
+        events: SQL that gives the ``event_id`` of all events that they may bind.
+        before: SQL that gives the ``event_id`` of events used up before any of the rows; None: there are none.
     """
 
     def __init__(
@@ -67,12 +67,11 @@ class Matches:
         self.columns: list[str] = [name for name, *_ in con.execute(f"DESCRIBE {matches}").fetchall()]
 
     def aggregated(self) -> tuple[pa.Table, dict[str, bool]]:
-        """Per decision day the rows, and of each measure how many values are not null, the least and the largest.
+        """For each decision day the number of rows, and for each measure the number of non-null values and extremes.
 
         Returns:
-            columns ``decision_day``, ``rows``, and of the measure at each place of the second ``n<place>`` and, where
-            its values have an order that counts, ``lo<place>`` and ``hi<place>``; and the measures with whether they
-            have.
+            a table with ``decision_day``, ``rows`` and, for the measure at each place of the mapping, ``n<place>`` and,
+            if it is ordered, ``lo<place>`` and ``hi<place>``; and a mapping of each measure to whether it is ordered.
         """
         measured = self._measured
         described = self._con.execute(f"DESCRIBE {measured}").fetchall()
@@ -89,9 +88,9 @@ class Matches:
         """The measures of every row.
 
         Args:
-            day: only of this day.
-            first: SQL on the measures: rows for which it holds come before all others.
-            limit: how many rows at most.
+            day: only rows of this day; None: of all.
+            first: SQL on the measures; rows for which it is true come before all others.
+            limit: the largest number of rows.
         """
         where = "" if day is None else f"WHERE decision_day = '{day}'"
         order = f"ORDER BY coalesce({first}, false) DESC LIMIT {limit}"
@@ -101,7 +100,7 @@ class Matches:
     def _measured(self) -> str:
         """SQL that gives the measures of every row.
 
-        Whether a match is there twice or binds an unknown event is asked of hashes first, which is cheap; only then
+        Whether any match occurs twice or binds an unknown event is first decided by hashes, which is cheap; only if so
         are those keys and ids looked up for every row.
         """
         named = ", ".join(f"m.{quoted(c)} AS {quoted(column_of(c))}" for c in self.columns)
@@ -122,7 +121,7 @@ class Matches:
         return f"SELECT r.* EXCLUDE (ids), {unknown} AS unknown_event FROM ({measured}) AS r"
 
     def _find_copied(self) -> bool:
-        """Keep the keys that several matches have; whether there are any."""
+        """Make a table of the keys that several matches have; returns whether there are any."""
         keyed = f"SELECT match_id, decision_ts, hash(match_id, decision_ts) AS key FROM ({self._matches})"
         twice = f"SELECT key FROM ({keyed}) GROUP BY key HAVING count(*) > 1"
         return self._any(twice) and self._keep(
@@ -132,7 +131,8 @@ class Matches:
         )
 
     def _find_used_up(self) -> bool:
-        """Keep the matches that bind events which earlier ones have used up, and how many; whether there are any."""
+        """Make a table of matches that bind events which earlier ones used up, and of how many; returns whether there
+        are any."""
         rules, rows = self._rules, f"({self._matches})"
         keys = "match_id, decision_ts"
         self._con.execute(f"CREATE OR REPLACE TEMP TABLE {_ORDER} AS {ordered_select(rows, rules.names)}")
@@ -150,9 +150,9 @@ class Matches:
         return self._keep(_USED_UP, f"SELECT {keys}, count(DISTINCT event_id) AS events FROM ({found}) GROUP BY {keys}")
 
     def _find_unknown(self) -> bool:
-        """Keep the bound ids that no event has; whether there are any.
+        """Make a table of the bound ids that no event has; returns whether there are any.
 
-        By 64-bit hashes: beside a billion ids that are there, one that is not has a chance of 1 in 18 billion to be
+        It compares 64-bit hashes: among a billion existing ids, an unknown id has a chance of 1 in 18 billion of being
         taken for one of them.
         """
         bound = " UNION ALL ".join(
@@ -168,23 +168,23 @@ class Matches:
         )
 
     def _any(self, sql: str) -> bool:
-        """Whether the query gives a row; counted, since a limit keeps DuckDB from working on all cores."""
+        """Whether the query gives a row; rows are counted, since a limit keeps DuckDB from using all cores."""
         ((rows,),) = self._con.execute(f"SELECT count(*) FROM ({sql})").fetchall()
         return bool(rows)
 
     def _keep(self, name: str, sql: str) -> bool:
-        """Make a table of what ``sql`` gives; whether it gave a row."""
+        """Make a table of what ``sql`` gives; returns whether it gave a row."""
         self._con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS {sql}")
         return self._any(f"FROM {name}")
 
 
 def _same(other: str) -> str:
-    """That a row of another table is about the same match."""
+    """SQL for the condition that a row of another table is about the same match."""
     return " AND ".join(f"m.{key} IS NOT DISTINCT FROM {other}.{key}" for key in ("match_id", "decision_ts"))
 
 
 def _read(con: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str]) -> str:
-    """What a query selects from to have the rows of files: DuckDB reads those on a disk, Arrow those in a store."""
+    """The SQL source for the rows of files: DuckDB reads files on a disk itself, and Arrow those in a store."""
     if not storage_of(paths[0]).on_disk:
         con.register(name, parquet_dataset(paths))
         return name
@@ -192,7 +192,7 @@ def _read(con: duckdb.DuckDBPyConnection, name: str, paths: Sequence[str]) -> st
 
 
 def _nothing(rules: MatchRules) -> str:
-    """SQL that gives the match table's columns and no rows."""
+    """SQL that gives the match table's columns without rows."""
     bound = "STRUCT(event_id VARCHAR, ts TIMESTAMPTZ, seq BIGINT)"
     kinds = {"match_id": "VARCHAR", **{name: f"{bound}[]" if array else bound for name, array in rules.names.items()}}
     cells = (f"cast(NULL AS {kinds.get(column, 'TIMESTAMPTZ')}) AS {quoted(column)}" for column in rules.columns)

@@ -1,8 +1,9 @@
-"""Gate of ``matches.<pattern>``: what must be true of matches before they are published, and afterwards.
+"""The gate of ``matches.<pattern>``: what must be true of matches before they are published, and afterwards.
 
-Every expectation of the suite looks at one column, row by row, and holds for all values between two for which it holds.
-So Great Expectations is shown three rows per day, however many matches there are: the least value of each measure, the
-largest, and null wherever a match of the day has one. What is broken by these is then counted in the rows of the day.
+Every expectation of the suite looks at one column, row by row, and if it holds for two values, it holds for all values
+between them. So Great Expectations is shown only three rows per day, however many matches there are: the smallest value
+of each measure, the largest, and null wherever a match of the day has null. Violations are then counted in the rows of
+the day.
 """
 
 from __future__ import annotations
@@ -34,12 +35,12 @@ if TYPE_CHECKING:
 
 TEMPLATE = "matches"
 KEY = ("match_id", "decision_ts")
-#: Rows of a broken day that are looked at for a message, the broken ones first.
+#: How many rows of a broken day are looked at for a message, broken rows first.
 SHOWN = 100_000
 _DAY = "decision_day"
-#: A failure of these means rows that belong to no day of the run.
+#: A failure in one of these columns means that rows belong to no day of the run.
 _UNDATED = (_DAY, "decision_ts")
-#: Columns of which the extremes are all values that there are, so that they can be compared with a set.
+#: Columns whose extremes are all their values on a day, so that they can be compared with a set.
 _WHOLE = (_DAY, "names_fit")
 
 
@@ -49,11 +50,11 @@ def audit_matches(audit: Audit, pattern: Pattern | MatchRules, files: MatchFiles
     Args:
         audit: the application's audit.
         pattern: a compiled pattern, or its rules.
-        files: the matches, all of which should decide on ``days``, and the events that they may bind.
+        files: the matches, which should all be decided on ``days``, and the events that they may bind.
         days: the UTC days that the run owns.
 
     Raises:
-        DefinitionError: the suite has an expectation that three rows per day cannot decide.
+        DefinitionError: three rows per day cannot decide an expectation of the suite.
     """
     rules = pattern if isinstance(pattern, MatchRules) else rules_of(pattern)
     with connected(audit.home, len(os.sched_getaffinity(0))) as con:
@@ -61,12 +62,12 @@ def audit_matches(audit: Audit, pattern: Pattern | MatchRules, files: MatchFiles
 
 
 def judge(audit: Audit, rules: MatchRules, matches: Matches, days: Iterable[date]) -> Verdict:
-    """What :func:`audit_matches` says, of matches that a connection reads; arguments as there."""
+    """The verdict of :func:`audit_matches` on matches that a connection reads; arguments as there."""
     owned = sorted(days)
     params = suite_params(rules, owned)
     broken = _broken(instantiate(TEMPLATE, params))
     if rules.lacking(matches.columns):
-        # Nothing can be measured then; the suite says what is missing.
+        # Nothing can be measured, and the suite says which columns are missing.
         extremes = _without_rows(matches.columns)
     else:
         extremes = three_rows(*matches.aggregated())
@@ -92,7 +93,7 @@ def judge(audit: Audit, rules: MatchRules, matches: Matches, days: Iterable[date
 
 
 def suite_params(rules: MatchRules, days: Sequence[date]) -> dict[str, Any]:
-    """What the template is filled with."""
+    """The template's parameters."""
     return {
         "pattern": rules.pattern,
         "columns": [*map(column_of, rules.columns), *MEASURES],
@@ -109,10 +110,10 @@ def _decision(rules: MatchRules) -> str:
 
 
 def three_rows(found: pa.Table, ordered: Mapping[str, bool]) -> pd.DataFrame:
-    """Per day the least values, the largest, and null wherever a row has one; texts are only shown to be there.
+    """For each day the smallest values, the largest, and null wherever a row has null; a text only shows as present.
 
     Args:
-        found, ordered: as :meth:`chainlake.quality.matches.files.Matches.aggregated` gives them.
+        found, ordered: the result of :meth:`chainlake.quality.matches.files.Matches.aggregated`.
     """
     rows = found["rows"].to_pylist()
     columns: dict[str, pa.Array] = {_DAY: pa.concat_arrays(3 * [found[_DAY].combine_chunks()])}
@@ -132,10 +133,10 @@ def _without_rows(columns: Sequence[str]) -> pd.DataFrame:
 
 
 def _broken(suite: Mapping[str, Any]) -> str:
-    """SQL on the measures that holds for the rows that break an expectation of the suite.
+    """SQL on the measures that is true for the rows that break an expectation of the suite.
 
     Raises:
-        DefinitionError: an expectation that the extremes of a column do not decide.
+        DefinitionError: the extremes of a column do not decide an expectation.
     """
     tests = []
     for one in suite["expectations"]:
@@ -152,7 +153,7 @@ def _broken(suite: Mapping[str, Any]) -> str:
             tests.append(f"{column} NOT IN ({', '.join(map(_value, wanted['value_set']))})")
         elif kind != "expect_table_columns_to_match_set":
             raise UnfitTemplate.undecided(template_path(TEMPLATE), kind, wanted.get("column", "the table"))
-    # Nulls break nothing but the expectations of nulls.
+    # Null breaks no expectation except those about null.
     return " OR ".join(f"coalesce({test}, false)" for test in tests)
 
 

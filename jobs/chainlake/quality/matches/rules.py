@@ -1,4 +1,4 @@
-"""What the gate of match tables knows of a pattern."""
+"""What the gate of match tables knows about a pattern."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class MatchRules:
     Args:
         pattern: its name.
         window_us: how far apart the events of a match may be, in microseconds: the pattern's ``reach_us``, which is
-            WITHIN (its ``window_us``), and of a pattern without a window the limit ``longest`` that stands for it. Only
-            whether matches wait for the end of a window is asked of WITHIN alone.
-        waits: matches decide at ``min(ts) + W`` (an open-right negation), else at ``max(ts)``.
+            WITHIN (its ``window_us``) or, for a pattern without a window, the limit ``longest``. Whether matches wait
+            for the end of a window depends on WITHIN alone.
+        waits: matches are decided at ``min(ts) + W`` (an open-right negation), else at ``max(ts)``.
         names: positive name → whether its column is an array (a set in any branch).
-        computed: its other columns: measures, and counts of sets.
-        branches: per branch its positive names, and the pairs (earlier, later) of its names that the pattern orders.
-        collected: per branch the names that it collects, and those of them whose sets may be empty; empty if no branch
-            collects any.
-        pause_us: of matches that a pause of the stream decides; ``waits`` then says that a window may end sooner.
+        computed: the table's other columns: measures, and counts of sets.
+        branches: for each branch its positive names, and the pairs (earlier, later) of names that the pattern orders.
+        collected: for each branch the names that it collects, and those of them whose sets may be empty; empty if no
+            branch collects any.
+        pause_us: the pause, if a pause of the stream decides matches; ``waits`` then says that a window may end sooner.
         neighbours: the numbers of the branches whose events are neighbours, which may share a time.
-        counts_bound: whether a match keeps of some ordinary name only how many events it binds, so that its first and
-            last event are not known.
+        counts_bound: whether a match keeps, for some ordinary name, only the number of events bound, so that the first
+            and last of them are not known.
         consume: which events of a match are used up: ``all``, ``initiator``, those of some names, or ``none``.
-        together: whether the matches with one last event use them up for later ones only, and not for each other.
+        together: whether matches with the same last event use events up only for later matches, not for each other.
     """
 
     pattern: str
@@ -59,7 +59,7 @@ class MatchRules:
 
     @property
     def sets(self) -> frozenset[str]:
-        """The names that some branch collects: their events are no bounds of a match and may be shared."""
+        """The names that some branch collects; their events do not bound a match, and may be shared."""
         return frozenset[str]().union(*(names for names, _ in self.collected))
 
     def collected_by(self, branch: int) -> tuple[frozenset[str], frozenset[str]]:
@@ -78,7 +78,7 @@ def rules_of(pattern: Pattern) -> MatchRules:
         bound = frozenset(branch.positive).difference(pattern.front.counted)
         kept = [one for one in branch.collected if one.name not in pattern.front.counted]
         sets = frozenset(one.name for one in kept)
-        # Two collected names do not see one another.
+        # Collected names are not ordered among themselves.
         pairs = ((earlier, later) for later in bound | sets for earlier in branch.before[later] & (bound | sets))
         branches.append((bound, frozenset(pair for pair in pairs if not sets.issuperset(pair))))
         collected.append((sets, frozenset(one.name for one in kept if one.may_be_empty)))

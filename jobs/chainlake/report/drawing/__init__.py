@@ -1,3 +1,4 @@
-"""Charts as Vega-Lite specifications: values in, specifications out, and nothing of a lake but what a match is; and how
-the states of days look (``states``).
+"""Charts as Vega-Lite specifications: values in, specifications out. Of the lake they know only what a match is.
+
+``states`` says how the states of days look.
 """

@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite specifications. Colours and fonts come from the page, so that they fit light and dark."""
+"""Charts as Vega-Lite specifications. Colours and fonts come from the page, so that they suit light and dark mode."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chainlake.days import day_number, instant
 from chainlake.report.showing import Clock
 
 Spec = dict[str, Any]
-#: Points of one line at most; longer ones are thinned, which the caption says.
+#: The largest number of points in a line; longer lines are thinned.
 POINTS = 1500
-#: Room for the labels of a vertical axis, so that panels below one another are aligned.
+#: Pixels kept for the labels of a vertical axis, so that panels below one another are aligned.
 _ROOM = 58
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
-#: Microseconds from one tick of an axis of times to the next.
+#: Possible steps, in microseconds, between ticks of a time axis.
 _STEPS = (
     *(_SECOND * n for n in (1, 2, 5, 10, 15, 30)), *(_MINUTE * n for n in (1, 2, 5, 10, 15, 30)),
     *(_HOUR * n for n in (1, 2, 3, 6, 12)), *(_DAY * n for n in (1, 2, 7, 14)),
@@ -30,8 +30,8 @@ class Span:
     """The stretch of time that a chart shows.
 
     Args:
-        lo_us, hi_us: its ends.
-        clock: of the source.
+        lo_us, hi_us: its ends, microseconds.
+        clock: the source's clock.
     """
 
     lo_us: int
@@ -39,9 +39,9 @@ class Span:
     clock: Clock
 
     def axis(self, *, title: bool = True, ticks: int = 8) -> Spec:
-        """A horizontal axis of times: round local times, and UTC below them where the two differ.
+        """A horizontal time axis: round local times, with UTC below them where the two differ.
 
-        It is an axis of numbers, milliseconds, since Vega-Lite puts the ticks of times at round times of UTC.
+        It is an axis of numbers (milliseconds), since Vega-Lite would put the ticks of times at round UTC times.
         """
         at = self.ticks(ticks)
         length = self.hi_us - self.lo_us
@@ -62,7 +62,7 @@ class Span:
         return local if self.clock.zone == "UTC" else [local, f"{instant(us):{form}}"]
 
     def ticks(self, most: int) -> list[int]:
-        """Round local times, in microseconds."""
+        """Round local times in the stretch, at most ``most``, in microseconds."""
         step = next((one for one in _STEPS if (self.hi_us - self.lo_us) / one <= most), _STEPS[-1])
         while (self.hi_us - self.lo_us) / step > most:
             step *= 2
@@ -89,13 +89,13 @@ def height_axis(field: str, title: str, *, zero: bool = False, **more: Any) -> S
 
 
 def thinned(points: Sequence[tuple[int, float | None]]) -> list[tuple[int, float | None]]:
-    """A line with no more than so many points."""
+    """A line with no more than `POINTS` points."""
     step = -(-len(points) // POINTS)
     return list(points[::step]) if step > 1 else list(points)
 
 
 def with_gaps(points: Sequence[tuple[int, float | None]]) -> list[tuple[int, float | None]]:
-    """A line that is broken where readings are missing: where two are much further apart than they mostly are."""
+    """A line with a break wherever two readings are much further apart than usual, since some are missing there."""
     if len(points) < 3:
         return list(points)
     steps = sorted(b[0] - a[0] for a, b in zip(points, points[1:], strict=False))
@@ -109,7 +109,7 @@ def with_gaps(points: Sequence[tuple[int, float | None]]) -> list[tuple[int, flo
 
 
 def line_values(lines: Mapping[str, Sequence[tuple[int, float | None]]]) -> list[Spec]:
-    """Lines as rows of a chart: microsecond and value of each point."""
+    """Lines as rows of a chart: millisecond, value and key of each point."""
     return [
         {"t": us // 1000, "v": value, "k": key}
         for key, points in lines.items()
@@ -122,11 +122,11 @@ class Mark:
     """An event on a curve.
 
     Args:
-        us: its time.
-        value: its height.
-        name: what it is bound to.
-        said: for the tooltip.
-        label: whether its name stands beside it.
+        us: its time, microseconds.
+        value: its height; None: not drawn.
+        name: the name that it is bound to.
+        said: text of the tooltip.
+        label: whether the name is written next to it.
     """
 
     us: int
@@ -149,13 +149,13 @@ def curve(
     """The values of some series around a match, with its events on them.
 
     Args:
-        span: what is shown.
+        span: the stretch of time shown.
         lines: key → microsecond and value of each event.
         marks: the events of the match.
-        shade: the window.
-        title: of the vertical axis, with its unit.
-        height: of the plot, in pixels.
-        key: what the keys are called.
+        shade: ends of the window, which is shaded; None: no shade.
+        title: title of the vertical axis, with its unit.
+        height: height of the plot, in pixels.
+        key: what a key is called.
     """
     x, y = span.axis(title=height > 150, ticks=8 if height > 150 else 4), height_axis("v", title)
     layers: list[Spec] = []
@@ -204,9 +204,9 @@ def bars(rows: Sequence[tuple[date, int]], *, title: str, height: int = 150) -> 
     """Counts per UTC day.
 
     Args:
-        rows: days that are known, with their counts.
-        title: of the vertical axis.
-        height: of the plot, in pixels.
+        rows: the days that are known, with their counts.
+        title: title of the vertical axis.
+        height: height of the plot, in pixels.
     """
     lo, hi = min(day for day, _ in rows), max(day for day, _ in rows)
     many = (hi - lo).days + 1
@@ -238,7 +238,7 @@ def bars(rows: Sequence[tuple[date, int]], *, title: str, height: int = 150) -> 
 
 
 def _day_ticks(lo: date, hi: date) -> tuple[list[date], str]:
-    """Days that an axis names, and how."""
+    """The days that an axis labels, and the format of the labels."""
     many = (hi - lo).days + 1
     every = [lo + timedelta(days=number) for number in range(many)]
     if many > 1000:
@@ -260,16 +260,16 @@ def series(
     changes: Sequence[int] = (),
     named: bool = True,
 ) -> Spec:
-    """One or several lines over days, with a level and the times of changes.
+    """One or more lines over days, with a level and the times of changes.
 
     Args:
-        span: what is shown.
-        lines: name → microsecond and value.
-        title: of the vertical axis, with its unit.
-        height: of the plot, in pixels.
-        level: a horizontal line with what it is called.
-        changes: microseconds of vertical lines.
-        named: whether the axis of times says what it shows.
+        span: the stretch of time shown.
+        lines: name → microsecond and value of each point.
+        title: title of the vertical axis, with its unit.
+        height: height of the plot, in pixels.
+        level: value and name of a horizontal line; None: no line.
+        changes: times of vertical lines, microseconds.
+        named: whether the time axis has a title.
     """
     x, y = span.axis(title=named), height_axis("v", title, zero=level is not None)
     layers: list[Spec] = []
@@ -300,14 +300,14 @@ def dots(
     height: int = 150,
     changes: Sequence[int] = (),
 ) -> Spec:
-    """Points of several kinds over days, told apart by colour and shape, with the times of changes.
+    """Points of several kinds over days, distinguished by colour and shape, with the times of changes.
 
     Args:
-        span: what is shown.
-        points: kind → microsecond and value.
-        title: of the vertical axis.
-        height: of the plot, in pixels.
-        changes: microseconds of vertical lines.
+        span: the stretch of time shown.
+        points: kind → microsecond and value of each point.
+        title: title of the vertical axis.
+        height: height of the plot, in pixels.
+        changes: times of vertical lines, microseconds.
     """
     x, y = span.axis(), height_axis("v", title, zero=True)
     layers: list[Spec] = []
@@ -324,5 +324,5 @@ def dots(
 
 
 def finite(value: float | None) -> float | None:
-    """A number that JSON can hold."""
+    """The value if JSON can hold it, else None."""
     return None if value is None or not math.isfinite(value) else float(value)

@@ -1,6 +1,6 @@
-"""The map of a road: place against time, coloured by an attribute, with matches and model changes on it.
+"""The map of a road: place over time, coloured by an attribute, with matches and model changes on it.
 
-A source whose events have the attribute ``position`` is a road: its keys stand at places along it.
+A source whose events have the attribute ``position`` is a road: its keys are at places along it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from chainlake.report.showing import plain, with_unit
 
 #: The attribute that makes a source a road.
 PLACE = "position"
-#: Cells of a map at most: beyond them, neighbouring readings are averaged.
+#: About how many cells a map may have; if there would be more, neighbouring readings are averaged.
 CELLS = 20_000
-#: Matches drawn on a map at most.
+#: The largest number of matches drawn on a map.
 MATCHES = 300
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a model, as a map shows it."""
+    """A change of a model for a map: its time in microseconds, and its text."""
 
     us: int
     said: str
@@ -48,16 +48,16 @@ def road_map(
     changes: Sequence[Change] = (),
     height: int = 340,
 ) -> Spec:
-    """A map of some stretch of time.
+    """The map of a stretch of time.
 
     Args:
         source: the road.
-        span: what is shown.
-        events: its events, with place and the attribute.
-        of: the attribute that is coloured.
-        matches: drawn as lines from event to event.
-        changes: drawn as vertical lines.
-        height: of the plot, in pixels.
+        span: the stretch of time shown.
+        events: its events, with the place and the attribute.
+        of: the attribute that decides the colour.
+        matches: matches, drawn as lines from event to event.
+        changes: changes, drawn as vertical lines.
+        height: height of the plot, in pixels.
     """
     x = span.axis()
     cells, lo, hi = _cells(events, source.key, of, span)
@@ -133,7 +133,8 @@ def _way(match: Match, number: int, span: Span) -> list[Spec]:
 
 
 def _cells(events: pa.Table, key: str, of: str, span: Span) -> tuple[list[Spec], float, float]:
-    """Readings as rectangles: half way to the neighbouring places, and until the next reading of the same place."""
+    """Readings as rectangles, which reach half way to the neighbouring places and as far as the usual time between
+    readings; with the lowest and the highest place."""
     ts = events["ts"].cast(pa.int64()).to_numpy()
     place = events[PLACE].cast(pa.float64()).to_numpy(zero_copy_only=False)
     value = events[of].cast(pa.float64()).to_numpy(zero_copy_only=False)
@@ -166,7 +167,7 @@ def _cell(
 ) -> Spec:
     (start, width), (edges, where) = times, places
     lo = start + column * width
-    # Cells overlap a little, or the background shines through between them.
+    # Cells overlap a little; otherwise the background would show between them.
     return {
         "t": lo // 1000, "t2": (lo + width + width // 8) // 1000,
         "p": round(float(edges[row]), 4), "p2": round(float(edges[row + 1]), 4),

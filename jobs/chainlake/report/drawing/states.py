@@ -1,7 +1,7 @@
-"""How the states of days are shown: their colours, their words, and what needs a look.
+"""How the states of days are shown: their colours, their words, and which of them need a look.
 
-A state of ``chainlake.lake.records.staleness`` is told of here and nowhere else in the report; what a colour looks
-like, in the light and in the dark, is in ``assets/report.css``.
+This is the only place in the report that knows the states of ``chainlake.lake.records.staleness``. What a colour looks
+like in light and dark mode is in ``assets/report.css``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chainlake.lake.records.staleness import State
 from chainlake.markup import Html
 from chainlake.report.showing import dot
 
-#: Whether a day is as it should be, is to be computed or waited for, or is bad.
+#: Whether a day is as it should be (good), is to be computed or waits (open), or needs attention (bad).
 Standing = Literal["good", "open", "bad"]
 
 
@@ -25,9 +25,9 @@ class Shown:
     """How a state is shown.
 
     Args:
-        colour: its colour in ``report.css``.
-        rank: of days that share a column of the grid, the one with the highest is shown.
-        standing: which days it is counted and listed with.
+        colour: name of its colour in ``report.css``.
+        rank: of days that share a column of the grid, the one with the highest rank is shown.
+        standing: with which days it is counted and listed.
     """
 
     colour: str
@@ -35,7 +35,7 @@ class Shown:
     standing: Standing
 
 
-#: By state, in the order in which they are counted.
+#: How each state is shown, in the order in which states are counted.
 SHOWN: Mapping[State, Shown] = {
     "done": Shown("done", 1, "good"),
     "suspect": Shown("stale", 5, "bad"),
@@ -47,7 +47,7 @@ SHOWN: Mapping[State, Shown] = {
     "waiting": Shown("waiting", 2, "open"),
     "retired": Shown("other", 0, "good"),
 }
-#: Per colour what the legend says of it.
+#: For each colour, what the legend says.
 LEGEND = (
     ("done", "done"), ("stale", "stale, following or suspect"), ("missing", "missing"), ("waiting", "waiting"),
     ("failed", "failed"), ("other", "retired"),
@@ -60,15 +60,15 @@ def words_of(state: State) -> str:
 
 
 def shown(state: State, said: str | None = None) -> Html:
-    """A state in words beside its colour, or something else that is said of it."""
+    """A state's colour with its words, or with ``said`` if that is given."""
     return dot(SHOWN[state].colour, words_of(state) if said is None else said)
 
 
 def which_are(states: np.ndarray, *standings: Standing) -> np.ndarray:
-    """Which of some states are of these standings."""
+    """Which of the given states have one of these standings."""
     return np.isin(states, [state for state, one in SHOWN.items() if one.standing in standings])
 
 
 def for_grid() -> list[list[str | int]]:
-    """The states as the grid's script has them: words, colour and rank, by number."""
+    """The states for the grid's script: words, colour and rank, indexed by number."""
     return [[words_of(state), one.colour, one.rank] for state, one in SHOWN.items()]

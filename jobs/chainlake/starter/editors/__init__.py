@@ -1,1 +1,1 @@
-"""What editors are told of definitions: JSON schemas of the YAML files, and a grammar of patterns."""
+"""What editors need to know about definitions: JSON schemas of the YAML files, and a grammar of patterns."""

@@ -1,4 +1,4 @@
-"""The schemas and the grammar by name, and as the files of a project that tell an editor of them."""
+"""The schemas and the grammar by name, and as files of a project that make an editor use them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A TextMate grammar of pattern files, as editors colour them; its words are those of the language."""
+"""A TextMate grammar of pattern files, with which editors colour them; its words come from the language."""
 
 from __future__ import annotations
 
@@ -41,5 +41,5 @@ def grammar() -> dict[str, Any]:
 
 
 def _words(words: Iterable[str]) -> str:
-    """One of some words, in any case; longer ones first, since some begin alike."""
+    """A regular expression for one of some words, in any case; longer words come first, since some begin alike."""
     return rf"(?i)\b(?:{'|'.join(sorted(set(words), key=lambda word: (-len(word), word)))})\b"

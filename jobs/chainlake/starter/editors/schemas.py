@@ -1,7 +1,7 @@
 """JSON schemas (draft 2020-12) of sources, of models and of the front matter of patterns.
 
-They say which keys there are and what a value looks like; what values mean together is for ``lint``. A bare word is the
-text that was typed wherever a text is asked for, so texts may be numbers and switches of YAML, too.
+They say which keys there are and what a value looks like; ``lint`` checks how values fit together. Wherever a text is
+asked for, a bare word is the text that was typed, so texts may also be numbers and booleans of YAML.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _one_of(values: Iterable[str]) -> Schema:
 
 
 def _map(properties: dict[str, Schema], required: Iterable[str] = (), **more: Any) -> Schema:
-    """An object that has no other keys."""
+    """An object with only these keys."""
     needed = {"required": list(required)} if required else {}
     return {"type": "object", "properties": properties, "additionalProperties": False, **needed, **more}
 
@@ -141,7 +141,7 @@ def source_schema() -> Schema:
 
 
 def _series() -> Schema:
-    """A column, own or of another key."""
+    """A column of the node itself or of another key."""
     transform = _any(_WORD, {"type": "array", "items": _WORD})
     entry = {
         "of": _WORD,
@@ -155,7 +155,7 @@ def _series() -> Schema:
 
 
 def model_schema() -> Schema:
-    """The schema of ``models/NAME.yaml``: of all kinds of models, which ``kind`` tells apart."""
+    """The schema of ``models/NAME.yaml`` for all kinds of models, which ``kind`` distinguishes."""
     pair = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
     powers = {"of": _WORD, "name": _WORD, "expression": _WORD, "degree": _whole(), "scale": pair, "range": pair}
     feature = _any(_series(), _map({"polynomial": _map(powers, ["degree"])}, ["polynomial"]))
@@ -228,7 +228,7 @@ def _alerts() -> Schema:
 
 
 def _companions(ranges: Schema, columns: Schema, linear: Schema) -> dict[str, tuple[Schema, tuple[str, ...]]]:
-    """Of each kind that is neither a linear model nor a threshold monitor its keys, and those that it must have."""
+    """For each kind that is neither a linear model nor a threshold monitor, its keys, and those that are required."""
     above = {"type": "number", "exclusiveMinimum": 0}
     bound = {"type": ["number", "null"]}
     corner = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}

@@ -1,2 +1,2 @@
-# Chainlake reads the definitions of this project, and writes into it and nowhere else: source this file in it.
+# Makes Chainlake read this project's definitions, and write only into this folder; source this file from the folder.
 export CHAINLAKE_CONFIG="$PWD/config" CHAINLAKE_HOME="$PWD/.chainlake"

@@ -1,6 +1,4 @@
-"""The abstract syntax of a pattern: conditions and values (``nodes``), what aggregates there are, and the structure
-around both.
-"""
+"""The abstract syntax of a pattern: conditions and values (``nodes``), aggregates, and the structure around them."""
 
 from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.language.ast.aggregates import AGGREGATES

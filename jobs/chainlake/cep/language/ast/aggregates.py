@@ -1,6 +1,6 @@
-"""The aggregates of the language (docs/semantics.md#conditions): what each ranges over, and what it gives.
+"""The aggregates of the language: what each ranges over, and what it gives (docs/semantics.md#conditions).
 
-All that its name says of an aggregate is said here; its value is computed in ``chainlake.cep.values.aggregates``.
+All that the name of an aggregate implies is stated here; values are computed in ``chainlake.cep.values.aggregates``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ class Known:
     """What is known of an aggregate.
 
     Args:
-        kinds: the kinds of values that it ranges over, each with the kind of what it gives; None: it says how many
-            there are. Such a one is 0 of none, where all others are null, and takes DISTINCT and a name alone
-            (``COUNT(b)``).
+        kinds: the kinds of values that it ranges over, each with the kind of its result. None for a count, which is 0
+            for an empty set (others are null), and takes DISTINCT or a name alone (``COUNT(b)``).
         numbers: what a column of its numbers holds: ``whole`` numbers, doubles, or numbers of the ``same`` type as the
             column that it ranges over.
-        by_place: whether it goes by the order of the stream.
-        share: whether it takes a share from 0 to 1, too.
+        by_place: whether it depends on the order of the stream.
+        share: whether it also takes a share from 0 to 1.
     """
 
     kinds: Mapping[str, str] | None
@@ -31,11 +30,11 @@ class Known:
 
     @property
     def counts(self) -> bool:
-        """Whether it says how many there are."""
+        """Whether it counts."""
         return self.kinds is None
 
     def gives(self, kind: str) -> str | None:
-        """The kind of what it gives over values of a kind, or None if it does not range over them."""
+        """The kind of its result over values of a kind, or None if it does not range over them."""
         return "number" if self.kinds is None else self.kinds.get(kind)
 
 
@@ -43,7 +42,7 @@ _SIZES = {"number": "number", "duration": "duration", "any": "any", "null": "nul
 _POINTS = {**_SIZES, "time": "time"}
 _SINGLE = {**_POINTS, "string": "string", "bool": "bool"}
 
-#: By name.
+#: All aggregates, by name.
 AGGREGATES: Mapping[str, Known] = {
     "COUNT": Known(None, "whole"),
     "SUM": Known(_SIZES, "double"),

@@ -1,4 +1,4 @@
-"""Conditions and values. Nodes are immutable; places do not count when nodes are compared."""
+"""Conditions and values. Nodes are immutable, and are compared without their places in the text."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from chainlake.cep.language.source_text import NOWHERE, At
 if TYPE_CHECKING:
     from chainlake.cep.language.functions import Function
 
-#: Where a node stands; it does not count when nodes are compared.
+#: The place of a node in the text, which does not count when nodes are compared.
 AT = field(default=NOWHERE, compare=False, repr=False)
 _NONE: frozenset[str] = frozenset()
 
 
 class Placed:
-    """What stands somewhere in a text."""
+    """Something that has a place in a text."""
 
     at: At
 
 
 @dataclass(frozen=True)
 class Node(Placed):
-    """What conditions and values share: the names they mention."""
+    """What conditions and values share: the names that they mention."""
 
     def parts(self) -> tuple[Node, ...]:
-        """The nodes directly below."""
+        """The nodes directly below this one."""
         return ()
 
     @cached_property
@@ -49,12 +49,12 @@ class Node(Placed):
 
     @cached_property
     def heavy(self) -> tuple[Call, ...]:
-        """The calls in it of functions that are called with many pairs at a time."""
+        """The calls in it of functions of pairs, which are called with many pairs at a time."""
         return tuple(part for part in self.walk() if isinstance(part, Call) and part.own is not None)
 
     @cached_property
     def written(self) -> str:
-        """A text that no other node has; nodes are equal whose literals are (1, 1.0 and TRUE), their texts are not."""
+        """A text that no other node has; nodes with equal literals (1, 1.0, TRUE) are equal, but their texts differ."""
         return repr(self)
 
     def walk(self) -> Iterator[Node]:
@@ -104,7 +104,7 @@ class Ref(Node):
     Args:
         name: the name.
         attr: the attribute, or a computed column.
-        of: what a computed column is computed of, for messages.
+        of: the expression of a computed column, for messages.
     """
 
     name: str
@@ -124,10 +124,10 @@ class Aggregate(Node):
     Args:
         function: its name in ``AGGREGATES``.
         name: the name.
-        attr: the attribute; None in ``COUNT(name)``, and where ``of`` says what is aggregated.
+        attr: the attribute; None in ``COUNT(name)``, and where ``of`` is aggregated.
         distinct: whether equal values count once (``COUNT`` only).
-        share: of ``PERCENTILE``, from 0 to 1.
-        of: a value of each member that is no plain attribute, as in ``AVG(b.price * b.volume)``; ``attr`` is its
+        share: for ``PERCENTILE``, from 0 to 1.
+        of: a value of each member that is not a plain attribute, as in ``AVG(b.price * b.volume)``; ``attr`` is its
             column once it is computed.
     """
 
@@ -149,11 +149,11 @@ class ListAggregate(Node):
     """``AVG(name.attr)`` and the like, over the list that an attribute of one event holds.
 
     Args:
-        function: as of ``Aggregate``.
+        function: as in ``Aggregate``.
         of: the list.
         type: the type of the name's events, for messages.
         distinct: whether equal values count once (``COUNT`` only).
-        share: of ``PERCENTILE``, from 0 to 1.
+        share: for ``PERCENTILE``, from 0 to 1.
     """
 
     function: str
@@ -172,9 +172,9 @@ class Call(Node):
     """A function applied to values.
 
     Args:
-        function: its name in small letters.
+        function: its name in lower case.
         args: the values.
-        own: what it is, if the pattern declares it, or if it is called with many pairs at a time.
+        own: the function, if the pattern declares it or if it is a function of pairs.
     """
 
     function: str
@@ -191,11 +191,11 @@ class Prev(Node):
     """``PREV(name.attr, steps, gap)``: an attribute of an earlier event of the same type and key.
 
     Args:
-        name: the name whose event it is earlier than.
+        name: the name before whose event it is.
         attr: the attribute.
         steps: how many events earlier.
-        gap: the longest time between two neighbours on the way: as written (a duration or a word), or ticks once
-            resolved; None while the window or the pause stands for it.
+        gap: the longest time between neighbours on the way back: as written (a duration or a word), or ticks once
+            resolved; None if the window or the pause is used instead.
         of_any_type: whether neighbours may have any type.
     """
 
@@ -224,7 +224,7 @@ class Prev(Node):
 
 @dataclass(frozen=True)
 class Place(Node):
-    """The number of an event among all events of the source, which windows in events are measured by.
+    """The number of an event among all events of the source, by which windows in events are measured.
 
     Args:
         name: the name of the event.
@@ -330,12 +330,12 @@ class IsNull(Node):
 
 @dataclass(frozen=True)
 class Like(Node):
-    """``value [NOT] LIKE 'pattern'`` or ``value [NOT] MATCHES 'expression'``; unknown of null.
+    """``value [NOT] LIKE 'pattern'`` or ``value [NOT] MATCHES 'expression'``; unknown for null.
 
     Args:
         value: a text.
-        pattern: with ``%`` for any characters and ``_`` for one; or a regular expression of RE2.
-        negated: whether it must not fit.
+        pattern: a text in which ``%`` stands for any characters and ``_`` for one; or a regular expression of RE2.
+        negated: whether the text must not fit.
         regex: whether the pattern is a regular expression, which is searched for anywhere in the text.
     """
 

@@ -1,4 +1,4 @@
-"""Which of the matches are the best: criteria, how they are combined, and among which matches they compete."""
+"""Which matches are the best: the criteria, how they are combined, and among which matches a match competes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Criterion(Placed):
     Args:
         highest: whether more is better (``MAX``).
         value: what is compared.
-        norm: the values that count as the worst and the best, or the other way round under ``MIN``; or None.
-        weight: under ``COMBINE wsum``, or None.
+        norm: the values that count as worst and best (under ``MIN`` as best and worst), or None.
+        weight: the weight under ``COMBINE wsum``, or None.
     """
 
     highest: bool
@@ -47,14 +47,14 @@ class Score(Placed):
 
 @dataclass(frozen=True)
 class Period(Placed):
-    """Among which matches a match competes, by time.
+    """By time, the matches among which a match competes.
 
     Args:
         kind: ``all``, ``day``, ``week``, ``month``, ``bucket`` or ``hop``.
-        zone: of a calendar period, or empty for UTC.
+        zone: the time zone of a calendar period; empty for UTC.
         size: of ``bucket`` and ``hop``.
         step: of ``hop``.
-        by_first: whether the first event of a match says where it belongs, and not the last.
+        by_first: whether a match belongs where its first event is, not its last.
         offset: of ``bucket`` and ``hop``, or None.
     """
 
@@ -72,16 +72,16 @@ class Ranking(Placed):
     """What a query says about its best matches.
 
     Args:
-        score: of all branches, or None if each has its own.
+        score: the score of all branches, or None if each has its own.
         count: how many matches of a period are kept: a number, or a parameter.
-        period: among which they compete.
+        period: the period within which they compete.
         with_ties: whether matches as good as the last one are kept, too.
-        per: values for each of which there is a list of its own.
-        distinct: values of which at most ``most`` kept matches agree.
+        per: values; each combination of them has its own list.
+        distinct: values in which at most ``most`` kept matches agree.
         most: see ``distinct``.
         non_overlapping: whether no event is in two kept matches.
         least: the smallest score that is kept, or None.
-        quantum: scores that round to the same multiple of it are equal, or None.
+        quantum: the step of scores: those that round to the same multiple are equal; or None.
     """
 
     score: Score | None
@@ -97,7 +97,7 @@ class Ranking(Placed):
     at: At = AT
 
     def with_values(self, change: Callable[[Node], Node]) -> Ranking:
-        """The ranking with each value changed that is computed of a match."""
+        """The ranking with each value changed that is computed from a match."""
         return replace(
             self,
             score=None if self.score is None else self.score.with_values(change),

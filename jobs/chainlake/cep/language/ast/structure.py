@@ -12,7 +12,7 @@ from chainlake.cep.language.source_text import At
 
 
 class Role(StrEnum):
-    """What becomes of the events of a name."""
+    """What happens to the events of a name."""
 
     BOUND = "bound"
     FORBIDDEN = "forbidden"
@@ -25,15 +25,15 @@ class Size:
     """How many members a set may have.
 
     Args:
-        least: at least so many.
-        most: at most so many, or None.
+        least: the smallest number of members.
+        most: the largest number, or None.
     """
 
     least: int = 1
     most: int | None = None
 
 
-#: Of ``B* b``, ``B+ b`` and ``COLLECT(B b)``.
+#: The size of ``B* b``, ``B+ b`` and ``COLLECT(B b)``.
 ANY_SIZE = Size()
 
 
@@ -45,8 +45,8 @@ class Event:
         type: its event type, or ``ANY_TYPE``.
         name: its name.
         kleene: whether the name is bound to a set of events (not by ``COLLECT``).
-        role: what becomes of its events.
-        size: of the set.
+        role: what happens to its events.
+        size: how many members the set may have.
         optional: ``B? b``: with or without; ``COLLECT?(B b)``: the set may be empty.
     """
 
@@ -71,9 +71,9 @@ class Group:
     Args:
         kind: ``SEQ``, ``AND``, ``ANY`` or ``OR``.
         items: in the order written.
-        strict: of ``SEQ STRICT``: ``stream``, with ``OF KEY``: ``key``; else empty.
+        strict: ``stream`` for ``SEQ STRICT``, ``key`` for ``SEQ STRICT OF KEY``, else empty.
         of: how many of the items ``ANY`` takes.
-        within: a window of its own, or None.
+        within: the group's own window, or None.
     """
 
     kind: str
@@ -98,7 +98,7 @@ def events_of(structure: Structure) -> Iterator[Event]:
 
 @dataclass(frozen=True)
 class Branch:
-    """One alternative: a structure with its own condition, and perhaps a score of its own."""
+    """One alternative: a structure with its own condition, and perhaps its own score."""
 
     structure: Structure
     where: Node | None
@@ -108,7 +108,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Within:
-    """The window: ``value`` is a number or a parameter's name, ``unit`` None for the native unit."""
+    """The window: ``value`` is a number or a parameter's name; ``unit`` is None for the native unit."""
 
     value: int | float | str
     unit: str | None
@@ -120,8 +120,8 @@ class EventWindow:
     """``25 EVENTS`` or ``GAP 25 EVENTS``, with ``OF KEY``.
 
     Args:
-        count: so many events at most, from the first to the last or between neighbours of the match.
-        gap: whether it is between neighbours.
+        count: how many events there are at most, from the first to the last or between neighbours of the match.
+        gap: whether they are counted between neighbours.
         by_key: whether only events of one key count.
     """
 
@@ -137,7 +137,7 @@ class Pick:
 
     Args:
         last: whether the last event is taken, not the first.
-        name: whose event is chosen.
+        name: the name whose event is chosen.
         within: how far it may be from the other event, or None.
         origin: the name of the other event, or None.
     """
@@ -157,8 +157,8 @@ class Selection:
         context: ``unrestricted``, ``recent``, ``chronicle``, ``continuous``, ``cumulative``, or empty.
         select: ``each``, ``first``, ``last``, ``per_initiator``, or empty.
         picks: instead of both.
-        consume: ``all``, ``none``, ``initiator``, names, or None if it is not said.
-        per: ``match``, ``terminator``, or empty if it is not said.
+        consume: ``all``, ``none``, ``initiator``, names, or None if it is not stated.
+        per: ``match``, ``terminator``, or empty if it is not stated.
     """
 
     context: str = ""
@@ -214,7 +214,7 @@ class Query:
         counted: windows in events.
         selection: which matches are published, or None for all.
         episodes: which matches make one episode, or None.
-        ranking: which of these are the best, or None for all.
+        ranking: which matches are the best, or None for all.
     """
 
     branches: tuple[Branch, ...]

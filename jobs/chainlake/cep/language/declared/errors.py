@@ -1,4 +1,4 @@
-"""What a declaration of a function, or a test, does not say as it must."""
+"""What is wrong with the declaration of a function or of a test."""
 
 from __future__ import annotations
 
@@ -9,77 +9,77 @@ from chainlake.words import nearest
 
 
 class WrongDeclaration(FrontMatterError):
-    """An entry under ``functions`` that declares no function."""
+    """An entry under ``functions`` does not declare a function."""
 
     @classmethod
     def no_map(cls, place: KeyPlace) -> FrontMatterError:
-        """There are no entries with names."""
+        """``functions`` is not a map of names."""
         hint = "Write one 'name: {call: MODULE:FUNCTION}' per line, indented."
         return cls._of(place, "functions must be a map of names", hint)
 
     @classmethod
     def no_name(cls, place: KeyPlace, name: object) -> FrontMatterError:
-        """A name that no function can have."""
+        """No function can have this name."""
         hint = "A name has letters A to Z, digits and _, and begins with a letter."
         return cls._of(place, f"{name} is no name of a function", hint)
 
     @classmethod
     def twice(cls, place: KeyPlace, name: str) -> FrontMatterError:
-        """Two entries of one name."""
+        """Two entries have one name."""
         return cls._of(place, f"{name} is declared twice", "Upper and lower case do not count in names of functions.")
 
     @classmethod
     def no_entry(cls, place: KeyPlace, name: str) -> FrontMatterError:
-        """An entry that is no map."""
+        """An entry is not a map."""
         return cls._of(place, f"{name} must say what it calls", f"Write '{name}: {{call: MODULE:FUNCTION}}'.")
 
     @classmethod
     def no_call(cls, place: KeyPlace, name: str) -> FrontMatterError:
-        """An entry without the key ``call``."""
+        """An entry does not have the key ``call``."""
         return cls._of(place, f"{name} must say what it calls", "Write 'call: MODULE:FUNCTION'.")
 
     @classmethod
     def unknown_key(cls, place: KeyPlace, name: str, key: object, known: Iterable[str]) -> FrontMatterError:
-        """A key that entries do not have."""
+        """Entries do not have this key."""
         return cls._of(place, f"the declaration of {name} has no key {key}", nearest(str(key), known))
 
     @classmethod
     def impure(cls, place: KeyPlace, name: str) -> FrontMatterError:
-        """It is said to depend on more than its values."""
+        """The function is said to depend on more than its arguments."""
         hint = "Its result may depend on its values alone, or a rerun would publish other rows: write pure: true."
         return cls._of(place, f"{name} must be pure", hint)
 
     @classmethod
     def no_function(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:
-        """What it calls is named in another form."""
+        """``call`` does not have the form MODULE:FUNCTION."""
         hint = "Write 'call: text:similar' for the function similar of dags/config/functions/text.py."
         return cls._of(place, f"{name} calls {value}, which does not name a function in a module", hint)
 
     @classmethod
     def no_cost(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:
-        """Its cost is none."""
+        """``cost`` is not a cost."""
         hint = "Write cheap, heavy, or how many milliseconds 1,000 pairs take."
         return cls._of(place, f"{value} is no cost of {name}", hint)
 
     @classmethod
     def no_truth(cls, place: KeyPlace, name: str, key: str, value: object) -> FrontMatterError:
-        """What is true or false of it, under ``key``, is neither."""
+        """The value under ``key`` is neither true nor false."""
         return cls._of(place, f"{key} of {name} is true or false, not {value}")
 
     @classmethod
     def no_result(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:
-        """Its result is of a kind that no function gives."""
+        """``result`` is a kind that no function gives."""
         return cls._of(place, f"{name} cannot give {value}", "Write result: number, or result: bool.")
 
     @classmethod
     def no_span(cls, place: KeyPlace, name: str, value: object, usual: float) -> FrontMatterError:
-        """How long it may take is no length of time; ``usual``: seconds if nothing is said."""
+        """``longest`` is not a duration above 0; ``usual``: the default, in seconds."""
         hint = f"Write 'longest: {usual:.0f} s': the time that a batch of pairs may take."
         return cls._of(place, f"longest of {name} is a duration above 0, not {value}", hint)
 
 
 class WrongExample(FrontMatterError):
-    """An entry under ``tests`` that is no test."""
+    """An entry under ``tests`` is not a test."""
 
     @classmethod
     def no_list(cls, place: KeyPlace) -> FrontMatterError:
@@ -88,22 +88,22 @@ class WrongExample(FrontMatterError):
 
     @classmethod
     def no_map(cls, place: KeyPlace) -> FrontMatterError:
-        """A test is no map."""
+        """A test is not a map."""
         return cls._of(place, "a test is a map of name, events and matches")
 
     @classmethod
     def unknown_key(cls, place: KeyPlace, key: object, known: Iterable[str]) -> FrontMatterError:
-        """A key that tests do not have."""
+        """Tests do not have this key."""
         return cls._of(place, f"a test has no key {key}", nearest(str(key), known))
 
     @classmethod
     def missing(cls, place: KeyPlace, key: str) -> FrontMatterError:
-        """A key that each test has."""
+        """A test lacks a key that every test must have."""
         return cls._of(place, f"the test has no {key}")
 
     @classmethod
     def no_events(cls, place: KeyPlace) -> FrontMatterError:
-        """The events are no text."""
+        """The events are not a text."""
         hint = "Write 'events: |' and the rows of a CSV below it, or the name of a file beside the pattern."
         return cls._of(place, "events must be a text", hint)
 
@@ -114,10 +114,10 @@ class WrongExample(FrontMatterError):
 
     @classmethod
     def no_match(cls, place: KeyPlace) -> FrontMatterError:
-        """A match is no map."""
+        """A match is not a map."""
         return cls._of(place, "a match is a map of names to ids", "Write {a: 1, b: 2}.")
 
     @classmethod
     def no_id(cls, place: KeyPlace, name: str) -> FrontMatterError:
-        """What a name stands for is no id."""
+        """The value of a name is not an id."""
         return cls._of(place, f"{name} must be an id, or a list of ids")

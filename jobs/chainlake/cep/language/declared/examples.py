@@ -12,7 +12,7 @@ from chainlake.cep.language.source_text import At
 from chainlake.definitions.yaml_lines import Place, Spot
 
 _KEYS = ("name", "events", "matches")
-#: Where a place of the front matter is in the text.
+#: Gives the place in the text of a place in the front matter.
 PlaceOf = Callable[[Place], KeyPlace]
 
 
@@ -23,8 +23,8 @@ class Example:
     Args:
         name: what it is called.
         events: a CSV text with a header, or the path of a file beside the pattern.
-        matches: of each match that must be found, its events' ids (a tuple of a repeated name) and its measures.
-        at: where it stands, 1-based.
+        matches: for each match that must be found, its events' ids (a tuple for a repeated name) and its measures.
+        at: where the test is in the text, 1-based.
     """
 
     name: str
@@ -42,12 +42,12 @@ def read_examples(value: Any, spots: Mapping[Place, Spot], place_of: PlaceOf) ->
     """The tests that the front matter lists.
 
     Args:
-        value: of the key ``tests``.
-        spots: of the front matter, with lines of the file.
-        place_of: for errors.
+        value: the value of the key ``tests``.
+        spots: the spots of the front matter, with lines of the file.
+        place_of: gives the places for errors.
 
     Raises:
-        DefinitionError: not of this form.
+        DefinitionError: they do not have this form.
     """
     if not isinstance(value, list) or not value:
         raise WrongExample.no_list(place_of(("tests",)))

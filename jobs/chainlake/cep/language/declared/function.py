@@ -1,4 +1,4 @@
-"""What is known of a function that is called with columns of pairs: built in, or declared in a front matter."""
+"""Functions that are called with columns of pairs, built in or declared in a front matter."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-#: Microseconds of a call for one pair, by the words of ``cost``.
+#: Microseconds that one pair takes, by the words of ``cost``.
 COSTS = {"cheap": 1.0, "heavy": 1000.0}
 #: Seconds that a batch may take, unless the declaration says otherwise.
 LONGEST = 60.0
-#: Values that a function takes at most.
+#: How many arguments a function takes at most.
 MOST_VALUES = 20
 
 
@@ -21,7 +21,7 @@ class Place:
     Args:
         pattern: the pattern's name.
         file: its file, or None.
-        line, column: of the declaration; None of a function that is built in.
+        line, column: of the declaration; None for a built-in function.
         excerpt: the line.
     """
 
@@ -40,10 +40,10 @@ class Declared:
         name: as conditions call it.
         call: ``MODULE:FUNCTION``.
         us: microseconds that it takes for one pair.
-        symmetric: whether it gives the same when the first half of its values and the second change places.
+        symmetric: whether swapping the two halves of its arguments never changes its result.
         result: ``number`` or ``bool``.
         longest: seconds that a batch of pairs may take.
-        vectorised: whether it takes columns; else it takes the values of one pair.
+        vectorised: whether it takes columns; if not, it takes the values of one pair.
         at: line and column of the entry.
     """
 
@@ -69,12 +69,13 @@ class Declared:
 
 @dataclass(frozen=True)
 class Code:
-    """The code of a declared function, which whoever compiles a pattern looks up: the engine imports nothing.
+    """The code of a declared function, which the caller who compiles a pattern provides: the engine imports nothing.
 
     Args:
-        call: takes NumPy arrays of one length and gives one, or values, if it is declared so; others get it pickled.
+        call: takes NumPy arrays of one length and returns one, or takes single values if it is declared so; other
+            processes receive it pickled.
         digest: changes whenever the code does.
-        takes: how many values it takes at least and at most.
+        takes: how many arguments it takes, at least and at most.
     """
 
     call: Callable[..., Any]
@@ -84,18 +85,18 @@ class Code:
 
 @dataclass(frozen=True)
 class Heavy:
-    """A function that the search calls with many pairs at a time, each pair once, when all else is known to be true.
+    """A function that the search calls with many pairs at a time, each pair once, after all cheaper conditions hold.
 
     Args:
         name: as conditions call it.
-        code: its code; None where a pattern was compiled without.
+        code: its code; None if the pattern was compiled without it.
         us: microseconds that it takes for one pair.
-        symmetric: as of ``Declared``.
+        symmetric: as in ``Declared``.
         result: ``number`` or ``bool``.
         longest: seconds that a batch of pairs may take.
         place: where it is declared.
-        vectorised: as of ``Declared``.
-        total: whether it has to give a value for every pair; else NaN is a missing value.
+        vectorised: as in ``Declared``.
+        total: whether it must give a value for every pair; if not, NaN is a missing value.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The key ``functions`` of a front matter."""
+"""Reads the key ``functions`` of a front matter."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from chainlake.cep.language.source_text import SourceText
 from chainlake.definitions.duration import parse_span
 from chainlake.definitions.yaml_lines import Document
 
-#: ``MODULE:FUNCTION``; one file, one name in it, neither private.
+#: ``MODULE:FUNCTION``: one file and one name in it, neither of them private.
 CALL = re.compile(r"(?:chainlake_functions\.)?([A-Za-z]\w*):([A-Za-z]\w*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 _KEYS = ("call", "cost", "symmetric", "pure", "result", "longest", "vectorised")
 
 
 def read_functions(source: SourceText, document: Document, value: Any) -> dict[str, Declared]:
-    """The functions that a front matter declares, by their names in small letters.
+    """The functions that a front matter declares, by lower-case name.
 
     Args:
         source: for errors.
         document: the front matter, with the places of its keys.
-        value: what stands under ``functions``.
+        value: the value of the key ``functions``.
 
     Raises:
-        DefinitionError: an entry that declares no function, with its place.
+        DefinitionError: an entry does not declare a function; with its place.
     """
     if not isinstance(value, dict):
         raise WrongDeclaration.no_map(_Reader(source, document, ()).place())
@@ -52,7 +52,7 @@ class _Reader:
         self.source, self.spots, self.path = source, document.spots, ("functions", *path)
 
     def place(self, key: str | None = None) -> KeyPlace:
-        """Where the entry stands, or a key of it."""
+        """The place of the entry, or of one of its keys."""
         paths = [self.path, self.path[:1]] if key is None else [(*self.path, key), self.path, self.path[:1]]
         spot = next(self.spots[path] for path in paths if path in self.spots)
         return KeyPlace(self.source, (spot.line, spot.column), "functions")
@@ -85,7 +85,7 @@ class _Reader:
             return COSTS[value]
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
             raise WrongDeclaration.no_cost(self.place("cost"), name, value)
-        # Milliseconds of a thousand pairs are microseconds of one.
+        # Milliseconds for a thousand pairs are microseconds for one.
         return float(value)
 
     def _symmetric(self, name: str, value: Any) -> bool:

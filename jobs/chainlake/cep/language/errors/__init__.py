@@ -1,1 +1,1 @@
-"""What is wrong with the text of a pattern: named errors that point into it; of its grammar: in ``parsing``."""
+"""What is wrong with the text of a pattern: named errors that point into it; those of grammar are in ``parsing``."""

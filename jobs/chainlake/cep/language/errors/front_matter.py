@@ -1,4 +1,4 @@
-"""What the front matter of a pattern does not say as it must."""
+"""What is wrong with the front matter of a pattern."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class KeyPlace:
 
     Args:
         source: the pattern's text.
-        at: where the key stands.
+        at: where the key is.
         key: the key, or None for the front matter as a whole.
     """
 
@@ -34,61 +34,61 @@ class FrontMatterError(PatternError):
 
 
 class WrongForm(FrontMatterError):
-    """The front matter, or what stands under a key, has another form than it must have."""
+    """The front matter, or the value of a key, does not have the form that it must have."""
 
     @classmethod
     def no_end(cls, place: KeyPlace) -> FrontMatterError:
-        """The fence below it is missing."""
+        """The line that ends the front matter is missing."""
         return cls._of(place, "the front matter has no end", "Close it with a line '---'.")
 
     @classmethod
     def no_keys(cls, place: KeyPlace) -> FrontMatterError:
-        """It is YAML, but no map."""
+        """The front matter is YAML, but not a map."""
         return cls._of(place, "the front matter must be a list of 'key: value' lines")
 
     @classmethod
     def no_text(cls, place: KeyPlace) -> FrontMatterError:
-        """A text is missing."""
+        """The value is not a text."""
         return cls._of(place, f"{place.key} must be a text")
 
     @classmethod
     def no_map(cls, place: KeyPlace) -> FrontMatterError:
-        """Names with values are missing."""
+        """The value is not a map of names."""
         return cls._of(place, f"{place.key} must be a map of names", "Write one 'name: value' per line, indented.")
 
     @classmethod
     def no_list(cls, place: KeyPlace, name: str) -> FrontMatterError:
-        """A set is no list."""
+        """A set is not a list."""
         return cls._of(place, f"{name} must be a list of strings or numbers")
 
     @classmethod
     def no_attributes(cls, place: KeyPlace) -> FrontMatterError:
-        """The output is no list of texts."""
+        """The output is not a list of texts."""
         return cls._of(place, "output must be a list of attributes", "Write [price, a.volume].")
 
     @classmethod
     def no_rate(cls, place: KeyPlace, name: str) -> FrontMatterError:
-        """The rate of a name is no number of events."""
+        """The rate of a name is not a number of events."""
         return cls._of(place, f"the rate of {name} must be a number that is not negative")
 
     @classmethod
     def no_limit(cls, place: KeyPlace, name: str) -> FrontMatterError:
-        """A limit is no number from 1 on."""
+        """A limit is not a whole number of at least 1."""
         return cls._of(place, f"{name} must be a whole number of at least 1")
 
     @classmethod
     def high_limit(cls, place: KeyPlace) -> FrontMatterError:
-        """More sets than could ever be made."""
+        """A limit allows more sets than could ever be made."""
         return cls._of(place, "kleene_members is at most 40", "40 members make 10^12 subsets.")
 
     @classmethod
     def no_day(cls, place: KeyPlace, typed: str | None) -> FrontMatterError:
-        """A day is no day; ``typed``: what stands there."""
+        """The value is not a day; ``typed``: what is written there."""
         return cls._of(place, f"{place.key} must be a day, not {typed}", "Write 'start: 2025-10-01'.")
 
     @classmethod
     def no_span(cls, place: KeyPlace, limit: str, value: object) -> FrontMatterError:
-        """A limit is no length of time."""
+        """A limit is not a duration above 0."""
         return cls._of(place, f"{limit} is a duration above 0, not {value}", "Write 'longest: 12 h'.")
 
 
@@ -97,17 +97,17 @@ class UnknownKey(FrontMatterError):
 
     @classmethod
     def of(cls, place: KeyPlace, known: Iterable[object]) -> FrontMatterError:
-        """No such key."""
+        """There is no such key."""
         return cls._of(place, f"the front matter has no key {place.key}", nearest(str(place.key), known))
 
     @classmethod
     def limit(cls, place: KeyPlace, name: str, known: Iterable[object]) -> FrontMatterError:
-        """No such limit."""
+        """There is no such limit."""
         return cls._of(place, f"there is no limit {name}", nearest(name, known))
 
 
 class UnclearValue(FrontMatterError):
-    """A parameter, or an item of a set, that cannot be used as it is written."""
+    """A parameter, or an item of a set, cannot be used as it is written."""
 
     @classmethod
     def both(cls, place: KeyPlace, name: str) -> FrontMatterError:
@@ -116,17 +116,17 @@ class UnclearValue(FrontMatterError):
 
     @classmethod
     def no_value(cls, place: KeyPlace, name: str, problem: str) -> FrontMatterError:
-        """It is none that conditions know; ``problem`` follows the name."""
+        """The value is of no kind that conditions know; ``problem``: what is wrong, in words that follow the name."""
         return cls._of(place, f"{name} {problem}", "Put null or ~ in quotes if it is a text.")
 
     @classmethod
     def infinite(cls, place: KeyPlace, name: str, typed: object) -> FrontMatterError:
-        """It reads as a number without end."""
+        """The value reads as an infinite number or NaN."""
         return cls._of(place, f"{name} is not a finite number", f"Write '{typed}' in quotes if it is a text.")
 
     @classmethod
     def ambiguous(cls, place: KeyPlace, name: str, typed: object, like: str) -> FrontMatterError:
-        """It reads as a text and as ``like``: "a number", or true or false."""
+        """The value reads both as a text and as ``like``: "a number", or true or false."""
         otherwise = "else true or false." if like != "a number" else "else a number such as 7, 0.5 or -20."
         hint = f"Write '{typed}' in quotes if it is a text, {otherwise}"
         return cls._of(place, f"{name}: {typed} can be read as {like} and as a text", hint)

@@ -1,4 +1,4 @@
-"""Values of a kind that cannot be used where they stand."""
+"""Values of a kind that cannot be used where they are."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ class WrongKind(PatternError):
 
     @classmethod
     def no_text(cls, source: SourceText, at: At, word: str, kind: str) -> WrongKind:
-        """LIKE or MATCHES of no text."""
+        """LIKE or MATCHES is applied to something other than a text."""
         hint = "Numbers are compared: a.x BETWEEN 1 AND 2." if kind == "number" else None
         return cls._at(source, at, f"{word} takes a text, not a {kind}", hint)
 
     @classmethod
     def no_number(cls, source: SourceText, at: At, operator: str, kind: str) -> WrongKind:
-        """Arithmetic with no number."""
+        """Arithmetic is done with something other than a number."""
         hint = "Texts are not joined: compare each of them." if kind == "string" else None
         return cls._at(source, at, f"'{operator}' takes numbers, not a {kind}", hint)
 
     @classmethod
     def operands(cls, source: SourceText, at: At, operator: str, left: str, right: str) -> WrongKind:
-        """Arithmetic with two kinds that do not go together."""
+        """Arithmetic is done with two kinds that do not go together."""
         hint = "Durations carry a unit: a.ts + 2 s." if "number" in (left, right) else None
         return cls._at(source, at, f"'{operator}' is not defined for a {left} and a {right}", hint)
 
     @classmethod
     def negative(cls, source: SourceText, at: At, kind: str) -> WrongKind:
-        """A sign before no number."""
+        """A minus sign is before something other than a number."""
         return cls._at(source, at, f"a {kind} has no negative")
 
     @classmethod
     def in_set(cls, source: SourceText, at: At, kind: str) -> WrongKind:
-        """IN of what no set holds."""
+        """IN is asked about a kind of value that no set holds."""
         return cls._at(source, at, f"a {kind} cannot be looked up in a set")
 
     @classmethod
     def cases(cls, source: SourceText, at: At, kinds: Iterable[str]) -> WrongKind:
-        """CASE with results of several kinds, or with lists."""
+        """CASE has results of several kinds, or lists."""
         return cls._at(source, at, f"CASE gives a {' or a '.join(sorted(kinds))}", "Give one kind.")
 
     @classmethod
     def aggregate(cls, source: SourceText, at: At, function: str, kind: str) -> WrongKind:
-        """An aggregate over what it is not defined for."""
+        """An aggregate is not defined for a kind of values."""
         hint = {
             "list": "Which columns hold lists has to be known when the pattern is compiled.",
             "string": "Of texts there are COUNT(DISTINCT b.x), FIRST and LAST.",
@@ -59,25 +59,25 @@ class WrongKind(PatternError):
 
     @classmethod
     def counted_lists(cls, source: SourceText, at: At) -> WrongKind:
-        """COUNT(DISTINCT …) of lists."""
+        """COUNT(DISTINCT …) is applied to lists."""
         return cls._at(source, at, "lists are not compared, so different ones cannot be counted")
 
     @classmethod
     def arguments(cls, source: SourceText, at: At, function: str, kinds: Iterable[str]) -> WrongKind:
-        """A function with arguments that it does not take."""
+        """A function does not take arguments of these kinds."""
         said = f"{function} does not take {', '.join(f'a {kind}' for kind in kinds)}"
         hint = f"{function.capitalize()}(a.ts, 'UTC'): a time and a zone." if function in CLOCKS else None
         return cls._at(source, at, said, hint)
 
     @classmethod
     def constant(cls, source: SourceText, at: At, function: str, value: object, problem: str) -> WrongKind:
-        """A function with a constant that it does not take; ``problem``: what the function says of it."""
+        """A function does not take a constant; ``problem``: what is wrong with it."""
         hint = zone_hint(value) if isinstance(value, str) and function in CLOCKS else None
         return cls._at(source, at, f"{function}: {problem}", hint)
 
     @classmethod
     def pattern(cls, source: SourceText, at: At, word: str, text: str, problem: str, *, regex: bool) -> WrongKind:
-        """A text that LIKE or MATCHES cannot use; ``problem``: what is wrong with it."""
+        """LIKE or MATCHES cannot use a text; ``problem``: what is wrong with it."""
         hint = "Write \\% for a percent sign, and \\\\ for a backslash."
         if regex:
             hint = "Expressions are those of RE2: without look-around and references to groups."
@@ -85,7 +85,7 @@ class WrongKind(PatternError):
 
     @classmethod
     def gap(cls, source: SourceText, at: At) -> WrongKind:
-        """The third argument of PREV is no length of time."""
+        """The third argument of PREV is not a duration."""
         return cls._at(source, at, "the longest gap of PREV is a duration", "PREV(b.x, 1, 10 min).")
 
     @classmethod
@@ -96,12 +96,12 @@ class WrongKind(PatternError):
 
     @classmethod
     def measure(cls, source: SourceText, at: At) -> WrongKind:
-        """A measure that is a list."""
+        """A measure is a list."""
         return cls._at(source, at, "a measure is one value, and this is a list")
 
 
 class Incomparable(PatternError):
-    """Two values that cannot be compared, or not by order."""
+    """Two values cannot be compared, or cannot be compared by order."""
 
     @classmethod
     def lists(cls, source: SourceText, at: At) -> Incomparable:
@@ -110,82 +110,82 @@ class Incomparable(PatternError):
 
     @classmethod
     def unordered(cls, source: SourceText, at: At, left: str, right: str) -> Incomparable:
-        """They are equal or not, and have no order."""
+        """The values are equal or not, but have no order."""
         what = f"a {left} and a {right}" if left != right else f"two {left} values"
         hint = "Texts take single quotes, numbers none; each is compared with its kind." if left != right else None
         return cls._at(source, at, f"{what} have no order", hint)
 
     @classmethod
     def bare_number(cls, source: SourceText, at: At) -> Incomparable:
-        """A length of time and a number."""
+        """A duration is compared with a number."""
         what = "a time difference is compared with a duration, not a bare number"
         return cls._at(source, at, what, "Write the unit: b.ts - a.ts <= 2 s.")
 
     @classmethod
     def units(cls, source: SourceText, at: At, left: str, right: str) -> Incomparable:
-        """A time or a length of time, and something else."""
+        """A time or a duration is compared with something else."""
         hint = "Compare times with times, and time differences with durations such as 2 s."
         return cls._at(source, at, f"a {left} cannot be compared with a {right}", hint)
 
 
 class NoSet(PatternError):
-    """One event stands where a set is needed, or a set where one event is."""
+    """There is one event where a set is needed, or a set where one event is needed."""
 
     @classmethod
     def single(cls, source: SourceText, at: At, function: str, name: str, kind: str) -> NoSet:
-        """An aggregate over a single event; ``kind``: the event's type."""
+        """An aggregate is over a single event; ``kind``: the event's type."""
         what = f"{function} needs a repeated event, and {name} is a single one"
         return cls._at(source, at, what, f"Write {kind}* {name} in the pattern, or use {name}.attribute.")
 
     @classmethod
     def single_in_match(cls, source: SourceText, at: At, function: str, name: str) -> NoSet:
-        """An aggregate over a single event, in what is computed of matches."""
+        """An aggregate is over a single event, in a value that is computed from matches."""
         what = f"{function} needs a repeated event, and {name} is a single one"
         return cls._at(source, at, what, f"Write {name}.attribute.")
 
     @classmethod
     def member(cls, source: SourceText, at: At, name: str, attr: str) -> NoSet:
-        """A value of each member of a set, where one value is needed."""
+        """A value of each member of a set is given where one value is needed."""
         what = f"{name} is a set, and {name}.{attr} is a value of each member"
         return cls._at(source, at, what, f"Say which: FIRST({name}.{attr}), LAST, MIN, MAX, AVG, …")
 
 
 class UnfitExpression(PatternError):
-    """An expression of one event that no single event has a value for."""
+    """An expression cannot be computed from one event, or is not one."""
 
     @classmethod
     def constant(cls, source: SourceText) -> UnfitExpression:
-        """It names no attribute."""
+        """The expression names no attribute."""
         hint = "Name an attribute, or use the feature 'constant'."
         return cls._at(source, (1, 1), "this is the same number for every event", hint)
 
     @classmethod
     def goes_on(cls, source: SourceText, at: At, shown: str) -> UnfitExpression:
-        """Something follows it; ``shown``: what."""
+        """Something follows the expression; ``shown``: what."""
         hint = "Conditions are joined by AND and OR, values by + - * and /."
         return cls._at(source, at, f"the expression should end before {shown}", hint)
 
     @classmethod
     def reserved(cls, source: SourceText, at: At, word: str) -> UnfitExpression:
-        """A word of the language stands where an attribute is needed."""
+        """A word of the language is where an attribute is needed."""
         hint = f'An attribute of this name takes double quotes: "{word.lower()}".'
         return cls._at(source, at, f"a value is expected, not '{word}'", hint)
 
     @classmethod
     def earlier(cls, source: SourceText, at: At) -> UnfitExpression:
-        """It asks for an earlier event."""
+        """The expression asks for an earlier event."""
         hint = "A model's features look back by transform: lag N, or diff."
         return cls._at(source, at, "PREV needs another event, but there is only one", hint)
 
     @classmethod
     def several(cls, source: SourceText, at: At, function: str) -> UnfitExpression:
-        """It asks for several events."""
+        """The expression asks for several events."""
         hint = "For one event, it takes an attribute that holds a list."
         return cls._at(source, at, f"{function} needs several events, but there is only one", hint)
 
     @classmethod
     def no_number(cls, source: SourceText, kind: str) -> UnfitExpression:
-        """It is of another kind than a number."""
+        """The expression is not a number."""
         hint = "CASE WHEN … THEN 1 ELSE 0 END makes a number of a condition."
         if kind == "duration":
             hint = "Seconds(…) makes a number of a duration."

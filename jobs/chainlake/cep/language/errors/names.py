@@ -1,4 +1,4 @@
-"""Names and words that have no meaning where they stand, or another one."""
+"""Names and words that have no meaning, or another meaning, where they are."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ class UnknownEvent(PatternError):
 
     @classmethod
     def of(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownEvent:
-        """No event of the pattern."""
+        """No event of the pattern has it."""
         return cls._at(source, at, f"there is no event named {name}", nearest(name, known))
 
     @classmethod
     def here(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownEvent:
-        """No event that a condition or a value here may mention."""
+        """No event that a condition or a value may mention here has it."""
         return cls._at(source, at, f"there is no event named {name} here", nearest(name, known))
 
     @classmethod
     def in_match(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownEvent:
-        """No event of a match."""
+        """No event of a match has it."""
         return cls._at(source, at, f"there is no event named {name} in a match", nearest(name, known))
 
     @classmethod
     def of_one(cls, source: SourceText, at: At, name: str, attr: str) -> UnknownEvent:
-        """Expressions of one event name none; ``attr`` is what was asked of it, as it is to be written."""
+        """Expressions of one event name no events; ``attr``: the attribute asked for, as it must be written."""
         hint = f"All attributes are those of one event: write {attr}."
         return cls._at(source, at, f"there is no event named {name} here", hint)
 
     @classmethod
     def of_output(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownEvent:
-        """No event whose attribute could be listed."""
+        """No event whose attribute ``output`` could list has it."""
         return cls._at(source, at, f"output: there is no event named {name}", nearest(name, known), key="output")
 
     @classmethod
     def of_rates(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownEvent:
-        """No event that could have a rate."""
+        """No event that could have a rate has it."""
         what = f"rates: there is no positive event named {name}"
         return cls._at(source, at, what, nearest(name, known), key="rates")
 
     @classmethod
     def counted(cls, source: SourceText, at: At, name: str, sets: Known) -> UnknownEvent:
-        """No set that could be counted."""
+        """No set that ``output`` could count has it."""
         what = f"output: COUNT({name}) needs a set, and there is none called {name}"
         return cls._at(source, at, what, nearest(name, sets), key="output")
 
@@ -58,37 +58,37 @@ class UnknownAttribute(PatternError):
 
     @classmethod
     def of(cls, source: SourceText, at: At, attr: str, known: Known) -> UnknownAttribute:
-        """They have none."""
+        """The events have no such attribute."""
         return cls._at(source, at, f"the events have no attribute {attr}", nearest(attr, known))
 
     @classmethod
     def of_one(cls, source: SourceText, at: At, attr: str, known: Known) -> UnknownAttribute:
-        """They have none, and where only one event is spoken of it may be a text without quotes."""
+        """The events have no such attribute; in an expression of one event, it may be a text without quotes."""
         text = f"A text takes single quotes: '{attr}'." if attr.isidentifier() else None
         hint = " ".join(part for part in (nearest(attr, known), text) if part) or None
         return cls._at(source, at, f"the events have no attribute {attr}", hint)
 
     @classmethod
     def history(cls, source: SourceText, at: At, attr: str) -> UnknownAttribute:
-        """It is a history of the source, and only one event is spoken of."""
+        """The attribute is a history of the source, in an expression of one event."""
         hint = "A model's features look back by transform: lag N, or diff."
         return cls._at(source, at, f"{attr} is a history, which patterns read and models do not", hint)
 
     @classmethod
     def fixed(cls, source: SourceText, at: At, name: str, attr: str) -> UnknownAttribute:
-        """It is a column that every events table has; ``name`` is the event's."""
+        """The attribute is a column that every events table has; ``name``: the event's."""
         hint = f"Patterns may use {name}.id and {name}.ts."
         return cls._at(source, at, f"{attr} is a fixed column, not an attribute", hint)
 
     @classmethod
     def of_output(cls, source: SourceText, at: At, attr: str, known: Known) -> UnknownAttribute:
-        """They have none that could be listed."""
+        """The events have no such attribute that ``output`` could list."""
         what = f"output: the events have no attribute {attr}"
         return cls._at(source, at, what, nearest(attr, known), key="output")
 
     @classmethod
     def derived(cls, source: SourceText, at: At, attr: str) -> UnknownAttribute:
-        """It is computed when events are read."""
+        """The attribute is computed when events are read."""
         hint = "List the attribute it is a history of."
         return cls._at(source, at, f"output: {attr} is derived and never stored", hint, key="output")
 
@@ -98,74 +98,74 @@ class UnknownParameter(PatternError):
 
     @classmethod
     def of(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownParameter:
-        """No parameter."""
+        """There is no such parameter."""
         return cls._at(source, at, f"there is no parameter {name}", nearest(name, known))
 
     @classmethod
     def or_word(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownParameter:
-        """No parameter, and a word stands for itself elsewhere only."""
+        """There is no such parameter, and a bare word is not a text here."""
         what = f"there is no parameter {name}, and a bare word may only be compared with = or !="
         return cls._at(source, at, what, nearest(name, known) or "Declare it under params: in the front matter.")
 
     @classmethod
     def of_set(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownParameter:
-        """No set."""
+        """There is no such set."""
         return cls._at(source, at, f"there is no set {name}", nearest(name, known))
 
 
 class UnfitParameter(PatternError):
-    """A parameter is not what is needed where it stands."""
+    """A parameter is not what is needed in its place."""
 
     @classmethod
     def negative(cls, source: SourceText, at: At, name: object, value: str, word: str) -> UnfitParameter:
-        """A length of time below 0; ``word`` says whose, such as "window"."""
+        """A duration is below 0; ``word``: of what, such as "window"."""
         which = "the first and the last event" if word == "window" else "two neighbouring events"
         what = f"{name} is {value}, and a {word} cannot be negative"
         return cls._at(source, at, what, f"It is the longest time between {which}.")
 
     @classmethod
     def no_duration(cls, source: SourceText, at: At, name: object) -> UnfitParameter:
-        """It is no length of time."""
+        """The parameter is not a duration."""
         return cls._at(source, at, f"{name} is not a duration")
 
     @classmethod
     def no_number(cls, source: SourceText, at: At, name: str | None) -> UnfitParameter:
-        """It is no number."""
+        """The parameter is not a number."""
         return cls._at(source, at, f"{name} is not a number")
 
     @classmethod
     def no_text(cls, source: SourceText, at: At, name: str, known: Known) -> UnfitParameter:
-        """It is no text; ``name`` is "it" where something else than a word stands."""
+        """The pattern of LIKE or MATCHES is not a text; ``name`` is "it" unless it is a word."""
         return cls._at(source, at, f"{name} is no text", nearest(name, known) or "Write it in single quotes.")
 
     @classmethod
     def a_set(cls, source: SourceText, at: At, name: str) -> UnfitParameter:
-        """It is a set, and one value is needed."""
+        """The parameter is a set, and one value is needed."""
         return cls._at(source, at, f"{name} is a set, not a value", f"Write IN {name}.")
 
     @classmethod
     def no_set(cls, source: SourceText, at: At, name: str) -> UnfitParameter:
-        """It is one value, and a set is needed."""
+        """The parameter is one value, and a set is needed."""
         return cls._at(source, at, f"{name} is one value, not a set", "Declare it as a list.")
 
     @classmethod
     def given(cls, source: SourceText, name: str, problem: str) -> UnfitParameter:
-        """The value that a caller gives it cannot be used; ``problem`` follows the name."""
+        """A caller's value for it cannot be used; ``problem``: what is wrong, in words that follow the name."""
         return cls._at(source, NOWHERE, f"the parameter {name} {problem}", key=name)
 
 
 class UnfitWord(PatternError):
-    """A bare word that does not stand for itself."""
+    """A bare word that cannot be a text."""
 
     @classmethod
     def event(cls, source: SourceText, at: At, name: str) -> UnfitWord:
-        """It is the name of an event."""
+        """The word is the name of an event."""
         hint = f"Write {name}.attribute, or '{name}' in quotes for the string."
         return cls._at(source, at, f"'{name}' is an event name, not a value", hint)
 
     @classmethod
     def null(cls, source: SourceText, at: At, word: str) -> UnfitWord:
-        """It is NULL; ``word``: as it is written."""
+        """The word is NULL; ``word``: as it is written."""
         what = "a missing value equals nothing, so nothing is compared or computed with NULL"
         return cls._at(source, at, what, f"Write IS NULL or IS NOT NULL, or '{word}' in quotes for the string.")
 
@@ -180,28 +180,28 @@ class UnknownFunction(PatternError):
 
 
 class UnfitFunction(PatternError):
-    """A function cannot be declared, or not be called so."""
+    """A function cannot be declared, or cannot be called like this."""
 
     @classmethod
     def takes(cls, source: SourceText, at: At, name: str, takes: tuple[int, int], given: int) -> UnfitFunction:
-        """It takes another number of values: at least and at most."""
+        """A function does not take this many arguments; ``takes``: how many it takes, at least and at most."""
         least, most = takes
         number = counted(least, "value") if least == most else f"{least} to {most} values"
         return cls._at(source, at, f"{name} takes {number}, not {given}")
 
     @classmethod
     def no_code(cls, source: SourceText, at: At, name: str, known: Known) -> UnfitFunction:
-        """It is declared, and nobody gives its code."""
+        """A function is declared, but its code is not given."""
         return cls._at(source, at, f"there is no code for {name}", nearest(name, known), key="functions")
 
     @classmethod
     def of_language(cls, source: SourceText, at: At, name: str) -> UnfitFunction:
-        """One is declared that the language has already."""
+        """A function is declared that the language already has."""
         what = f"{name} is a function of the language"
         return cls._at(source, at, what, "Choose another name.", key="functions")
 
     @classmethod
     def of_pairs(cls, source: SourceText, at: At, name: str, aggregate: str) -> UnfitFunction:
-        """One that is called for pairs of events stands in an aggregate."""
+        """A function of pairs is called inside an aggregate."""
         what = f"{name} is called for pairs of events, and {aggregate} has all of a set"
         return cls._at(source, at, what, "Compare it in a condition instead.")

@@ -10,11 +10,11 @@ from chainlake.errors import DefinitionError
 
 
 class PatternError(DefinitionError):
-    """The text of a pattern is wrong at some place; each kind of fault has a class of its own."""
+    """The text of a pattern is wrong at some place; each kind of fault has its own class."""
 
     @classmethod
     def _at(cls, source: SourceText, at: At, what: str, hint: str | None = None, *, key: str | None = None) -> Self:
-        """For classes of their own: ``what`` is wrong at a place of ``source``, with the line it points to."""
+        """For subclasses: an error that says ``what`` is wrong at a place of ``source``, with that line."""
         line, column = at
         if line < 1:
             return cls(what, file=source.file, hint=hint, key=key)
@@ -23,21 +23,21 @@ class PatternError(DefinitionError):
 
 
 class Referred(PatternError):
-    """What another reader, of YAML, alerts or sources, finds wrong in the text of a pattern."""
+    """An error that another reader (of YAML, alerts or sources) finds in the text of a pattern."""
 
     @classmethod
     def of(cls, source: SourceText, at: At, what: str, hint: str | None, *, key: str | None = None) -> Referred:
-        """For what the other reader says and advises, at its place in the pattern."""
+        """For the message and the hint of the other reader, at a place in the pattern."""
         return cls._at(source, at, what, hint, key=key)
 
     @classmethod
     def no_yaml(cls, source: SourceText, at: At, problem: str, hint: str | None, key: str | None) -> Referred:
-        """The front matter is no YAML, or has a key twice; ``problem`` speaks of the YAML."""
+        """The front matter is not YAML, or has a key twice; ``problem``: the message of the YAML reader."""
         return cls._at(source, at, problem.replace("not valid YAML", "the front matter is not YAML"), hint, key=key)
 
 
 def as_in(source: SourceText, error: DefinitionError) -> DefinitionError:
-    """``error``, found in a changed copy of ``source``, with the line as it stands in ``source``."""
+    """``error``, found in a changed copy of ``source``, with the line as it is in ``source``."""
     if error.line is None or error.file != source.file:
         return error
     changed = copy(error)

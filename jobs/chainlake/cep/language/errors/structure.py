@@ -1,4 +1,4 @@
-"""Structures and clauses that do not go together, and what is beyond a limit."""
+"""Structures and clauses that do not go together, and patterns that exceed a limit."""
 
 from __future__ import annotations
 
@@ -13,50 +13,50 @@ class NoPositiveEvent(PatternError):
 
     @classmethod
     def of(cls, source: SourceText, at: At) -> NoPositiveEvent:
-        """None at all."""
+        """It has no such event at all."""
         hint = "NOT, COLLECT and UNTIL stand beside an event: SEQ(A a, NOT(B b))."
         return cls._at(source, at, "a branch needs a positive event", hint)
 
     @classmethod
     def forbidden(cls, source: SourceText, at: At) -> NoPositiveEvent:
-        """It begins with NOT."""
+        """The branch begins with NOT."""
         return cls._at(source, at, "a branch needs a positive event", "NOT belongs inside SEQ or AND.")
 
     @classmethod
     def gathered(cls, source: SourceText, at: At) -> NoPositiveEvent:
-        """It is COLLECT or UNTIL."""
+        """The branch is a COLLECT or an UNTIL."""
         return cls._at(source, at, "a branch needs a positive event", "COLLECT and UNTIL belong inside SEQ.")
 
     @classmethod
     def optional(cls, source: SourceText, at: At) -> NoPositiveEvent:
-        """All its events may be missing."""
+        """All events of the branch may be missing."""
         return cls._at(source, at, "a branch needs a positive event", "One event may not be missing.")
 
 
 class BeyondLimit(PatternError):
-    """There is more of something than a pattern may have."""
+    """A pattern has more of something than is allowed."""
 
     @classmethod
     def branches(cls, source: SourceText, at: At, count: int, most: int) -> BeyondLimit:
-        """Branches, after OR and ? are taken apart."""
+        """There are too many branches once OR and ? are taken apart."""
         what = f"OR and ? make {count} branches of this one, and at most {most} are allowed"
         return cls._at(source, at, what, "Every ? doubles their number. Write the alternatives that matter.")
 
     @classmethod
     def events(cls, source: SourceText, at: At, most: int, name: str) -> BeyondLimit:
-        """Events of a branch; ``name``: the first one too many."""
+        """A branch has too many events; ``name``: the first one too many."""
         hint = "One repeated event, such as A+ a, stands for any number of events of a type."
         return cls._at(source, at, f"a branch has at most {most} events, and {name} is one more", hint)
 
     @classmethod
     def clauses(cls, source: SourceText, at: At, most: int) -> BeyondLimit:
-        """Clauses that one condition becomes."""
+        """One condition becomes too many clauses."""
         hint = "Split the alternatives over branches of OR."
         return cls._at(source, at, f"this condition becomes more than {most} clauses", hint)
 
     @classmethod
     def ticks(cls, source: SourceText, at: At, word: str) -> BeyondLimit:
-        """A length of time; ``word`` says whose, such as "window"."""
+        """A duration is too long; ``word``: of what, such as "window"."""
         return cls._at(source, at, f"the {word} is too long")
 
 
@@ -65,19 +65,19 @@ class UnplacedCondition(PatternError):
 
     @classmethod
     def branches(cls, source: SourceText, at: At) -> UnplacedCondition:
-        """Its names are in different branches."""
+        """The condition's names are in different branches."""
         what = "this condition needs names of different branches, so no branch can test it"
         return cls._at(source, at, what, "Give each branch of OR its own WHERE.")
 
     @classmethod
     def alternatives(cls, source: SourceText, at: At) -> UnplacedCondition:
-        """Its names are in different alternatives."""
+        """The condition's names are in different alternatives."""
         what = "this condition needs names of different alternatives, so none can test it"
         return cls._at(source, at, what, "A condition goes to every alternative that has all its names.")
 
     @classmethod
     def several(cls, source: SourceText, at: At, names: Sequence[str], *, negated: bool) -> UnplacedCondition:
-        """It mentions several events that are looked for one by one; ``negated``: all of them by NOT."""
+        """The condition mentions several events that are looked for separately; ``negated``: whether all are of NOT."""
         what = "negated event" if negated else "such event of NOT, COLLECT or UNTIL"
         hint = "They are looked for independently of each other."
         if negated:
@@ -90,48 +90,48 @@ class Unbounded(PatternError):
 
     @classmethod
     def window(cls, source: SourceText, at: At) -> Unbounded:
-        """There is no window, and no neighbours."""
+        """There is no window, and the pattern does not look for neighbours."""
         hint = "Write WITHIN before PAUSE. Only neighbours, SEQ STRICT (…), are bounded by a pause alone."
         return cls._at(source, at, "the window is missing", hint)
 
     @classmethod
     def open_end(cls, source: SourceText, at: At, name: str) -> Unbounded:
-        """There is no window, and an event is looked for before or after all others."""
+        """There is no window, but an event is looked for before or after all others."""
         what = f"without WITHIN, {name} must be between two events of the sequence"
         return cls._at(source, at, what, "The window says how far before or after a match it is looked for.")
 
 
 class NotTogether(PatternError):
-    """Two parts of a pattern that exclude one another."""
+    """Two parts of a pattern exclude each other."""
 
     @classmethod
     def group_in_strict(cls, source: SourceText, at: At, kind: str) -> NotTogether:
-        """A group among neighbours."""
+        """A group is among neighbours."""
         hint = "Neighbours follow one another in one order. Write each order as an alternative of OR."
         return cls._at(source, at, f"{kind} cannot be used inside SEQ STRICT", hint)
 
     @classmethod
     def key_of_none(cls, source: SourceText) -> NotTogether:
-        """Neighbours of a key, and events without one."""
+        """Neighbours of a key are asked of events without a key."""
         what = "SEQ STRICT OF KEY needs a key, and the events have none"
         hint = "A source names its key; match takes --key COLUMN, and the library key=."
         return cls._at(source, source.place("STRICT"), what, hint)
 
     @classmethod
     def gap_and_set(cls, source: SourceText, at: At, count: int) -> NotTogether:
-        """A gap in events, and a repeated event."""
+        """A gap in events, with a repeated event."""
         what = f"GAP {count} EVENTS cannot be combined with a repeated event"
         return cls._at(source, at, what, "Say how far apart in time neighbours may be: PAUSE 5 min.")
 
     @classmethod
     def longest(cls, source: SourceText, at: At, limit: str) -> NotTogether:
-        """A limit of patterns without a window, and a window."""
+        """A limit for patterns without a window, in a pattern with one."""
         what = f"{limit} is a limit of patterns without WITHIN, and this one has a window"
         return cls._at(source, at, what, f"Leave out either WITHIN or {limit}.", key="limits")
 
     @classmethod
     def longest_of_none(cls, source: SourceText, at: At, limit: str) -> NotTogether:
-        """A limit of stretches of neighbours, and a pattern that has none."""
+        """A limit on stretches of neighbours, in a pattern without them."""
         what = f"{limit} is a limit of stretches of neighbours, and this pattern does not look for neighbours alone"
         return cls._at(
             source, at, what, f"Write WITHIN in the place of {limit}; SEQ STRICT looks for neighbours.", key="limits"
@@ -139,14 +139,14 @@ class NotTogether(PatternError):
 
     @classmethod
     def keep_and_aggregate(cls, source: SourceText, at: At, keep: str, function: str, name: str) -> NotTogether:
-        """MAXIMAL or OUTERMOST, and an aggregate over a repeated event."""
+        """MAXIMAL or OUTERMOST, with an aggregate over a repeated event."""
         what = f"{keep} cannot be combined with {function} over the repeated event {name}"
         hint = f"COLLECT({name}) takes all events that fit; SEQ STRICT takes neighbours."
         return cls._at(source, at, what, hint)
 
     @classmethod
     def selection(cls, source: SourceText, at: At, word: str) -> NotTogether:
-        """A choice among matches, and what such matches may not have."""
+        """A choice among matches, with ``word``, which such matches must not have."""
         what = f"{word} cannot be combined with CONTEXT, SELECT, PICK and CONSUME"
         hint = (
             "They choose among matches of single events. EPISODES BY key PAUSE 10 min merges matches that "
@@ -156,29 +156,29 @@ class NotTogether(PatternError):
 
     @classmethod
     def selection_and_end(cls, source: SourceText, at: At, name: str) -> NotTogether:
-        """A choice among matches, and an event that is looked for before or after all others."""
+        """A choice among matches, with an event that is looked for before or after all others."""
         hint = "Whether an event comes after a match is known too late to choose the match by it."
         return cls._at(source, at, f"{name} must be between two events of a sequence", hint)
 
     @classmethod
     def cumulative_and_rank(cls, source: SourceText, at: At) -> NotTogether:
-        """One row of many matches, and a ranking."""
+        """One row for many matches, with a ranking."""
         hint = "It makes one row of many matches, and a match is what has a score."
         return cls._at(source, at, "CONTEXT cumulative cannot be combined with RANK BY", hint)
 
     @classmethod
     def cumulative_and_measures(cls, source: SourceText, at: At) -> NotTogether:
-        """One row of many matches, and what is computed of one."""
+        """One row for many matches, with measures, which are computed from one match."""
         hint = "It makes one row of many matches, and a measure is of one. Compute it by SQL, of the sets of the row."
         return cls._at(source, at, "CONTEXT cumulative cannot be combined with MEASURES", hint)
 
 
 class UnfitPick(PatternError):
-    """A PICK that cannot be made."""
+    """A PICK is not possible."""
 
     @classmethod
     def twice(cls, source: SourceText, at: At) -> UnfitPick:
-        """An event is chosen by two clauses."""
+        """Two clauses choose the same event."""
         return cls._at(source, at, "PICK names an event twice")
 
     @classmethod
@@ -189,22 +189,22 @@ class UnfitPick(PatternError):
 
 
 class TakenName(PatternError):
-    """A name that something else has."""
+    """A name is already taken by something else."""
 
     @classmethod
     def duplicate(cls, source: SourceText, at: At, name: str) -> TakenName:
-        """Two events of a branch have it."""
+        """Two events of a branch have the same name."""
         return cls._at(source, at, f"duplicate name {name} in a branch", "Give each event its own name.")
 
     @classmethod
     def all(cls, source: SourceText) -> TakenName:
-        """The pattern is called like the view over all patterns."""
+        """The pattern has the name of the view over all patterns."""
         hint = "matches.all is the view over all patterns."
         return cls._at(source, NOWHERE, "a pattern cannot be named all", hint)
 
     @classmethod
     def case_only(cls, source: SourceText, at: At, one: str, other: str) -> TakenName:
-        """Two events are told apart by upper and lower case."""
+        """The names of two events differ only in case."""
         what = f"the names {one} and {other} differ only in case"
         return cls._at(source, at, what, "Columns are case-insensitive; choose another name.")
 
@@ -227,5 +227,5 @@ class TakenName(PatternError):
 
     @classmethod
     def measure(cls, source: SourceText, at: At, name: str, whose: str) -> TakenName:
-        """A measure is called like ``whose``: an event, a column, another measure."""
+        """A measure has the name of ``whose``: an event, a column or another measure."""
         return cls._at(source, at, f"{name} is {whose} already", "Choose another name for the measure.")

@@ -1,1 +1,1 @@
-"""Tokens to abstract syntax: a recursive-descent parser with errors that say where and what to do next."""
+"""Turns text into abstract syntax: a recursive-descent parser whose errors say where and what to do next."""

@@ -12,13 +12,13 @@ from chainlake.cep.language.parsing.expected import Expected
 from chainlake.cep.language.parsing.lexer import SOFT, Token, misspelt
 from chainlake.definitions.duration import UNITS, is_unit, seconds
 
-#: Operators in a row: later passes are recursive.
+#: The most operators in a row, since later passes are recursive.
 _LONGEST = 150
 _COMPARE = frozenset({"<", "<=", ">", ">=", "=", "!="})
 
 
 class Conditions(Cursor):
-    """The rules for conditions and values."""
+    """The grammar of conditions and values."""
 
     def condition_after_where(self) -> ast.Node | None:
         """The condition after WHERE, or None if there is no WHERE."""
@@ -54,7 +54,7 @@ class Conditions(Cursor):
         return make(tuple(found), at)
 
     def negation(self) -> ast.Node:
-        """NOT and a condition, or a comparison."""
+        """NOT with a condition, or a comparison."""
         if self.at_keyword("NOT"):
             at = self.take().at
             place = self.token.at
@@ -62,7 +62,7 @@ class Conditions(Cursor):
         return self.comparison()
 
     def comparison(self) -> ast.Node:
-        """A comparison, a test of one value, or a value alone."""
+        """A comparison, a test of one value, or a value on its own."""
         at = self.token.at
         left = self.sum()
         token = self.token
@@ -102,7 +102,7 @@ class Conditions(Cursor):
         return ast.IsNull(self.as_value(left, at), negated, token.at)
 
     def between(self, value: ast.Node, negated: bool) -> ast.Node:
-        """``BETWEEN low AND high``: two comparisons."""
+        """``BETWEEN low AND high``, as two comparisons."""
         token = self.take()
         place = self.token.at
         low = self.as_value(self.sum(), place)
@@ -177,7 +177,7 @@ class Conditions(Cursor):
         return node
 
     def factor(self) -> ast.Node:
-        """A value without operators, or whatever stands in parentheses."""
+        """A value without operators, or anything in parentheses."""
         token = self.take()
         if token.kind == "symbol" and token.text == "-":
             place = self.token.at
@@ -209,13 +209,13 @@ class Conditions(Cursor):
         return ast.Duration(seconds(value, str(self.unit())), None, token.at)
 
     def goes_on(self) -> bool:
-        """Whether the word that comes next is no misspelt unit, but part of what follows a number."""
+        """Whether the next word is not a misspelt unit, but belongs to what follows a number."""
         following = self.ahead()
         begins = following.kind == "symbol" and following.text in {".", "(", *_COMPARE}
         return begins or self.at_word(*SOFT) or not is_unit(misspelt(self.token.text) or "s")
 
     def identifier(self, token: Token) -> ast.Node:
-        """What a word stands for by what follows it."""
+        """What a word stands for, which depends on what follows it."""
         if self.accept_symbol("."):
             return ast.Ref(token.text, self.expect_name("an attribute").text, token.at)
         if self.at_symbol("("):
@@ -247,7 +247,7 @@ class Conditions(Cursor):
         return self.as_value(self.sum(), place)
 
     def aggregate(self, token: Token) -> ast.Node:
-        """An aggregate; its name and parenthesis are read already."""
+        """An aggregate whose name and parenthesis have been read."""
         function = token.text.upper()
         known = ast.AGGREGATES[function]
         distinct = self.at_word("DISTINCT") and self.ahead().kind == "word"
@@ -280,7 +280,7 @@ class Conditions(Cursor):
         return float(found.text)
 
     def prev(self, token: Token) -> ast.Node:
-        """``PREV``; its name and parenthesis are read already."""
+        """``PREV``, whose name and parenthesis have been read."""
         name = self.expect_word("an event name").text
         self.expect_symbol(".", "after the event name of PREV")
         attr = self.expect_name("an attribute").text
@@ -296,7 +296,7 @@ class Conditions(Cursor):
         return ast.Prev(name, attr, steps, gap, at=token.at)
 
     def case(self, token: Token) -> ast.Node:
-        """``CASE``; its name is read already."""
+        """``CASE``, whose first word has been read."""
         whens = []
         while self.accept_word("WHEN"):
             condition = self.condition()

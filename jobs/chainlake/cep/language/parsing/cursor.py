@@ -1,4 +1,4 @@
-"""A place among the tokens of a pattern, and what is asked there."""
+"""A position among the tokens of a pattern, and questions about what comes next."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainlake.cep.language.parsing.lexer import Token, tokens
 from chainlake.cep.language.source_text import SourceText
 from chainlake.definitions.duration import USUAL, is_unit
 
-#: Levels of parentheses, signs, groups and calls: this parser and later passes are recursive.
+#: The most levels of parentheses, signs, groups and calls, since this parser and later passes are recursive.
 _DEEPEST = 50
 
 T = TypeVar("T")
@@ -34,25 +34,25 @@ class Cursor:
 
     @property
     def token(self) -> Token:
-        """What comes next."""
+        """The next token."""
         return self.tokens[self.index]
 
     def ahead(self, steps: int = 1) -> Token:
-        """What comes some tokens after the next one."""
+        """The token that is ``steps`` after the next one."""
         return self.tokens[min(self.index + steps, len(self.tokens) - 1)]
 
     def take(self) -> Token:
-        """The next token; what follows it comes next."""
+        """Take the next token; the one after it comes next."""
         token = self.token
         if token.kind != "end":
             self.index += 1
         return token
 
     def nested(self, part: Callable[[], T]) -> T:
-        """What ``part`` parses, one level further in.
+        """What ``part`` parses, one level deeper.
 
         Raises:
-            DefinitionError: that is too deep.
+            DefinitionError: this is too deep.
         """
         self.depth += 1
         if self.depth > _DEEPEST:
@@ -70,7 +70,7 @@ class Cursor:
         return self.token.kind == "keyword" and self.token.text in words
 
     def at_word(self, *words: str) -> bool:
-        """Whether one of these words, which are reserved in this place only, comes next."""
+        """Whether one of these words, which are reserved only in certain places, comes next."""
         return is_word(self.token, *words)
 
     def accept_symbol(self, symbol: str) -> bool:
@@ -118,7 +118,7 @@ class Cursor:
         """The unit that comes next, or None if no word does.
 
         Raises:
-            DefinitionError: a word that is no unit.
+            DefinitionError: the word is not a unit.
         """
         if self.token.kind != "word":
             return None
@@ -162,7 +162,7 @@ class Cursor:
 
 
 def is_word(token: Token, *words: str) -> bool:
-    """Whether a token is one of these words, not quoted."""
+    """Whether a token is one of these words, unquoted."""
     return token.kind == "word" and token.text.upper() in words
 
 

@@ -1,4 +1,4 @@
-"""Where something else stands than the grammar of patterns asks for."""
+"""Errors where the grammar of patterns expects something else than what is there."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _EPISODES = "EPISODES BY door PAUSE 10 min: matches of one door at most 10 minut
 
 
 class Found(Protocol):
-    """A token that stands where another one is expected."""
+    """A token that is where another one is expected."""
 
     @property
     def kind(self) -> str:
-        """What it is, such as ``keyword``."""
+        """Its kind, such as ``keyword``."""
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """Its text."""
 
     @property
     def at(self) -> At:
-        """Where it stands."""
+        """Its place."""
 
     @property
     def shown(self) -> str:
-        """As a message names it."""
+        """The token as a message names it."""
 
 
 class Expected(PatternError):
-    """Something else stands where the grammar asks for a certain part."""
+    """Something else is where the grammar expects a certain part; each constructor names that part."""
 
     @classmethod
     def _not(cls, source: SourceText, found: Found, what: str, hint: str | None = None) -> Expected:
@@ -46,13 +46,13 @@ class Expected(PatternError):
 
     @classmethod
     def symbol(cls, source: SourceText, found: Found, symbol: str, where: str, other: str) -> Expected:
-        """A symbol, or another one if that is not empty."""
+        """A symbol, or ``other`` unless it is empty; ``where``: its place, in words."""
         wanted = f"'{symbol}' or '{other}'" if other else f"'{symbol}'"
         return cls._not(source, found, f"{wanted} is expected {where}")
 
     @classmethod
     def word(cls, source: SourceText, found: Found, word: str, where: str = "") -> Expected:
-        """A word; ``where``: after what, if that is said."""
+        """A word; ``where``: its place, in words, or empty."""
         return cls._not(source, found, " ".join(part for part in (word, "is expected", where) if part))
 
     @classmethod
@@ -67,7 +67,7 @@ class Expected(PatternError):
 
     @classmethod
     def name(cls, source: SourceText, found: Found, what: str) -> Expected:
-        """A name; ``what`` says whose."""
+        """A name; ``what``: of what, in words."""
         hint = None
         if found.kind == "keyword":
             hint = f'This word is reserved; choose another, or write "{found.text.lower()}" in double quotes.'
@@ -81,12 +81,12 @@ class Expected(PatternError):
 
     @classmethod
     def event_name(cls, source: SourceText, found: Found, kind: str) -> Expected:
-        """The name of an event whose type (``kind``) is none."""
+        """The name of an event after its type, ``kind``."""
         return cls._not(source, found, f"a name is expected after {kind}", "Conditions call the event by its name.")
 
     @classmethod
     def ranged(cls, source: SourceText, found: Found, function: str) -> Expected:
-        """The name of the events that an aggregate looks at."""
+        """The name of the events over which an aggregate ranges."""
         return cls._not(source, found, f"the event name that {function} ranges over is expected")
 
     @classmethod
@@ -102,7 +102,7 @@ class Expected(PatternError):
 
     @classmethod
     def whole_number(cls, source: SourceText, found: Found, what: str) -> Expected:
-        """A whole number; ``what`` says of what."""
+        """A whole number; ``what``: of what, in words."""
         return cls._not(source, found, f"{what} is expected")
 
     @classmethod
@@ -112,12 +112,12 @@ class Expected(PatternError):
 
     @classmethod
     def amount(cls, source: SourceText, found: Found, after: str) -> Expected:
-        """A number or a length of time of a ranking."""
+        """A number or a duration in a ranking."""
         return cls._not(source, found, f"a number or a duration is expected after {after}")
 
     @classmethod
     def duration(cls, source: SourceText, found: Found, after: str) -> Expected:
-        """A length of time."""
+        """A duration."""
         return cls._not(source, found, f"a duration is expected after {after}", f"{after} 5 min.")
 
     @classmethod
@@ -127,25 +127,25 @@ class Expected(PatternError):
 
     @classmethod
     def value_not_name(cls, source: SourceText, found: Found) -> Expected:
-        """A value, where a name in double quotes stands."""
+        """A value, where there is a name in double quotes."""
         text = found.text
         hint = f"Strings take single quotes: '{text}'. Attributes follow a name: a.\"{text}\"."
         return cls._at(source, found.at, f'"{text}" is a name, and a value is expected', hint)
 
     @classmethod
     def value_not_condition(cls, source: SourceText, at: At) -> Expected:
-        """A value, where a condition stands."""
+        """A value, where there is a condition."""
         hint = "CASE WHEN … THEN 1 ELSE 0 END makes a number of a condition."
         return cls._at(source, at, "a value is expected, not a condition", hint)
 
     @classmethod
     def condition(cls, source: SourceText, at: At) -> Expected:
-        """A condition, where a value stands."""
+        """A condition, where there is a value."""
         return cls._at(source, at, "a condition is expected, not a value", "Compare it: a.up = TRUE.")
 
     @classmethod
     def null(cls, source: SourceText, found: Found) -> Expected:
-        """What IS may ask for."""
+        """NULL or NOT NULL after IS."""
         hint = "Other values are compared with =."
         return cls._not(source, found, "NULL or NOT NULL is expected after IS", hint)
 
@@ -162,7 +162,7 @@ class Expected(PatternError):
 
     @classmethod
     def unit(cls, source: SourceText, found: Found, units: str) -> Expected:
-        """A unit of time; ``units``: those that are usual."""
+        """A unit of time; ``units``: the usual ones."""
         return cls._at(source, found.at, f"'{found.text}' is not a unit", f"Units are {units}.")
 
     @classmethod
@@ -200,19 +200,19 @@ class Expected(PatternError):
 
     @classmethod
     def episodes_key(cls, source: SourceText, at: At) -> Expected:
-        """Whose matches are an episode."""
+        """The key that the matches of an episode have in common."""
         return cls._at(source, at, "what the matches of an episode have in common is missing", _EPISODES)
 
 
 class WindowExpected(Expected):
-    """WITHIN, or what a query may have instead of it, is missing; ``at_end``: whether the text ends there."""
+    """WITHIN, or what may replace it, is missing; ``at_end``: whether the text ends there."""
 
     at_end: bool
 
     @classmethod
     def of(cls, source: SourceText, found: Found, *, sequence: bool, conditions: bool) -> WindowExpected:
-        """For what stands there; ``sequence``: whether it is how other languages write sequences; ``conditions``:
-        whether conditions stand before it."""
+        """For the token that is there; ``sequence``: whether other languages write sequences like this;
+        ``conditions``: whether conditions come before it."""
         hint = "A sequence is written SEQ(A a, B b)." if sequence else "End the query with WITHIN 10 min."
         if conditions and found.kind != "end":
             hint = f"Conditions are joined by AND and OR. {hint}"

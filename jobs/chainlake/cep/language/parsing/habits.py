@@ -1,4 +1,4 @@
-"""What people write who come from SQL, regular expressions or another pattern language, and what is written here."""
+"""What people who know SQL, regular expressions or another pattern language write, and what is written here."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from chainlake.cep.language.parsing.expected import Expected
 from chainlake.cep.language.parsing.lexer import misspelt
 from chainlake.errors import DefinitionError
 
-#: What stands in the text of a pattern, and what to write instead. None of it is right here, but for calls of declared
-#: functions.
+#: What the text of a pattern has, as regular expressions, and what to write instead. None of it is correct here, except
+#: for calls of declared functions.
 _STRUCTURE = {
     r"^\s*sequence\b.*": "EQL's [A] [B] is SEQ(A a, B b) WHERE a.user = b.user WITHIN 1 min.",
     r"\bPATTERN\s*\(": "Neighbours are SEQ STRICT OF KEY (T a, T+ b), others SEQ(T a, T b); types stand before names.",
@@ -52,7 +52,7 @@ _STRUCTURE = {
     r"[<>=!]=?\s*[^\s,<>=]+\s+AS\s": "A measure is a value: CASE WHEN a.x > 3 THEN TRUE ELSE FALSE END AS big.",
 }  # fmt: skip
 
-#: The same of conditions and values, of patterns and of single events.
+#: The same for conditions and values, both of patterns and of single events.
 _CONDITIONS = {
     r"\|\|": "Write OR. Texts are not joined: compare each of them.",
     r"(?<=\w)'(?=[^'\n]*(?:\n|\Z))": "A quote inside a string is written twice: 'it''s'.",
@@ -91,7 +91,7 @@ _CALLED = {
     "ceiling trunc truncate": "Ceil(x), Floor(x), or Round(x).",
 }
 
-#: Those that look at several events.
+#: The same for functions that look at several events.
 _OF_SEVERAL = {
     "lag prior": "PREV(b.x, 1, 10 min) is the value of the event before.",
     "next lead": "Give the next event a name of its own: SEQ STRICT (T a, T next).",
@@ -102,7 +102,7 @@ _OF_SEVERAL = {
     "datediff date_diff timestampdiff timediff": "b.ts - a.ts <= 5 min, or SECONDS(b.ts - a.ts) as a number.",
 }
 
-#: Those that models have by other means.
+#: The same in expressions of one event: functions for which models have other means.
 _OF_ONE = {"lag prior": "A model's features look back by transform: lag N, or diff."}
 
 
@@ -116,19 +116,19 @@ def _calls(called: dict[str, str]) -> dict[str, str]:
 
 _HABITS, _HABITS_OF_ONE = _habits(_STRUCTURE | _CONDITIONS), _habits(_CONDITIONS)
 _CALLS, _CALLS_OF_ONE = _calls(_CALLED | _OF_SEVERAL), _calls(_CALLED | _OF_ONE)
-#: Characters before and after an error that are looked at, so that a long text takes no longer.
+#: How many characters before and after an error are looked at, so that long texts take no longer.
 _AROUND = 200
 _NAME = re.compile(r"\w+")
 #: The name of an event in a hint.
 _EVENT = re.compile(r"\b([abc])\.(?=[A-Za-z\"])")
-#: Errors in which a misspelt word of the language may stand.
+#: Errors that a misspelt word of the language may cause.
 _GRAMMAR = (Expected, Misplaced, UnfitExpression)
 
 Compiler = TypeVar("Compiler", bound=Callable[..., Any])
 
 
 def advising(compile_text: Compiler) -> Compiler:
-    """A compiler of texts with keyword options, whose errors are :func:`advised`."""
+    """Decorates a compiler of texts with keyword options, so that its errors are :func:`advised`."""
 
     @wraps(compile_text)
     def compiled(text: str, **options: Any) -> Any:
@@ -141,12 +141,12 @@ def advising(compile_text: Compiler) -> Compiler:
 
 
 def advised(error: DefinitionError, text: str, *, of_one: bool = False) -> DefinitionError:
-    """An error of a pattern; where it stands in what other languages write, it says what is written here.
+    """An error of a pattern; if it is in syntax of another language, its hint says what is written here.
 
     Args:
         error: with its line and column in the text.
-        text: of the pattern, front matter included; or of an expression.
-        of_one: the text is an expression of one event, whose attributes are written without its name.
+        text: of the pattern with its front matter, or of an expression.
+        of_one: whether the text is an expression of one event, whose attributes are written without its name.
 
     Returns:
         the error itself, or one with another hint.

@@ -1,4 +1,4 @@
-"""Pattern text to tokens, each with its line and column."""
+"""Splits pattern text into tokens, each with its line and column."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainlake.words import closest
 
 #: Reserved words; case-insensitive.
 KEYWORDS = frozenset({"PATTERN", "WHERE", "WITHIN", "SEQ", "AND", "OR", "NOT", "IN", "TRUE", "FALSE"})
-#: Words that mean something in their place only, beside the aggregates.
+#: Words that, like the aggregates, mean something only in certain places.
 SOFT = (
     "ALL ANY AS AT BETWEEN BUCKET BY CASE COLLECT COMBINE CONSUME CONTEXT DAY DISTINCT EACH ELSE END EPISODES EVENTS "
     "FIRST FOR FROM GAP HOP INITIATOR IS KEY LAST LEAST LIKE MATCH MATCHES MAX MAXIMAL MEASURES MIN MONTH MOST NON "
@@ -37,14 +37,14 @@ _TOKEN = re.compile(
 _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
 
 
-#: Words that queries of other languages have, of which errors know.
+#: Words of other query languages that errors recognise.
 ELSEWHERE = "EVENT EVERY FOLLOWED FOLLOWEDBY SEQUENCE".split()
-#: How like a known word another one must be to be taken for it.
+#: How similar to a known word another one must be to be taken for it.
 _LIKE = 0.75
 
 
 def misspelt(word: str) -> str | None:
-    """The word of the language, or the unit, that ``word`` is like; None if it is one itself, or like none."""
+    """The word of the language, or the unit, that ``word`` resembles; None if it is one itself or resembles none."""
     known = {*KEYWORDS, *SOFT, *AGGREGATES}
     if word.upper() in known or is_unit(word):
         return None
@@ -58,8 +58,8 @@ class Token:
     Args:
         kind: ``keyword``, ``word``, ``quoted`` (a name in double quotes), ``number``, ``string``, ``symbol`` or
             ``end``.
-        text: keywords in upper case, symbols in their first spelling, strings and quoted names without quotes; of the
-            end what it is the end of, if not of the pattern.
+        text: keywords in upper case, symbols in their first spelling, strings and quoted names without quotes; for
+            the end, what messages call it, if not the end of the pattern.
         at: 1-based (line, column).
     """
 
@@ -80,10 +80,10 @@ class Piece:
     """A stretch of pattern text as it is written.
 
     Args:
-        kind: as of a token, or ``space``, ``comment``, or ``bad`` for a character that begins no token.
+        kind: as for a token, or ``space``, ``comment``, or ``bad`` for a character with which no token begins.
         text: the characters.
-        begin: number of the first one in the whole text.
-        end: number after the last one.
+        begin: index of the first one in the whole text.
+        end: index after the last one.
     """
 
     kind: str
@@ -93,7 +93,7 @@ class Piece:
 
 
 def pieces(text: str, start: int = 0) -> Iterator[Piece]:
-    """All of ``text`` from character ``start`` on, comments and blanks included; never raises."""
+    """All of ``text`` from character ``start`` on, including comments and blanks; never raises."""
     position = start
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -113,7 +113,8 @@ def tokens(source: SourceText, start: int = 0) -> list[Token]:
     ``#`` begins a comment that ends with its line.
 
     Raises:
-        DefinitionError: a character that begins no token, or a string without its closing quote.
+        DefinitionError: a character with which no token begins, a string or quoted name without its closing quote, an
+            empty quoted name, or a number too large for a double.
     """
     text = source.text
     line = text.count("\n", 0, start) + 1

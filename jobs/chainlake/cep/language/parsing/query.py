@@ -1,4 +1,4 @@
-"""A query: structure, conditions, window, and the clauses that follow it."""
+"""Parses a query: structure, conditions, window, and the clauses that follow it."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class _Parser(Ranked):
     # ---- structure
 
     def item(self, *, top: bool = False) -> ast.Structure:
-        """A group or an event, with what stands around it."""
+        """A group or an event, with NOT, COLLECT or UNTIL around it."""
         if self.at_keyword(*_GROUPS):
             return self.nested(lambda: self.group(top=top))
         if self.at_word("ANY") and self.symbol_ahead("("):
@@ -111,7 +111,7 @@ class _Parser(Ranked):
             item = self.item()
             if self.at_keyword("WHERE") and opening.text == "OR":
                 raise Misplaced.where(self.source, self.token.at)
-            # SEQ in SEQ and AND in AND say nothing that the outer group does not say, but for a window.
+            # SEQ in SEQ and AND in AND add nothing to the outer group, except a window.
             same = isinstance(item, ast.Group) and item.kind == opening.text and item.within is None
             items.extend(item.items if isinstance(item, ast.Group) and same else (item,))
             if not self.accept_symbol(","):
@@ -123,7 +123,7 @@ class _Parser(Ranked):
         return ast.Group(opening.text, tuple(items), opening.at, strict, within=within)
 
     def own_window(self, opening: Token) -> ast.Within | None:
-        """The window behind a group inside another one."""
+        """The window after a group inside another one."""
         if not self.at_keyword("WITHIN"):
             return None
         if opening.text == "OR":

@@ -1,4 +1,4 @@
-"""``RANK BY`` and ``TOP``: which matches are the best."""
+"""Parses ``RANK BY`` and ``TOP``: which matches are the best."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _AFTER_AMOUNT = (
 
 
 class Ranked(Tail):
-    """The rules for rankings."""
+    """The grammar of rankings."""
 
     def score(self, *, branch: bool = False) -> ast.Score | None:
-        """``RANK BY criterion, … [COMBINE word]`` (behind a branch of OR), or None if no RANK comes next."""
+        """``RANK BY criterion, … [COMBINE word]``, in a branch of OR if ``branch``; None if no RANK comes next."""
         at = self.token.at
         if not self.accept_word("RANK"):
             return None
         self.expect_one("BY", "after RANK")
         criteria = [self.criterion()]
-        # Behind a branch of OR, a comma may also begin the next branch.
+        # After a branch of OR, a comma may also begin the next branch.
         while self.at_symbol(",") and (is_word(self.ahead(), "MAX", "MIN") or not branch):
             self.take()
             criteria.append(self.criterion())

@@ -1,4 +1,4 @@
-"""What follows the conditions of a query: windows, which matches are kept, and what is computed of them."""
+"""Parses what follows the conditions of a query: windows, which matches are kept, what is computed from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CONTEXTS = ("unrestricted", "recent", "chronicle", "continuous", "cumulative")
 SELECTS = ("each", "first", "last", "per_initiator")
 #: How a selection may begin.
 SELECTING = ("CONTEXT", "SELECT", "PICK", "CONSUME", "PER")
-#: Words after a number that are no unit of it.
+#: Words after a number that are not its unit.
 _AFTER_WINDOW = (
     *("PAUSE", "MAXIMAL", "OUTERMOST", *SELECTING, "MEASURES", "EPISODES", "RANK", "TOP"),
     *("FROM", "EVENTS"),
@@ -21,7 +21,7 @@ _AFTER_WINDOW = (
 
 
 class Tail(Conditions):
-    """The rules for what follows the conditions."""
+    """The grammar of what follows the conditions."""
 
     def windows(self) -> tuple[ast.Within | None, tuple[ast.EventWindow, ...]]:
         """``WITHIN 1 h, 25 EVENTS, GAP 3 EVENTS OF KEY``: at most one duration, and windows in events."""
@@ -68,7 +68,7 @@ class Tail(Conditions):
     # ---- which matches
 
     def selection(self) -> ast.Selection:
-        """``CONTEXT``, ``SELECT`` or ``PICK``, then ``CONSUME``, then ``PER``; each may be left out."""
+        """``CONTEXT``, ``SELECT`` or ``PICK``, then ``CONSUME``, then ``PER``; each is optional."""
         at = self.token.at
         context = self.choice("a context", CONTEXTS) if self.accept_word("CONTEXT") else ""
         select = self.choice("a selection", SELECTS) if not context and self.accept_word("SELECT") else ""
@@ -138,7 +138,7 @@ class Tail(Conditions):
             raise Expected.measure_name(self.source, self.token)
         return ast.Measure(value, self.expect_word("the name of a measure").text, place)
 
-    # ---- what becomes of the matches
+    # ---- what happens to the matches
 
     def episodes(self) -> ast.Episodes:
         """``EPISODES BY a.attr PAUSE 10 min``."""

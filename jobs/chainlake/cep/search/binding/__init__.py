@@ -1,1 +1,1 @@
-"""Name by name from nothing to a match, in NumPy: events, sets, what must not be there, what is gathered last."""
+"""Builds matches name by name, in NumPy: events, sets, negation, and what is gathered last."""

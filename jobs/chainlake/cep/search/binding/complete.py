@@ -1,4 +1,4 @@
-"""From bindings of all ordinary names to matches: PAUSE, UNTIL, and the sets of COLLECT (docs/semantics.md#sets)."""
+"""Makes matches from bindings of all ordinary names: PAUSE, UNTIL, the sets of COLLECT (docs/semantics.md#sets)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainlake.cep.search.binding.negation import not_until
 from chainlake.cep.search.binding.pause import without_pause
 from chainlake.cep.search.statistics import Statistics
 
-#: For each binding the positions ``[lo, hi)`` of the candidates in its interval.
+#: For each binding, the positions ``[lo, hi)`` of the candidates in its interval.
 _Interval = tuple[np.ndarray, np.ndarray]
 
 
@@ -26,8 +26,8 @@ class Completer:
 
     Args:
         completion: what is to be done.
-        scan: what is looked through.
-        limit: how many members a set may have; None if that was looked at before.
+        scan: the events and candidates to search.
+        limit: how many members a set may have; None if that has been checked.
         statistics: E_neg counts events tested for UNTIL, E_pre members tested for COLLECT.
     """
 
@@ -37,7 +37,7 @@ class Completer:
     statistics: Statistics
 
     def run(self, found: Bindings) -> Iterator[tuple[np.ndarray, Bindings]]:
-        """The matches among some bindings, with their sets, in blocks: which bindings they are, and they.
+        """The matches among some bindings, with their sets, in blocks: the rows of their bindings, and the matches.
 
         Args:
             found: bindings of all ordinary names, by positions among the candidates.
@@ -69,7 +69,7 @@ class Completer:
         return found.scope(one.scope, self.scan.window, self.scan.candidates, self.scan.candidates[one.name])
 
     def _possible(self, n: int, intervals: dict[str, _Interval]) -> np.ndarray:
-        """The bindings that may have sets of the sizes asked for, as far as is known without a look at any event."""
+        """The bindings that may have sets of the sizes asked for, as far as can be told without looking at events."""
         good = np.ones(n, bool)
         for one in self.completion.gatherings:
             lo, hi = intervals[one.name]
@@ -139,7 +139,7 @@ class Completer:
         return np.concatenate([[0], np.cumsum(counts)]), np.concatenate(kept_positions)
 
     def _check(self, counts: dict[str, np.ndarray]) -> None:
-        """Hold the sets of bindings, all of which have the sizes asked for, against the limit."""
+        """Check the sets of bindings, all of which have the sizes asked for, against the limit."""
         for name, members in counts.items():
             most = int(members.max(initial=0))
             if self.limit is not None and most > self.limit:
@@ -158,6 +158,6 @@ def _some(group: tuple[np.ndarray, np.ndarray], rows: np.ndarray) -> tuple[np.nd
 
 
 def _parts(weights: np.ndarray, limit: int) -> Iterator[np.ndarray]:
-    """Bindings in runs that weigh about ``limit`` together."""
+    """Bindings in runs whose weights add up to about ``limit``."""
     group = (np.cumsum(weights) - 1) // limit
     yield from np.split(np.arange(len(weights)), np.flatnonzero(group[1:] != group[:-1]) + 1) if len(weights) else ()

@@ -21,17 +21,17 @@ from chainlake.cep.search.statistics import Statistics
 
 @dataclass(frozen=True)
 class SetLimit:
-    """How many events that lie in one window may be usable for one set.
+    """How many events in one window may be usable for one set.
 
-    The limit looks at facts that depend neither on the order nor on slicing: the largest set that fits one binding of
-    the single names and whose decision time is owned.
+    The limit applies to facts that depend neither on the order nor on slicing: the largest set that fits one binding of
+    the single names and has an owned decision time.
 
     Args:
-        members: the limit of sets of any size; as many sets of other sizes are allowed.
-        by_start: matches decide at ``start + window`` (else at their end).
+        members: the limit for sets of any size; as many sets are allowed of sets with a stated size.
+        by_start: whether matches are decided at ``start + window``, not at their end.
         own: ``[lo, hi)`` of owned decision times, or None for all.
         window: in ticks.
-        clock: how the times were moved, if they were.
+        clock: how the times were moved, or None.
         steps: the steps that bind sets.
     """
 
@@ -64,10 +64,10 @@ class _Usable:
     """The usable events of one name for each binding of a block.
 
     Args:
-        offsets: (bindings + 1) into ``positions``.
-        positions: among the name's candidates, ascending per binding.
-        rows: the binding of each.
-        stop: for each, the index after the last event of its binding that lies at most a window later.
+        offsets: into ``positions``, shape (bindings + 1,).
+        positions: among the name's candidates, ascending for each binding.
+        rows: the binding of each event.
+        stop: for each event, the index after the last event of its binding that is at most a window later.
     """
 
     offsets: np.ndarray
@@ -124,13 +124,13 @@ def iterate(
     Args:
         step: the step.
         bindings: what is bound so far.
-        scan: what is looked through.
+        scan: the events and candidates to search.
         kleene: names under Kleene closure.
         statistics: E counts sets, E_pre members.
-        limit: checked where the first set of a binding is bound, for all its sets; else None.
+        limit: the limit for all sets of a binding, checked when its first set is bound; else None.
 
     Raises:
-        LimitExceeded: more usable events in one window than allowed.
+        LimitExceeded: more events of one window are usable than allowed.
     """
     lo, hi = bindings.scope(step.scope, scan.window, scan.candidates, scan.candidates[step.name])
     for part in _parts(hi - lo, scan.block_rows):
@@ -143,7 +143,7 @@ def iterate(
 
 
 def _parts(counts: np.ndarray, limit: int) -> Iterator[np.ndarray]:
-    """Bindings in runs of about ``limit`` candidates; those without candidates are left out."""
+    """Bindings in runs with about ``limit`` candidates together; those without candidates are left out."""
     rows = np.flatnonzero(counts)
     group = (np.cumsum(counts[rows]) - 1) // limit
     yield from np.split(rows, np.flatnonzero(group[1:] != group[:-1]) + 1) if len(rows) else ()
@@ -157,7 +157,7 @@ def _check(
     scan: Scan,
     kleene: frozenset[str],
 ) -> np.ndarray:
-    """The first members worth trying; raises if a set is too large for one of the names that ``limit`` is for."""
+    """The first members worth trying; raises if a set of one of the steps of ``limit`` is too large."""
     only = len(limit.steps) == 1
     fits = np.ones(bindings.n, bool)
     sets = [(step, usable)]
@@ -189,19 +189,19 @@ def _check(
         if len(over):
             raise too_many(int(size[over].max()), other, limit.members)
         if other is step:
-            # Sets that find no partner are made all the same, as a run in event order does, so that E is the same. Only
-            # beyond the limit, where such a run ends, they are left out.
+            # Sets that find no partner are made anyway, as in a run in event order, so that E is the same. Beyond the
+            # limit, where such a run ends, they are left out.
             large = np.zeros(bindings.n, bool)
             large[found.rows[size > most]] = True
             anchors = np.flatnonzero(owned & (fits | ~large)[found.rows])
     if not only:
-        # A larger set has no partner, else it would have been reported; so it need not be tried.
+        # A larger set has no partner, or it would have been reported, so it need not be tried.
         usable.stop = np.minimum(usable.stop, np.arange(len(usable.stop)) + limit.of(step))
     return anchors
 
 
 def too_many(events: int, step: Step, limit: int) -> TooManyMembers:
-    """The error of a set with so many usable events."""
+    """The error for a set with this many usable events."""
     if step.size == ANY_SIZE:
         return TooManyMembers.of_any_size(events, step.name, limit)
     return TooManyMembers.of_size(events, step.name, most_usable(step.size, limit), limit)
@@ -209,12 +209,12 @@ def too_many(events: int, step: Step, limit: int) -> TooManyMembers:
 
 @dataclass(frozen=True)
 class _Spans:
-    """Sets by their times.
+    """The time spans of sets.
 
     Args:
-        first: ts of the first member of each.
-        last: ts of the last.
-        rows: the binding of each.
+        first: ts of the first member of each set.
+        last: ts of the last member.
+        rows: the binding of each set.
     """
 
     first: np.ndarray
@@ -223,14 +223,14 @@ class _Spans:
 
 
 def _has_partner(step: Step, spans: _Spans, partner: Step, usable: _Usable, scan: Scan) -> np.ndarray:
-    """Whether an event of ``partner`` fits beside sets of ``step``."""
+    """Which sets of ``step`` leave an event for ``partner``."""
     of, window = scan.candidates[partner.name], scan.window
     first, last, rows = spans.first, spans.last, spans.rows
     step_first = step.name in partner.scope.after or partner.name in step.scope.before
     partner_first = partner.name in step.scope.after or step.name in partner.scope.before
     lo = np.searchsorted(of.ts, last + 1 if step_first else last - window, "left")
     hi = np.searchsorted(of.ts, first if partner_first else first + window + 1, "left")
-    # every (binding, event) of the partner as one ascending number
+    # every (binding, event) of the partner as a number; these ascend
     size = len(of) + 1
     keys = usable.rows * size + usable.positions
     low = np.searchsorted(keys, rows * size + lo, "left")
@@ -246,7 +246,7 @@ def _subsets(
     kleene: frozenset[str],
     statistics: Statistics,
 ) -> Iterator[Bindings]:
-    """Each set once; its first member is an anchor."""
+    """Every set once; its first member is an anchor."""
     data, candidates = scan.data, scan.candidates
     of = candidates[step.name]
     base = bindings.view(data, candidates)

@@ -22,11 +22,11 @@ class Search:
     """The search for the matches of one branch.
 
     Args:
-        scan: what is looked through.
+        scan: the events and candidates to search.
         plan: the branch's plan.
-        limit: of the members of a set.
+        limit: how many events may be usable for a set.
         statistics: what is counted.
-        cutter: leaves out what cannot be among the best; None if all matches are wanted.
+        cutter: leaves out partial matches that cannot be among the best; None if all matches are wanted.
     """
 
     scan: Scan
@@ -56,7 +56,7 @@ class Search:
             yield from self._passed(found, level)
 
     def _passed(self, found: Bindings, level: int) -> Iterator[Bindings]:
-        """Go on with what passed the conditions of a step."""
+        """Go on with partial matches that passed the conditions of a step."""
         if self.cutter is not None:
             found = self.cutter.cut(found)
         for forbidden in self.plan.steps[level].forbidden:

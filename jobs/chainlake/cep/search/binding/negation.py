@@ -1,4 +1,4 @@
-"""Negated names and UNTIL: which bindings does a forbidden event rule out (docs/semantics.md#negation)."""
+"""Negated names and UNTIL: which bindings a forbidden event rules out (docs/semantics.md#negation)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainlake.cep.conditions.evaluate import View
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.plan.steps import Forbidden
 
-#: Candidates looked at per binding in the first round of a test with conditions; each further round looks at more.
+#: How many candidates per binding the first round of a test with conditions looks at; later rounds look at more.
 _FIRST_ROUND = 4
 
 
@@ -23,11 +23,11 @@ def not_forbidden(
     kleene: frozenset[str],
     count: Callable[[int], None],
 ) -> np.ndarray:
-    """The bindings (their rows) that no event completes as the negated name.
+    """The rows of the bindings for which no event can be bound to the negated name.
 
     Args:
         forbidden: the test.
-        bindings: all names that the test depends on are bound.
+        bindings: bindings of all names that the test depends on.
         scan: what is looked through.
         kleene: names bound to sets.
         count: told how many events were tested, where each test stops at the first event that rejects.
@@ -44,11 +44,11 @@ def not_until(
     kleene: frozenset[str],
     count: Callable[[int], None],
 ) -> np.ndarray:
-    """The bindings (their rows) that have no event of UNTIL strictly between their first and their last event.
+    """The rows of the bindings that have no event of UNTIL strictly between their first and last event.
 
     Args:
         until: the test.
-        bindings: all ordinary names are bound.
+        bindings: bindings of all ordinary names.
         scan: what is looked through.
         kleene: names bound to sets.
         count: told how many events were tested, where each test stops at the first event that rejects.
@@ -66,7 +66,7 @@ def _free(
     kleene: frozenset[str],
     count: Callable[[int], None],
 ) -> np.ndarray:
-    """The bindings for which none of the candidates at positions ``[lo, hi)`` passes the test."""
+    """The bindings for which no candidate at the positions ``between``, ``[lo, hi)``, passes the test."""
     data, candidates, scope = scan.data, scan.candidates, forbidden.scope
     of = candidates[forbidden.name]
     lo, hi = between
@@ -96,7 +96,7 @@ def _free(
 
 
 def _tested(rows: np.ndarray, hits: np.ndarray, rejected: np.ndarray) -> int:
-    """How many tests a search that stops at the first hit of each row does; ``rows`` is sorted."""
+    """How many tests a search makes that stops at the first hit of each row; ``rows`` is sorted."""
     live = ~rejected[rows]
     rows, hits = rows[live], hits[live]
     if not hits.any():

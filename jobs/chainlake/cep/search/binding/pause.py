@@ -1,4 +1,4 @@
-"""PAUSE on bindings whose events lie in an order that differs from one to the next (docs/semantics.md#pause)."""
+"""PAUSE on bindings whose events come in an order that differs between bindings (docs/semantics.md#pause)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainlake.cep.conditions.evaluate import Candidates
 
 
 def without_pause(bindings: Bindings, candidates: Mapping[str, Candidates], pause: int) -> np.ndarray:
-    """Which bindings have no two neighbouring events, by time, that are more than ``pause`` ticks apart."""
+    """Which bindings have no two events, neighbouring in time, that are more than ``pause`` ticks apart."""
     everyone = np.arange(bindings.n)
     rows = [everyone for _ in bindings.singles]
     times = [candidates[name].times(positions) for name, positions in bindings.singles.items()]

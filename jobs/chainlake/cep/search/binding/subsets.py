@@ -1,4 +1,4 @@
-"""The subsets of some events that hold the first of them, by numbers that are counted through in bounded blocks."""
+"""The subsets of some events that contain the first one, enumerated by number in bounded blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from chainlake.cep.conditions.blocks import flat_blocks
 from chainlake.cep.language.ast import ANY_SIZE, Size
 
-#: Beyond every number of a subset, and so small that the sum of two fits in 64 bits.
+#: Larger than every number of a subset, and so small that the sum of two fits in 64 bits.
 _MANY = 1 << 62
 
 
@@ -20,9 +20,9 @@ class Subsets:
     """Some subsets.
 
     Args:
-        rows: whose events each one is of.
+        rows: for each subset, the row whose events it is made of.
         offsets: subset s has the members ``offsets[s]:offsets[s + 1]``.
-        members: how many places after the first event each member stands, ascending in each subset.
+        members: how many places after the first event each member is, ascending in each subset.
     """
 
     rows: np.ndarray
@@ -31,18 +31,18 @@ class Subsets:
 
 
 def subsets(size: Size, others: np.ndarray, room: int) -> Iterator[Subsets]:
-    """All subsets of a size, each once.
+    """All subsets of a size, each once, in blocks.
 
     Args:
         size: how many members they have.
-        others: for each row how many events there are beside its first one.
-        room: members in memory at a time.
+        others: for each row, how many events there are beside its first one.
+        room: how many members are in memory at a time.
     """
     yield from _of_any_size(others, room) if size == ANY_SIZE else _of_size(size, others, room)
 
 
 def _of_any_size(others: np.ndarray, room: int) -> Iterator[Subsets]:
-    """The bits of a number say which of the others are members."""
+    """All non-empty subsets: the bits of a number say which of the others are members."""
     width = int(others.max(initial=0))
     bits = np.arange(width)
     for rows, masks in flat_blocks(np.left_shift(1, others), max(1, room // (1 + width))):
@@ -53,7 +53,7 @@ def _of_any_size(others: np.ndarray, room: int) -> Iterator[Subsets]:
 
 
 def _of_size(size: Size, others: np.ndarray, room: int) -> Iterator[Subsets]:
-    """The place of a number among those of equal size says which of the others are members.
+    """The subsets of a size: the number of a subset among those of equal size says which of the others are members.
 
     With C(n, k) the number of ways to choose k of n, every whole number below C(n, k) is C(a, k) + C(b, k - 1) + … for
     exactly one choice n > a > b > … ≥ 0.

@@ -1,9 +1,9 @@
-"""Bounded search for the best matches: what cannot be among them is not built (docs/semantics.md#ranking).
+"""Bounded search for the best matches, which does not build what cannot be among them (docs/semantics.md#ranking).
 
 * ``strategy``: which ways of finding the best matches a pattern allows, and why not the others
-* ``score``: the largest score that a partial match can still come to, for any back end
+* ``score``: the largest score that a partial match can still reach, for any back end
 * ``arrays``, ``extremes``: the same on columns
 * ``lists``: in which lists a partial match can still be
-* ``watch``: the score that each list asks for by now
+* ``watch``: the score that a match must now reach in each list
 * ``cut``: partial matches that are left out, on NumPy; ``search/compiled/bounded.py`` does it in machine code
 """

@@ -1,4 +1,4 @@
-"""Bounds of scores on columns: a number for each partial match."""
+"""Bounds of scores, computed on columns: a number for each partial match."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from chainlake.cep.search.bounding.extremes import Extremes, most_within
 from chainlake.cep.search.bounding.score import leaves
 from chainlake.cep.values.values import Value, as_float, result_kind
 
-#: A divisor nearer to 0 says nothing.
+#: If a divisor may be closer to 0, there is no bound.
 TINY = 1e-60
-#: Larger numbers say nothing, so that no product of some of them leaves the range of doubles.
+#: With larger numbers there are no bounds, so that no product of a few of them leaves the range of doubles.
 HUGE = 1e60
-#: Whole numbers below this, and sums of some of them, are the same as doubles.
+#: Whole numbers below this, and sums below this, are exact as doubles.
 EXACT = 2.0**53
 _SECOND = 1_000_000.0
 
 
 @dataclass
 class Columns:
-    """Columns that a search for bounds looks at, made once per scan.
+    """The columns from which bounds are computed, made once per scan.
 
     Args:
-        scan: what is looked through.
+        scan: the events and candidates to search.
         strict: whether times are in µs.
     """
 
@@ -51,7 +51,7 @@ class Columns:
         return float("nan") if value.kind == "null" else float(np.ravel(as_float(value))[0])
 
     def extremes(self, name: str, node: ast.Node, upper: bool) -> Extremes:
-        """The extremes of a name's values over what can be in one window with anything that is bound."""
+        """The extremes of a name's values over stretches of candidates that can be in one window with a bound event."""
         key = name, node.written, upper
         if key not in self._extremes:
             longest = most_within(self.scan.candidates[name].ts, 2 * min(self.scan.window, 1 << 60) + 2)
@@ -59,12 +59,12 @@ class Columns:
         return self._extremes[key]
 
     def lacking(self, criteria: Sequence[ast.Node]) -> frozenset[str]:
-        """The names with events that give no number for some part of these criteria."""
+        """The names with events that have no number for some part of these criteria."""
         parts = [(next(iter(leaf.names)), leaf) for one in criteria for leaf in leaves(one) if leaf.names]
         return frozenset(name for name, leaf in parts if np.isnan(self.values(name, leaf)).any())
 
     def unit(self, node: ast.Node) -> float:
-        """What a criterion's value is divided by: durations are ranked in seconds."""
+        """The divisor of a criterion's value, since durations are ranked in seconds."""
         return _SECOND if self.strict and self._kind(node) == "duration" else 1.0
 
     def _kind(self, node: ast.Node) -> str:
@@ -84,7 +84,7 @@ class Columns:
         return self.scan.value(next(iter(node.names)), node)
 
     def unfit(self, criteria: Sequence[ast.Node]) -> str | None:
-        """Why bounds of doubles say nothing of the values of these criteria on these events, or None."""
+        """Why bounds in doubles would not hold for these criteria on these events, or None."""
         nodes = [leaf for one in criteria for leaf in leaves(one)]
         for call in (part for one in criteria for part in one.walk() if isinstance(part, ast.Call)):
             if len(call.names) > 1 and call.function.lower() in ("least", "greatest"):
@@ -95,7 +95,7 @@ class Columns:
             if value.kind == "null":
                 continue
             numbers = np.asarray(self.values(next(iter(node.names)), node) if node.names else self.constant(node))
-            # Empty of numbers: all are missing.
+            # If there are no numbers, all values are missing.
             most = float(np.nanmax(np.abs(numbers), initial=0.0))
             whole = not isinstance(value.values, float) and getattr(value.values, "dtype", np.dtype(int)).kind in "iO"
             if whole and most * len(nodes) >= EXACT:
@@ -106,12 +106,12 @@ class Columns:
 
 
 class Arrays:
-    """Computes bounds of bindings (``score.Algebra``).
+    """Computes bounds for bindings (``score.Algebra``).
 
     Args:
-        columns: what is looked at.
-        bound: name to the position of its event in each partial match.
-        free: name to the positions ``[lo, hi)`` that it can still take, not empty.
+        columns: the columns to compute from.
+        bound: for each bound name, the position of its event in each partial match.
+        free: for each free name, the positions ``[lo, hi)`` that it can still take, never empty.
     """
 
     def __init__(
@@ -166,10 +166,10 @@ class Arrays:
 
 
 class Whole(Arrays):
-    """Computes bounds of all matches together: nothing is bound, and every name can take all its candidates.
+    """Computes bounds for all matches together: nothing is bound, and every name can take all its candidates.
 
     Args:
-        columns: what is looked at.
+        columns: the columns to compute from.
     """
 
     def __init__(self, columns: Columns) -> None:

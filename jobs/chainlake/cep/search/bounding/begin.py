@@ -1,4 +1,4 @@
-"""From a pattern and its scans to branches that are searched with thresholds."""
+"""Prepares the branches of a pattern to be searched with thresholds."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def watched(pattern: Pattern, scans: Sequence[Scan], watch: Watch) -> tuple[Watc
 
     Args:
         pattern: with a ranking.
-        scans: of all branches.
-        watch: the thresholds, which begin here.
+        scans: those of all branches.
+        watch: the thresholds, which are set up here.
 
     Returns:
-        the branches, or why there are no bounds of these events. Where these cannot cut anything, the watch is off.
+        the branches, or why there are no bounds for these events. If bounds cannot cut anything, the watch is off.
     """
     every = [bounds_of(pattern, number, watch.daily) for number in range(len(scans))]
     seen = Values()
@@ -48,7 +48,7 @@ def watched(pattern: Pattern, scans: Sequence[Scan], watch: Watch) -> tuple[Watc
 
 
 def _level(found: Sequence[Watched], scans: Sequence[Scan]) -> bool:
-    """Whether no match can be better than another, so that no bound can cut one."""
+    """Whether no match can be better than another, so that bounds cut nothing."""
     low, high = np.inf, -np.inf
     for one, scan in zip(found, scans, strict=True):
         bound, bounds = Bound(Whole(one.columns(scan))), one.bounds
@@ -60,7 +60,7 @@ def _level(found: Sequence[Watched], scans: Sequence[Scan]) -> bool:
 
 
 def _per(pattern: Pattern, number: int, scan: Scan, seen: Values) -> dict[str, np.ndarray]:
-    """The numbers of the values of ``FOR EACH`` by name and row of the data; other rows have 0."""
+    """For each name, the numbers of the values of ``FOR EACH`` by row of the data; 0 for rows that it cannot take."""
     ranking = pattern.extras.ranking
     found = {}
     for name, values in (per_values(pattern, number) if ranking is not None and ranking.rule.per else {}).items():

@@ -1,4 +1,4 @@
-"""Partial matches that are left out since no completion of them can be among the best, on NumPy."""
+"""Leaves out partial matches that cannot be completed to one of the best, on NumPy."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from chainlake.cep.search.bounding.lists import Stretch
 from chainlake.cep.search.bounding.score import Bound
 from chainlake.cep.search.bounding.watch import Watched
 
-#: Events of the name that is bound first that are followed at a time: at first, and how many times more each time.
+#: How many events of the first name are followed at a time: at first, and the factor by which that grows.
 _FIRST, _GROWTH = 8, 1.5
-#: Windows that a partial match may still be in; of more, no threshold is looked up.
+#: If a partial match may still be in more windows than this, no threshold is looked up.
 MOST_WINDOWS = 64
 
 
@@ -26,7 +26,7 @@ class Cutter:
 
     Args:
         watched: the thresholds.
-        scan: what is looked through.
+        scan: the events and candidates to search.
         branch: the branch.
     """
 
@@ -43,7 +43,7 @@ class Cutter:
         return self._stretches[name]
 
     def order(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """The candidates of the name that is bound first, the most promising first, and the bound of each."""
+        """The candidates of the name that is bound first, most promising first, and the bound of each candidate."""
         n = len(self.scan.candidates[name])
         every = np.arange(n)
         found, possible = self._bounds({name: every}, self.scan.candidates[name].ts, self.scan.candidates[name].ts)
@@ -53,7 +53,7 @@ class Cutter:
         return order[: int(np.count_nonzero(bounds > -np.inf))], bounds
 
     def firsts(self, name: str) -> Iterator[Bindings]:
-        """The events of the name that is bound first, the most promising first, some at a time."""
+        """The events of the name that is bound first, most promising first, some at a time."""
         order, bounds = self.order(name)
         ts, begin, size = self.scan.candidates[name].ts, 0, float(_FIRST)
         while begin < len(order):
@@ -84,7 +84,7 @@ class Cutter:
         return found.only(keep)
 
     def thresholds(self, found: Bindings) -> np.ndarray:
-        """What the lists ask for that each partial match can still be in: the least of them."""
+        """The smallest threshold of the lists that each partial match can still be in."""
         watch, bounds = self.watched.watch, self.watched.bounds
         nothing = np.full(found.n, -np.inf)
         per = np.zeros(found.n, np.int64)
@@ -100,7 +100,7 @@ class Cutter:
         high = np.minimum.reduce([self.stretch(name).high[at] for name, at in found.singles.items()])
         if bounds.end in found.singles or len(found.singles) == len(self.branch.positive):
             low, high = (high, high) if bounds.period == "first" else (low, low if bounds.period == "last" else high)
-        # In no window at all; no threshold is above this one.
+        # A partial match in no window at all gets the largest threshold.
         theta = np.where(high < low, np.inf, nothing)
         few = np.flatnonzero((high >= low) & (high - low < MOST_WINDOWS))
         least = np.full(len(few), np.inf)
@@ -113,7 +113,7 @@ class Cutter:
     def _bounds(
         self, singles: dict[str, np.ndarray], start: np.ndarray, end: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The largest score of any completion, of the partial matches that leave an event for each free name."""
+        """The largest score of any completion, and the rows of the partial matches that have completions."""
         found = Bindings(len(start), dict(singles), {}, start, end)
         free, candidates = {}, self.scan.candidates
         possible = np.ones(found.n, bool)

@@ -1,14 +1,14 @@
-"""The largest value of any stretch of a column, by two looks at a table."""
+"""The largest or smallest value of any stretch of a column, by two lookups in a sparse table."""
 
 from __future__ import annotations
 
 import numpy as np
 
-#: Bytes that a table may take; of longer columns neighbours are put together, and stretches widened to these.
+#: How many bytes a table may take; in longer columns, neighbours are merged, and stretches widened to whole groups.
 ROOM = 1 << 25
-#: For each length of a stretch the level of the table that has two stretches covering it.
+#: For each length of a stretch, the level of the table at which two entries cover it.
 LEVELS = np.array([0, *(n.bit_length() - 1 for n in range(1, 1 << 16))], np.int32)
-#: Times between those whose neighbours are counted.
+#: How many positions apart the times are from which ``most_within`` counts.
 _APART = 32
 
 
@@ -16,8 +16,8 @@ class Extremes:
     """The extremes of a column.
 
     Args:
-        values: the column; NaN is no value.
-        upper: whether the largest is asked for, and not the smallest.
+        values: the column; NaN does not count.
+        upper: whether the largest values are asked for, not the smallest.
         longest: the most values that a stretch has.
     """
 
@@ -43,7 +43,7 @@ class Extremes:
         return max(longest >> self.shift, 1).bit_length() + 1
 
     def of(self, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
-        """The extremes of the stretches from ``lo`` to before ``hi``, none of them empty."""
+        """The extremes of the stretches ``[lo, hi)``, none of which is empty."""
         lo, hi = lo >> self.shift, ((hi - 1) >> self.shift) + 1
         level = LEVELS[hi - lo].astype(np.int64)
         begin = level * self.width
@@ -52,12 +52,12 @@ class Extremes:
 
 
 def most_within(ts: np.ndarray, ticks: int) -> int:
-    """At least as many as lie within so many ticks of each other, of some ascending times."""
+    """An upper bound of how many of the ascending times are within ``ticks`` of each other."""
     if not len(ts):
         return 1
     if ticks >= int(ts[-1]) - int(ts[0]):
         return len(ts)
-    # All that begin between two neighbours of these end before the second one and the ticks.
+    # A group that begins between one of these and the next ends at most ``ticks`` after the last time before the next.
     begins = np.arange(0, len(ts), _APART)
     lasts = ts[np.minimum(begins + _APART, len(ts)) - 1]
     return int((np.searchsorted(ts, lasts + ticks, "right") - begins).max())

@@ -1,4 +1,4 @@
-"""In which lists of a ranking a partial match can still end: those of a stretch of periods, and of one key or any."""
+"""The lists of a ranking that a partial match can still be in: of a stretch of periods, and of one key or any."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import Period
 
-#: A window that is longer than this reaches all events.
+#: A window longer than this reaches all events.
 _FAR = 1 << 60
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """The periods that a match with some events can be in, by their numbers.
+    """The numbers of the periods that a match with given events can be in.
 
     Args:
-        low: of each event, the first period that a match with it can be in.
+        low: for each event, the first period that a match with it can be in.
         high: the last one.
     """
 
@@ -28,7 +28,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Daily:
-    """That only matches which are decided on one UTC day compete: each period is one for each day of the decision.
+    """Only matches decided on the same UTC day compete, so each period is split by the day of the decision.
 
     Args:
         wait: ticks from the first event to the decision; None if a match is decided with its last event.
@@ -41,13 +41,13 @@ class Periods:
     """The periods of some events, numbered in the order of time.
 
     Args:
-        period: what kind of.
-        window: ticks that the events of a match are apart at most.
+        period: the kind of period.
+        window: how many ticks apart the events of a match are at most.
         ts: the times of all events, in any order.
         daily: whether and how matches compete by the day of the decision.
 
     Raises:
-        InputError: a time of which there is no calendar date.
+        InputError: a time has no calendar date.
     """
 
     def __init__(self, period: Period, window: int, ts: np.ndarray, daily: Daily | None = None) -> None:
@@ -57,7 +57,7 @@ class Periods:
         if period.kind == "hop" and len(ts):
             self._first = int(self._windows(np.array([ts.min()]))[0][0])
             last = int(self._windows(np.array([ts.max()]))[1][0])
-            # Where all events lie between two windows, there is none; nothing is in the one that stands for it.
+            # If all events are between two windows, there is no period, and the placeholder stays empty.
             self._many = max(last - self._first + 1, 1)
         elif period.kind != "all":
             _, starts, stops = periods(period, ts, ts)
@@ -72,7 +72,7 @@ class Periods:
         return int(self._begin[-1])
 
     def _divide(self, daily: Daily, ts: np.ndarray, ends: np.ndarray) -> None:
-        """Number each day on which matches of each period can be decided."""
+        """Number the days on which matches of each period can be decided."""
         period, earliest, latest = self._period, int(ts.min()), int(ts.max())
         wait, late = min(daily.wait or 0, _FAR), 0
         if daily.wait is not None:
@@ -92,7 +92,7 @@ class Periods:
         self._begin = np.concatenate([[0], np.cumsum(np.maximum(end - begin, 0) + 1)])
 
     def numbers(self, starts: np.ndarray, days: np.ndarray) -> np.ndarray:
-        """The numbers of periods that matches are in, by their begins and the days of their decisions."""
+        """The numbers of the periods that matches are in, by the periods' beginnings and the days of decision."""
         if self._period.kind == "hop":
             at = (starts - self._period.offset) // self._period.step - self._first
         else:
@@ -108,18 +108,18 @@ class Periods:
         low, high = self._of(ts)
         if self._daily is None:
             return Stretch(low, high)
-        # Decided with the last event, or so long after the first one.
+        # A match is decided with its last event, or ``wait`` after its first one.
         reach = self._window if self._daily.wait is None else min(self._daily.wait, _FAR)
         day, inside = self._period.day, low <= high
         first, last = np.where(inside, low, 0), np.where(inside, high, 0)
-        # Between two windows no list is possible.
+        # An event between two windows is in no list.
         return Stretch(
             np.where(inside, self._numbered(first, ts // day), len(self)),
             np.where(inside, self._numbered(last, (ts + reach) // day), -1),
         )
 
     def _numbered(self, at: np.ndarray, days: np.ndarray) -> np.ndarray:
-        """The number of each period and day; of a day before or after all of the period, that of the first or last."""
+        """The number of each period and day; a day outside the period's counts as the first or last of them."""
         if self._daily is None:
             return at
         begin, end = self._begin[at], self._begin[at + 1]
@@ -127,7 +127,7 @@ class Periods:
         return found
 
     def _of(self, ts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The periods alone."""
+        """The periods that matches with an event can be in, whatever the days of decision."""
         if self._period.kind == "all":
             nothing = np.zeros(len(ts), np.int64)
             return nothing, nothing
@@ -140,10 +140,10 @@ class Periods:
         return mine, self._at(ts + self._window)
 
     def _at(self, ts: np.ndarray) -> np.ndarray:
-        """The last period that begins no later."""
+        """The last period that begins at or before each time."""
         return np.searchsorted(self.starts, ts, "right") - 1
 
     def _windows(self, ts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The windows [s, s + size) that hold a time: the first and the last one."""
+        """The first and the last window [s, s + size) that hold each time."""
         period = self._period
         return (ts - period.size - period.offset) // period.step + 1, (ts - period.offset) // period.step

@@ -1,7 +1,7 @@
-"""The bounds of a score while some names are bound: those that are free range over the events that they can still take.
+"""Bounds of a score while only some names are bound: free names range over the events that they can still take.
 
-Every operation is done in the order and in the arithmetic of the score itself. Rounding keeps the order of numbers, so
-the bound of doubles is never smaller than the double that any completion comes to.
+Every operation is done in the order and in the arithmetic of the score itself. Rounding is monotonic, so the bound in
+doubles is never smaller than the score of any completion in doubles.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ T = TypeVar("T")
 
 #: Functions of several events that have a bound.
 _FUNCTIONS = frozenset({"abs", "sqrt", "least", "greatest"})
-#: Products and quotients within a criterion, beyond which a bound could leave the range of doubles.
+#: With more products and quotients in a criterion, a bound could leave the range of doubles.
 MOST_PRODUCTS = 4
 
 
 def unbounded(node: ast.Node) -> str | None:
-    """What in a value of several events has no bound, in words; None if it has one."""
+    """Why a value of several events has no bound, in words; None if it has one."""
     products = 0
     if node.heavy:
         return f"{node.heavy[0].function} is called for whole matches alone"
@@ -43,7 +43,7 @@ def unbounded(node: ast.Node) -> str | None:
 
 
 def leaves(node: ast.Node) -> Iterator[ast.Node]:
-    """The largest parts of a value that look at one event, or at none."""
+    """The largest parts of a value that look at one event or at none."""
     if is_leaf(node):
         yield node
         return
@@ -52,7 +52,7 @@ def leaves(node: ast.Node) -> Iterator[ast.Node]:
 
 
 def is_leaf(node: ast.Node) -> bool:
-    """Whether a value looks at one single event at most."""
+    """Whether a value looks at no more than one single event."""
     return len(node.names) <= 1 and not node.aggregated
 
 
@@ -65,34 +65,34 @@ def _joins(node: ast.Node) -> Iterator[ast.Node]:
 
 
 class Algebra(Protocol[T]):
-    """Numbers, one for each partial match, in whatever form a back end computes them."""
+    """Computes numbers, one for each partial match, in whatever form a back end has them."""
 
     def bound(self, names: frozenset[str]) -> bool:
         """Whether all of these names are bound."""
 
     def leaf(self, name: str, node: ast.Node, upper: bool) -> T:
-        """The value of one event; the largest or smallest that can still be, if the name is not bound."""
+        """The value of one event; if the name is free, the largest or smallest value that it can still take."""
 
     def constant(self, node: ast.Node) -> T:
         """A value without events."""
 
     def number(self, value: float) -> T:
-        """A number of the rule."""
+        """A number of the ranking rule."""
 
     def seconds(self, value: T, node: ast.Node) -> T:
         """A criterion's value in seconds if it is a duration, else as it is."""
 
     def apply(self, op: str, left: T, right: T, upper: bool) -> T:
-        """``+``, ``-``, ``*``, ``/``, ``least`` or ``greatest``; where it is not a number, the widest bound."""
+        """``+``, ``-``, ``*``, ``/``, ``least`` or ``greatest``; where the result is NaN, the widest bound."""
 
     def over(self, upper: bool, *ends: T) -> T:
-        """The bound of a quotient by the ends of both sides, low before high."""
+        """The bound of a quotient from the ends of dividend and divisor, low before high."""
 
     def size(self, upper: bool, low: T, high: T) -> T:
         """The bound of an absolute value."""
 
     def root(self, value: T) -> T:
-        """The square root, of what is negative the one of 0."""
+        """The square root; 0 for negative numbers."""
 
 
 @dataclass
@@ -100,18 +100,18 @@ class Bound(Generic[T]):
     """Computes bounds.
 
     Args:
-        to: what computes.
+        to: the algebra that computes.
     """
 
     to: Algebra[T]
 
     def score(self, score: Score, nodes: Sequence[ast.Node], upper: bool = True) -> T:
-        """The upper bound of a score; under ``lex`` of its first number, which decides first.
+        """The bound of a score; under ``lex``, of its first number, which decides first.
 
         Args:
             score: how criteria are combined.
             nodes: their values.
-            upper: whether it is the upper bound, and not the lower one.
+            upper: whether to compute the upper bound, not the lower one.
         """
         to, pairs = self.to, list(zip(score.criteria, nodes, strict=True))
         if score.combine in ("lex", ""):
@@ -177,6 +177,6 @@ class Bound(Generic[T]):
         return reduce(step, [self.value(arg, upper) for arg in args])
 
     def _ends(self, node: ast.Node) -> tuple[T, T]:
-        """The lower and the upper bound, one and the same where all names are bound."""
+        """The lower and the upper bound, the same object if all names are bound."""
         high = self.value(node, True)
         return (high, high) if self.to.bound(node.names) else (self.value(node, False), high)

@@ -2,9 +2,9 @@
 
 * ``A``: all matches are listed, and the best of each list kept.
 * ``B``: one pass over the events keeps the best beginnings; matches are never listed.
-* ``C``: the search leaves out partial matches whose best completion is worse than what is found already.
+* ``C``: the search leaves out partial matches whose best completion is worse than what has been found.
 
-All of them give the same rows; B and C only where that is certain.
+All of them give the same rows; B and C are allowed only where that is certain.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Strategies:
     """What a pattern allows.
 
     Args:
-        why_not: of ``B`` and ``C``, as far as they are not allowed, one phrase.
+        why_not: for ``B`` and ``C``, unless they are allowed, why not, in one phrase.
     """
 
     why_not: Mapping[str, str]
@@ -48,7 +48,7 @@ def strategies(pattern: Pattern, *, ties_in_order: bool = False, trailing: bool 
 
     Args:
         pattern: with a ranking.
-        ties_in_order, trailing: as of ``SearchOptions``.
+        ties_in_order, trailing: as in ``SearchOptions``.
     """
     ranking = pattern.extras.ranking
     assert ranking is not None, "only ranked patterns get here"
@@ -74,11 +74,11 @@ def daily_of(pattern: Pattern) -> Daily:
 
 
 def bounds_of(pattern: Pattern, number: int, daily: Daily | None = None) -> Bounds:
-    """What the bounds of a branch look at.
+    """What the bounds of a branch depend on.
 
     Args:
         pattern: with a ranking.
-        number: of the branch.
+        number: the number of the branch.
         daily: whether and how matches compete by the day of the decision.
     """
     ranking = pattern.extras.ranking
@@ -88,7 +88,7 @@ def bounds_of(pattern: Pattern, number: int, daily: Daily | None = None) -> Boun
     if period not in ("all", "hop"):
         period = "first" if rule.period.by_first else "last"
     if daily is not None:
-        # One event says both the period and the day, or none does.
+        # Either one event decides both the period and the day, or no single one does.
         period = "last" if daily.wait is None and period in ("all", "last") else "hop"
     pairs = neighbours(branch)
     ends = (
@@ -108,7 +108,7 @@ def criteria_of(pattern: Pattern, number: int) -> tuple[ast.Node, ...]:
 
 
 def per_values(pattern: Pattern, number: int) -> dict[str, tuple[ast.Node, ...]]:
-    """Of each name whose event says the values of ``FOR EACH``: how it says them; empty if no single one does."""
+    """For each name whose event alone gives the values of ``FOR EACH``, these values; empty if there is none."""
     ranking = pattern.extras.ranking
     assert ranking is not None, "only ranked patterns get here"
     rule, branch = ranking.rule, pattern.branches[number]
@@ -124,7 +124,7 @@ def per_values(pattern: Pattern, number: int) -> dict[str, tuple[ast.Node, ...]]
 
 
 def _no_pruning(pattern: Pattern, rule: Rule) -> str | None:
-    """Why all matches have to be looked at, whatever their scores are."""
+    """Why all matches must be looked at, whatever their scores, or None."""
     extras = pattern.extras
     if extras.policy is not None:
         return "which matches are ranked is chosen among all of them"
@@ -140,7 +140,7 @@ def _no_pruning(pattern: Pattern, rule: Rule) -> str | None:
 
 
 def _no_bounds(pattern: Pattern, rule: Rule) -> str | None:
-    """Why C is not allowed."""
+    """Why C is not allowed, or None."""
     for number, branch in enumerate(pattern.branches):
         nodes = criteria_of(pattern, number)
         lex = rule.score(branch.written).combine == "lex"
@@ -153,7 +153,7 @@ def _no_bounds(pattern: Pattern, rule: Rule) -> str | None:
 
 
 def _no_pass(pattern: Pattern, rule: Rule) -> str | None:
-    """Why B is not allowed, whatever the events."""
+    """Why B is not allowed, whatever the events, or None."""
     branch = pattern.branches[0]
     pairs = neighbours(branch)
     if len(pattern.branches) > 1 or pairs is None:
@@ -178,7 +178,7 @@ def _no_pass(pattern: Pattern, rule: Rule) -> str | None:
 
 
 def _by_key(pattern: Pattern) -> bool:
-    """Whether ``FOR EACH`` is about the column that links all events of a match, and nothing else."""
+    """Whether ``FOR EACH`` has only the column that links all events of a match."""
     values = list(per_values(pattern, 0).values())
     match values:
         case [(ast.Ref(_, attr),), *_]:
@@ -187,7 +187,7 @@ def _by_key(pattern: Pattern) -> bool:
 
 
 def _joined(pattern: Pattern, branch: Branch) -> str | None:
-    """Which conditions forbid that any beginning is continued by any later event."""
+    """Why not every beginning can be continued by any later event, or None."""
     key = pattern.partition_key
     for clause in branch.clauses:
         if len(clause.names) > 1 and (key is None or not linked_by(clause, key)):

@@ -15,10 +15,10 @@ class Term:
     """A part of a score that looks at one event.
 
     Args:
-        name: whose event; empty if it is the same for all matches.
+        name: the name of the event; empty if the term is the same for all matches.
         node: its value.
-        sign: 1 or -1, what it is multiplied with before everything else.
-        criterion: of which it is a part: its ``NORM``, which only a criterion of one event has, and its weight count.
+        sign: 1 or -1; the value is multiplied by it first.
+        criterion: the criterion that it is a part of, whose weight applies, and whose ``NORM``, if it is of one event.
     """
 
     name: str
@@ -28,11 +28,11 @@ class Term:
 
 
 def terms_of(score: Score, nodes: Sequence[ast.Node]) -> tuple[Term, ...] | str:
-    """The terms of a score, or why it is no sum of terms of one event each.
+    """The terms of a score, or why it is not a sum of terms of one event each.
 
     Args:
         score: how criteria are combined.
-        nodes: their values.
+        nodes: the values of the criteria.
     """
     if score.combine in ("min", "max", "product", "lex"):
         return f"COMBINE {score.combine} is no sum"
@@ -51,7 +51,7 @@ def terms_of(score: Score, nodes: Sequence[ast.Node]) -> tuple[Term, ...] | str:
 
 
 def _parts(node: ast.Node, sign: int) -> Iterator[tuple[ast.Node, int]]:
-    """What a value is the sum of, as far as it joins several events, and with which sign."""
+    """The summands of a value, split until they look at one event where possible, with their signs."""
     match node:
         case _ if is_leaf(node):
             yield node, sign

@@ -1,4 +1,4 @@
-"""What each list asks for by now: the score of its last row, below which no match can be among its best."""
+"""The threshold of each list: the score of its last row, below which no match can be among its best."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from chainlake.cep.search.bounding.lists import Daily, Periods
 from chainlake.cep.search.statistics import BestSearch
 from chainlake.errors import InputError
 
-#: Bounds are off where fewer than a share of the first partial matches was cut that a list asked something of.
+#: Bounds are switched off if less than a share of the first partial matches that had a threshold was cut.
 TRIED, WORTH = 5_000, 0.05
-#: Matches that are found before the lists are looked at again, at first; and later, as a share of all so far.
+#: How many matches are found before thresholds are updated: at first, and later as a share of all so far.
 BLOCK, SHARE = 256, 0.25
-#: Lists that thresholds are kept of, at most.
+#: For how many lists thresholds are kept at most.
 MOST_LISTS = 1 << 22
-#: As many as there is room for.
+#: No limit on how many matches are found.
 _ANY = 1 << 40
-#: How far below a threshold a bound has to lie, for the sake of rounding.
+#: How far below a threshold a bound must be, to allow for rounding.
 _SLACK = 1e-9
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What bounds of a branch look at; nothing of the events.
+    """What the bounds of a branch depend on, apart from the events.
 
     Args:
         score: how criteria become a score.
         nodes: the criteria of the branch.
-        period: ``all``, ``last`` or ``first`` for periods that the last or the first event alone says, or ``hop`` where
-            no single event does, or a match is in several.
-        end: the name whose event says which period it is, or empty if only a whole match does.
-        per: the names of which each says the values of ``FOR EACH``; None if there are none.
+        period: ``all``; ``last`` or ``first`` for periods that the last or the first event alone decides; or ``hop``
+            where no single event does, or a match is in several.
+        end: the name whose event decides the period, or empty if only a whole match does.
+        per: the names each of which gives the values of ``FOR EACH``; None if there is no ``FOR EACH``.
         strict: whether times are in µs.
     """
 
@@ -56,10 +56,10 @@ class Watch:
 
     Args:
         rule: the ranking.
-        window: ticks that the events of a match are apart at most.
-        counts: what the bounds did.
+        window: how many ticks apart the events of a match are at most.
+        counts: counts what the bounds did.
         daily: whether and how matches compete by the day of the decision.
-        on: whether bounds are looked at; they are switched off where they do not pay.
+        on: whether bounds are used; they are switched off if they do not pay.
     """
 
     rule: Rule
@@ -73,14 +73,14 @@ class Watch:
     _kept: int = 0
 
     def begin(self, data: Dataset, per: Sequence[str]) -> str | None:
-        """Begin with no match found.
+        """Set up the thresholds before any match is found.
 
         Args:
             data: the events.
             per: all values of ``FOR EACH`` that matches can have, as JSON arrays.
 
         Returns:
-            why there are no thresholds of these events, or None.
+            why there are no thresholds for these events, or None.
         """
         try:
             self.periods = Periods(self.rule.period, self.window, data.real(data.ts), self.daily)
@@ -96,17 +96,17 @@ class Watch:
 
     @property
     def room(self) -> int:
-        """Matches that may be found before the lists are looked at again."""
+        """How many matches may be found before thresholds are updated."""
         if not self.on:
             return _ANY
         return max(BLOCK, int(SHARE * self.counts.complete), self._kept)
 
     def learn(self, lists: SeenLists, worst: np.ndarray, kept: int) -> None:
-        """Take over what the lists ask for.
+        """Update the thresholds from the lists.
 
         Args:
-            lists: all that were seen.
-            worst: of the first of them the sort key of the last row, infinite where a list is not full.
+            lists: all lists that were seen.
+            worst: for the first of them, the sort key of the last row, infinite where a list is not full.
             kept: how many rows are remembered.
         """
         known = len(self._where)
@@ -133,20 +133,20 @@ class Watch:
 
 
 class SeenLists:
-    """The lists that matches were found of so far.
+    """The lists that matches found so far belong to.
 
     Args:
-        starts: the begins of their periods.
+        starts: the beginnings of their periods.
         per: the numbers of their values of ``FOR EACH``.
-        days: of the decisions.
-        texts: the values of ``FOR EACH``.
+        days: the days of the decisions.
+        texts: the values of ``FOR EACH``, by number, as JSON arrays.
     """
 
     def __init__(self, starts: Sequence[int], per: Sequence[int], days: Sequence[int], texts: Sequence[str]) -> None:
         self.starts, self.days, self._per, self._texts = starts, days, per, texts
 
     def text(self, number: int) -> str:
-        """The values of a list as a JSON array."""
+        """The values of ``FOR EACH`` of a list, as a JSON array."""
         return self._texts[self._per[number]]
 
 
@@ -156,8 +156,8 @@ class Watched:
 
     Args:
         watch: the thresholds.
-        bounds: what they are compared with.
-        per: of each name that says it, the number of the values of ``FOR EACH`` of each candidate, by row of the data.
+        bounds: what its bounds depend on.
+        per: for each name that gives them, the number of each candidate's values of ``FOR EACH``, by row of the data.
     """
 
     watch: Watch
@@ -165,7 +165,7 @@ class Watched:
     per: Mapping[str, np.ndarray]
 
     def columns(self, scan: Scan) -> Columns:
-        """The columns of a scan."""
+        """The columns from which bounds on a scan are computed."""
         return Columns(scan, self.bounds.strict)
 
 

@@ -1,1 +1,1 @@
-"""In which order and on what a branch is searched, and which events need not be looked at."""
+"""Chooses the order and the backend of a branch's search, and which events need not be looked at."""

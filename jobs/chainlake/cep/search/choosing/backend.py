@@ -1,4 +1,4 @@
-"""Which backend runs a branch, and why: the one whose estimated seconds are fewer, compiling included."""
+"""Which backend runs a branch, and why: the one estimated to take fewer seconds, including compilation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.compiled.text.errors import NotCompilable
 
 BACKENDS = ("auto", "numpy", "compiled")
-#: Seconds: Numba imported, a kernel compiled, a kernel read from disk.
+#: Seconds to import Numba, to compile a kernel, and to read a kernel from disk.
 IMPORT, COMPILE, READ = 0.8, 1.5, 0.03
 
 
@@ -22,7 +22,7 @@ class Decision:
 
     Args:
         backend: ``numpy`` or ``compiled``.
-        why: one phrase.
+        why: the reason, in one phrase.
         compiled: what to run, on the compiled backend.
     """
 
@@ -38,7 +38,7 @@ class Estimate:
     Args:
         evaluations: E.
         by_numpy: seconds on NumPy.
-        by_machine: seconds as machine code, compiling left out.
+        by_machine: seconds as machine code, without compilation.
     """
 
     evaluations: float
@@ -47,11 +47,11 @@ class Estimate:
 
     @classmethod
     def of(cls, model: Model, order: Sequence[str]) -> Estimate:
-        """By the branch's model of the events."""
+        """The estimate by the branch's model of the events."""
         return cls(model.evaluations(order), numpy_seconds(model, order), compiled_seconds(model, order))
 
 
-#: Of a search of which nothing is known.
+#: The estimate of a search about which nothing is known.
 UNKNOWN = Estimate(0.0, 0.0, 0.0)
 
 
@@ -60,9 +60,9 @@ def decide(wanted: str, compiled: Compiled, estimate: Estimate) -> Decision:
 
     Args:
         wanted: one of ``BACKENDS``.
-        compiled: the branch, not generated yet.
-        estimate: what the branch costs on these events, which only ``auto`` asks for; if it is ``UNKNOWN``, NumPy is
-            taken.
+        compiled: the branch, whose code is not yet generated.
+        estimate: what the branch costs on these events, used only by ``auto``, which takes NumPy if it is
+            ``UNKNOWN``.
     """
     if wanted == "numpy":
         return Decision("numpy", "as asked for")

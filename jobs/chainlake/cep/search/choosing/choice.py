@@ -1,8 +1,8 @@
-"""In which order a branch is searched: as asked for, or the cheapest one on these events or on others like them.
+"""The order in which a branch is searched: as asked for, or the cheapest one on these events or on similar ones.
 
-To measure what orders cost takes longer than a search of few events, so a choice is remembered beside the pattern. It
-is taken again for events with about as many candidates of each name, about as many of them in a window, and the same
-kinds of columns; and forgotten once a search did much more or less than the one before. Any order finds the same.
+Measuring what orders cost takes longer than a search of few events, so a choice is remembered beside the pattern. It is
+used again for events with about as many candidates of each name, about as many of them in a window, and the same kinds
+of columns; and it is forgotten once a search does much more or less than the one before. Any order finds the same.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from chainlake.cep.search.choosing.backend import UNKNOWN, Estimate
 from chainlake.cep.search.choosing.seconds import best_order
 from chainlake.cep.search.compiled.text.facts import form_of
 
-#: Evaluations, by their upper bound, from which a run with a given order looks what they really are.
+#: If the upper bound of the evaluations is at least this, a run with a given order measures how many there really are.
 WORTH_MEASURING = 2_000_000
-#: Counts are alike whose ratio is at most about the fourth root of 2.
+#: Counts are similar if their ratio is at most about the fourth root of 2.
 _STEPS_PER_DOUBLE = 4
-#: A choice holds while a search takes at most so many times as many evaluations as the one before, or as few.
+#: A choice is kept while a search takes at most this many times, and at least this fraction of, the evaluations before.
 _ALIKE = 2.0
-#: Fewer evaluations than these differ by nothing that matters.
+#: Differences of fewer evaluations than this do not matter.
 _FEW = 1000
 
 
 @dataclass(frozen=True)
 class Wish:
-    """How an order is to be chosen.
+    """How to choose an order.
 
     Args:
         order: the order, if it is given.
         rates: events per name in any common unit; None takes the front matter's.
-        by: without these: ``cost`` or ``frequency``.
-        backend: whose seconds count.
+        by: without order and rates, ``cost`` or ``frequency``.
+        backend: the backend whose seconds count.
         first: the name that is bound first in any case, or None.
     """
 
@@ -58,9 +58,9 @@ class Choice:
 
     Args:
         plan: the plan of that order.
-        how: where it came from: ``given``, ``declared``, ``measured`` or ``estimated``.
-        estimate: what it is estimated to cost.
-        evaluations: E of the search before, if there was one.
+        how: where the order came from: ``given``, ``declared``, ``measured`` or ``estimated``.
+        estimate: what the order is estimated to cost.
+        evaluations: E of the previous search, if there was one.
     """
 
     plan: Plan
@@ -69,13 +69,13 @@ class Choice:
     evaluations: int | None = None
 
     def held(self, evaluations: int) -> bool:
-        """Whether a search with so many evaluations was like the one before."""
+        """Whether a search with this many evaluations was similar to the previous one."""
         before = evaluations if self.evaluations is None else self.evaluations
         return (before + _FEW) / _ALIKE <= evaluations + _FEW <= (before + _FEW) * _ALIKE
 
 
 def likeness(scan: Scan) -> Hashable:
-    """Equal for scans of one branch on which the same choice is likely to be the best."""
+    """A value that is equal for scans of one branch on which the same choice is likely to be the best."""
     ts = scan.data.ts
     span = float(ts[-1]) - float(ts[0]) if len(ts) else 0.0
     counts = tuple(_step(len(of)) for of in scan.candidates.values())
@@ -125,5 +125,5 @@ def order_of(pattern: Pattern, branch: Branch, scan: Scan, wish: Wish) -> tuple[
 
 
 def _beginning(order: tuple[str, ...], wish: Wish) -> tuple[str, ...]:
-    """The order with the name in front that has to be."""
+    """The order, with the name in front that must come first."""
     return order if wish.first is None else (wish.first, *(name for name in order if name != wish.first))

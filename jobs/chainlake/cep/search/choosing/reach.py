@@ -1,7 +1,7 @@
-"""Events of long patterns that no match can hold, whatever the conditions: too few events lie before or after them.
+"""Leaves out events of long patterns that no match can hold, since too few events come before or after them.
 
-A search binds names one after another, so of n events of one type for n names in sequence it would look at 2ⁿ
-beginnings, of which only one can be brought to an end.
+A search binds names one after another, so with n events of one type for n names in sequence it would look at 2ⁿ
+beginnings, only one of which can be completed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _NEVER = MOST_TICKS
 
 
 def within_reach(branch: Branch, candidates: Mapping[str, Candidates], window: int) -> dict[str, Candidates]:
-    """The candidates of each name, without those around which ≺ and the window leave no room for the other names.
+    """The candidates of each name, except those around which ≺ and the window leave no room for the other names.
 
-    Up to ``EXACT_NAMES`` single names all stay: a search is done sooner than this.
+    With up to ``EXACT_NAMES`` single names, all stay, since a search is quicker than this.
 
     Args:
         branch: the branch.
-        candidates: of every name.
+        candidates: those of every name.
         window: in ticks.
     """
     singles = [name for name in branch.positive if name not in branch.kleene]
@@ -38,7 +38,7 @@ def within_reach(branch: Branch, candidates: Mapping[str, Candidates], window: i
     for name in sorted(singles, key=lambda name: len(branch.before[name])):
         ts = candidates[name].ts
         for other in branch.before[name].intersection(singles):
-            # the latest beginning of what leads to one of the other's events before this one
+            # the latest beginning of a sequence that leads to one of the other name's events before this one
             best = np.append(-_NEVER, np.maximum.accumulate(starts[other]))
             starts[name] = np.minimum(starts[name], best[np.searchsorted(candidates[other].ts, ts, "left")])
     for name in sorted(singles, key=lambda name: len(branch.after[name])):

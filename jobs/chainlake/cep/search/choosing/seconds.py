@@ -1,8 +1,8 @@
-"""What an order of binding costs in seconds on either backend, and the order that costs least.
+"""What a binding order costs in seconds on either backend, and which order costs least.
 
 Evaluations (``chainlake.cep.estimate.cost``) say what an order costs on paper. Seconds differ: NumPy pays for each
-binding that it extends, machine code passes over candidates that a value rules out, and finds those that several
-bindings share once.
+binding that it extends, while machine code skips candidates that a value rules out, and finds those that several
+bindings share only once.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from chainlake.cep.search.compiled.lists.scopes import first_of, last_of
 from chainlake.cep.search.compiled.lists.skip import by_value, list_key
 from chainlake.cep.search.compiled.text.comparison import comparison
 
-#: Seconds on NumPy: a binding to be extended, an evaluation, a binding found.
+#: Seconds on NumPy for a binding to be extended, for an evaluation, and for a binding found.
 NUMPY_VISIT, NUMPY_TEST, NUMPY_FOUND = 60e-9, 9e-9, 60e-9
-#: Seconds as machine code: an event's entry in a table of scopes, a binding to be extended, a candidate of a list.
+#: Seconds as machine code for an event's entry in a table of scopes, for a binding to be extended, and for a
+#: candidate of a list.
 TABLE, VISIT, ITEM = 5e-9, 4e-9, 1e-9
-#: Seconds until machine code of an order can begin, Numba's import and compiling included, as far as the choice of an
-#: order goes: it must not depend on what this process did before.
+#: Seconds until machine code can begin, including Numba's import and compilation. It is a constant, since the choice of
+#: an order must not depend on what this process did before.
 READY = 1.0
-#: Seconds per evaluation of sets.
+#: Seconds per evaluation of a set, on either backend.
 NUMPY_SET, COMPILED_SET = 1 / 20e6, 1 / 500e6
 
 
 def numpy_seconds(model: Model, order: Sequence[str]) -> float:
-    """Seconds that NumPy is estimated to search in ``order``."""
+    """How many seconds NumPy is estimated to search in ``order``."""
     singles = [name for name in order if name not in model.branch.kleene]
     found = _sets(model, order) * NUMPY_SET
     for number, name in enumerate(singles):
@@ -42,7 +43,7 @@ def numpy_seconds(model: Model, order: Sequence[str]) -> float:
 
 
 def compiled_seconds(model: Model, order: Sequence[str]) -> float:
-    """Seconds that machine code is estimated to search in ``order``, compiling left out."""
+    """How many seconds machine code is estimated to search in ``order``, without compilation."""
     singles = [name for name in order if name not in model.branch.kleene]
     found = _sets(model, order) * COMPILED_SET
     for number, name in enumerate(singles[1:], 1):
@@ -69,9 +70,9 @@ def compiled_seconds(model: Model, order: Sequence[str]) -> float:
 
 
 def best_order(model: Model, backend: str, first: str | None = None) -> tuple[str, ...]:
-    """The order of all positive names with the fewest seconds; of equal ones, the nearest to the order written.
+    """The order of all positive names with the fewest seconds; of equal ones, the one closest to the order written.
 
-    Beyond ``LISTED_NAMES`` single names it is the one with the fewest evaluations.
+    With more than ``LISTED_NAMES`` single names, it is the one with the fewest evaluations.
 
     Args:
         model: the branch's model.
@@ -100,26 +101,26 @@ def _orders(model: Model) -> list[tuple[str, ...]]:
 
 
 def _visits(model: Model, bound: frozenset[str]) -> float:
-    """Bindings of these names."""
+    """How many bindings of these names there are."""
     if len(bound) == 1:
         return model.totals[next(iter(bound))]
     return model.left(bound) if bound else 1.0
 
 
 def _sets(model: Model, order: Sequence[str]) -> float:
-    """Evaluations of sets."""
+    """How many evaluations are of sets."""
     return model.evaluations(order) - model.cost(order) if model.branch.kleene else 0.0
 
 
 def _ready(model: Model, singles: Sequence[str], number: int) -> list[Clause]:
-    """The clauses with others that step ``number`` can test first."""
+    """The clauses with other names that can first be tested in step ``number``."""
     bound, name = frozenset(singles[: number + 1]), singles[number]
     return [clause for clause in model.branch.clauses if name in clause.names and clause.names <= bound
             and len(clause.names) > 1]  # fmt: skip
 
 
 def _tables(branch: Branch, name: str, bound: Sequence[str]) -> set[tuple[str, str]]:
-    """The tables that the scope of ``name`` is looked up in: whose events, and which limit (``compiled.scopes``)."""
+    """The tables in which the scope of ``name`` is looked up: whose events, and which limit (``compiled.scopes``)."""
     scope = scope_of(branch, name, tuple(bound))
     after, before = last_of(branch, scope.after), first_of(branch, scope.before)
     return {
@@ -131,5 +132,5 @@ def _tables(branch: Branch, name: str, bound: Sequence[str]) -> set[tuple[str, s
 
 
 def _share(model: Model, clause: Clause) -> float:
-    """The share of candidates that pass a clause and those between the same names."""
+    """The share of candidates that pass a clause and all others between the same names."""
     return model.pass_rates.get(clause.names, 1.0)

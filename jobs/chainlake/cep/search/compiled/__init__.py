@@ -3,8 +3,8 @@
 * ``text``: values and clauses as code, and the arrays and numbers that a kernel reads (``slots``)
 * ``lists``: which candidates a kernel looks at, by time and by value, as tables made before the search
 * ``generate``, ``sets``: the loops of a plan
-* ``best``: which of the matches of one last event are wanted
-* ``machine``: source to machine code, kept on disk
+* ``best``: which matches of one last event are wanted
+* ``machine``: compiles source to machine code, kept on disk
 * ``run``: one branch, from candidates to batches of matches
 
 Which backend a branch runs on, and why, is in ``search/choosing``.

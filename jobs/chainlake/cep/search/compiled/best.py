@@ -1,7 +1,7 @@
-"""Selection in the kernel: one last event after another, of each only the matches that are wanted, never all of them.
+"""Selection in the kernel: for one last event after another, only the matches that are wanted, never all of them.
 
-The outermost loop runs over the last events in the order of time. What follows keeps the best match so far and passes
-over all that cannot beat it; when the loop goes on, the match is written, and what it uses up is marked.
+The outermost loop runs over the last events in the order of time. The loops inside it keep the best match so far and
+skip all that cannot beat it; when the outermost loop goes on, the match is written, and what it uses up is marked.
 """
 
 from __future__ import annotations
@@ -49,30 +49,30 @@ def decisive_of(wanted: Wanted) -> tuple[str, ...]:
 
 
 def single_step(plan: Plan, wanted: Wanted | None) -> int | None:
-    """The step of which one event is wanted, or None: the last one, which decides between matches that differ in it
-    alone, so that the first one found from the best on is the best."""
+    """The step that wants only one event, or None: the last step, if it decides between matches that differ
+    only in its event, so that the first event found, from the best on, is the best."""
     decides = wanted is not None and wanted.select != "accumulate" and plan.order[-1] in decisive_of(wanted)
     return len(plan.order) - 1 if decides else None
 
 
 class Kernel(Site, Protocol):
-    """A kernel under construction that chooses."""
+    """A kernel under construction that chooses among matches."""
 
     capacity: str
 
     @property
     def output(self) -> Output:
-        """Where matches are put."""
+        """Where matches are written."""
 
     def written(self, name: str) -> str:
-        """The local that counts the events written of a name that is bound to sets."""
+        """The local that counts the events written for a name that is bound to sets."""
 
     def return_full(self, out: Writer) -> None:
-        """Stop until the output is emptied."""
+        """Stop until the output has been emptied."""
 
 
 class Output(Protocol):
-    """Where a kernel puts matches: names of the slots."""
+    """Where a kernel writes matches: names of the slots."""
 
     @property
     def start(self) -> str:
@@ -80,7 +80,7 @@ class Output(Protocol):
 
     @property
     def end(self) -> str:
-        """Largest ts."""
+        """Largest ts of each match."""
 
     @property
     def rows(self) -> Mapping[str, str]:
@@ -88,7 +88,7 @@ class Output(Protocol):
 
     @property
     def offsets(self) -> Mapping[str, str]:
-        """Name to where each set begins in ``rows``, of names that are bound to sets."""
+        """For names that are bound to sets, where each set begins in ``rows``."""
 
     @property
     def maps(self) -> Mapping[str, str]:
@@ -111,11 +111,11 @@ class Best:
         self.decisive = decisive_of(wanted)
         self.initiator = wanted.names[0]
         types = to.plan.branch.types
-        #: names of which an event can be used up
+        #: names whose events can be used up
         self.usable_once = frozenset(
             name for name in wanted.names if any(share_events(types[name], types[taken]) for taken in wanted.taken)
         )
-        #: those among them that can have an event of another name
+        #: those of them that can have the same event as another name
         self.shared = frozenset(
             name
             for name in self.usable_once
@@ -132,7 +132,7 @@ class Best:
     # ---- the loop over last events
 
     def write(self, step: Step) -> None:
-        """The loop over last events, and what follows."""
+        """Write the loop over last events, and what is inside it."""
         to = self.to
         out, name = to.out, step.name
         out.put("resume = 0", *(f"{local} = {place}" for place, local in self.saved))
@@ -154,7 +154,7 @@ class Best:
     # ---- what can be part of a better match
 
     def useful(self, name: str, position: str) -> list[str]:
-        """What is true of an event that is not used up, and may be part of a better match."""
+        """Tests that an event passes if it is not used up and may be part of a better match."""
         tests, order = self._free(name, position), self.to.plan.order
         if self._has_dead_ends and name == order[1]:
             tests.append(f"({self._dead(position)} == 0)")
@@ -163,7 +163,7 @@ class Best:
         return tests
 
     def limit(self, name: str, lo: str, hi: str) -> None:
-        """Narrow the scope of the name that decides first to what is as good as the best match."""
+        """Narrow the scope of the name that decides first to events as good as that of the best match."""
         out, order = self.to.out, self.to.plan.order
         if self._has_dead_ends and name == order[2]:
             out.put(f"wide = {hi}")
@@ -179,15 +179,15 @@ class Best:
                 out.put(f"if (some != 0) & ({hi} > {best}):", f"    {hi} = {best} + 1")
 
     def note_dead_end(self, number: int, count: str) -> None:
-        """Remember an event that nothing before it fits: for later last events still less is in reach.
+        """Remember an event before which no event fits, since for later last events even fewer are in reach.
 
         Args:
-            number: of the step whose list was made.
-            count: the local that holds how many there are.
+            number: the number of the step whose list was made.
+            count: the local that holds how many events the list has.
         """
         if not self._has_dead_ends or number != 2:
             return
-        # Only the list of the last step may leave out what was seen.
+        # Only the list of the last step may leave out events that were seen.
         narrowed = self.accumulates and number == len(self.to.plan.order) - 1
         whole = f"({count} == 0) & (hi2 == wide)" + (" & (fresh != 0)" if narrowed else "")
         position = self.to.make.singles[self.to.plan.order[1]]
@@ -195,7 +195,7 @@ class Best:
 
     @cached_property
     def _has_dead_ends(self) -> bool:
-        """Whether the third name comes before the second, and is compared with it alone."""
+        """Whether the third name comes before the second, and is compared only with it."""
         plan, to = self.to.plan, self.to
         each = to.lists.get(2) == 1 or 2 in to.searches
         if len(plan.order) < 3 or not each or self.backward and self.decisive[0] == plan.order[2]:
@@ -209,16 +209,16 @@ class Best:
         return f"{self.to.slots.array('b', _zeros(name, np.bool_), ('dead', name))}[{position}]"
 
     def _free(self, name: str, position: str) -> list[str]:
-        """What is true of an event that is not used up."""
+        """Tests that an event passes if it is not used up."""
         return [f"({self._mark(name, position)} == 0)"] if name in self.usable_once else []
 
     def prune(self, name: str, in_order: bool) -> None:
-        """Pass over an event with which no match is better than the best one.
+        """Skip an event with which no match is better than the best one.
 
         Args:
-            name: what was bound last.
-            in_order: whether the events of its loop come in the order in which they decide, so that all others are
-                worse than one that is.
+            name: the name that was bound last.
+            in_order: whether the events of its loop come in the order in which they decide, so that all events after a
+                worse one are worse, too.
         """
         singles = self.to.make.singles
         if self.accumulates:
@@ -242,7 +242,7 @@ class Best:
         self.to.out.put(f"if {self._some()}:", f"    if {test}:", f"        {jump}")
 
     def keep(self) -> None:
-        """Take the match that is bound as the best one; everything worse was passed over."""
+        """Take the bound match as the best one, since everything worse was skipped."""
         to, wanted = self.to, self.wanted
         out, singles = to.out, to.make.singles
         if self.accumulates:
@@ -257,12 +257,12 @@ class Best:
         self._see([self.initiator])
 
     def _gather(self) -> None:
-        """Take all events of the match that is bound."""
+        """Take all events of the bound match."""
         self.to.out.put("fresh = 0")
         self._see(self.wanted.names[:-1])
 
     def _see(self, names: Sequence[str]) -> None:
-        """Note that the events of names are in a match with this last event."""
+        """Note that the bound events of these names are in a match with this last event."""
         out, singles, last = self.to.out, self.to.make.singles, self.wanted.last
         out.open("if some == 0:")
         for name in names:
@@ -276,12 +276,12 @@ class Best:
             out.put(f"{self._seen(name)}[{singles[name]}] = {singles[last]} + 1")
 
     def _range(self, name: str) -> tuple[str, str]:
-        """The locals that hold the first and the last position of a name's events that were seen."""
+        """The locals that hold the first and the last position seen among a name's events."""
         number = self.wanted.names.index(name)
         return f"least{number}", f"most{number}"
 
     def _is_new(self, name: str) -> str:
-        """Whether the event that is bound was not seen with this last event."""
+        """Whether the bound event has not been seen with this last event."""
         singles = self.to.make.singles
         return f"{self._seen(name)}[{singles[name]}] != {singles[self.wanted.last]} + 1"
 
@@ -290,7 +290,7 @@ class Best:
         return f"y{self.wanted.names.index(name)}"
 
     def _seen(self, name: str) -> str:
-        """The array that says of each event of a name with which last event it was seen."""
+        """The array that holds, for each event of a name, with which last event it was seen."""
         return self.to.slots.array("j", _zeros(name, np.int32), ("seen", name))
 
     def _some(self) -> str:
@@ -301,14 +301,14 @@ class Best:
         return f"{self._seen(self.initiator)}[{singles[self.initiator]}] == {singles[self.wanted.last]} + 1"
 
     def _best(self, name: str, initiator: str | None = None) -> str:
-        """The position of a name's event in the best match: of the initiator that is bound, or the one given."""
+        """The position of a name's event in the best match of the bound initiator, or of the given one."""
         if not self.per_initiator:
             return self._kept(name)
         table = self.to.slots.array("j", _zeros(self.initiator, np.int32), ("best", name))
         return f"{table}[{initiator or self.to.make.singles[self.initiator]}]"
 
     def _mark(self, name: str, position: str) -> str:
-        """The place that says whether an event is used up."""
+        """The place that holds whether an event is used up."""
         slots = self.to.slots
         if name not in self.shared:
             return f"{slots.array('b', _zeros(name, np.bool_), ('used', name))}[{position}]"
@@ -319,7 +319,7 @@ class Best:
     # ---- what is published
 
     def _publish(self) -> None:
-        """Write what was chosen for the last event before, and mark what it uses up."""
+        """Write the matches chosen for the previous last event, and mark what they use up."""
         to, out, wanted = self.to, self.to.out, self.wanted
         out.open("if some != 0:")
         least, most = self._range(self.initiator)
@@ -346,7 +346,7 @@ class Best:
         out.close()
 
     def _open_seen(self, name: str, out: Writer) -> str:
-        """Open the loop over the events of a name that were seen; gives the local that holds their positions."""
+        """Open the loop over the events of a name that were seen; returns the local that holds their position."""
         at, (least, most) = self.to.make.fresh(), self._range(name)
         out.put(f"{at} = {least} - 1")
         out.open(f"while {at} < {most}:")
@@ -355,7 +355,7 @@ class Best:
         return at
 
     def _sets(self, out: Writer) -> None:
-        """Write all events that were seen as one row, and mark them."""
+        """Write all events that were seen as one row, and mark them as used up."""
         to, wanted = self.to, self.wanted
         for name in wanted.names:
             rows, table, written = to.output.rows[name], to.output.maps[name], to.written(name)
@@ -367,7 +367,7 @@ class Best:
         self._times(self._range(wanted.names[0])[0], self._kept(wanted.last), out)
 
     def _times(self, first: str, last: str, out: Writer) -> None:
-        """Write the times of the first and the last event of a row, which ends it."""
+        """Write the times of the first and last event of a row, which completes it."""
         to, wanted = self.to, self.wanted
         out.put(f"{to.output.start}[n] = {to.scopes.ticks(wanted.names[0])}[{first}]")
         out.put(f"{to.output.end}[n] = {to.scopes.ticks(wanted.last)}[{last}]", "n += 1")
@@ -382,5 +382,5 @@ class Best:
 
 
 def _zeros(name: str, kind: type) -> Make:
-    """What makes an array with a place for each candidate of a name."""
+    """A function that makes an array of zeros with a place for each candidate of a name."""
     return lambda scan: np.zeros(len(scan.candidates[name]), kind)

@@ -1,4 +1,4 @@
-"""Bounds in the kernel: a partial match is not followed whose best completion is worse than what its lists ask for."""
+"""Bounds in the kernel: a partial match is dropped if its best completion is below the thresholds of its lists."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from chainlake.cep.search.bounding.watch import TRIED, WORTH, Bounds
 from chainlake.cep.search.compiled.lists.site import Site
 from chainlake.cep.search.compiled.text.slots import Arguments
 
-#: Below all scores, and in reach of every comparison.
+#: Smaller than all scores, and still a finite number for comparisons.
 _NONE = "-1.7e308"
-#: What is counted: partial matches, those compared with a threshold, those cut, and whether bounds are looked at.
+#: What is counted: partial matches, those compared with a threshold, those cut, and whether bounds are used.
 _COUNTED = ("made", "tried", "cut", "on")
 
 
 @dataclass(frozen=True)
 class Given:
-    """The slots that belong to one search, by what they hold.
+    """The slots whose content belongs to one search, by what they hold.
 
     Args:
         theta: the threshold of each list.
-        order: the candidates of the first name, the most promising first.
-        bounds: the bound of each of them.
-        sizes: slots of how many there are of them, and of how many lists a period has.
-        low, high: by name the periods that a match with each candidate can be in.
-        per: by name the values of ``FOR EACH`` of each candidate.
-        state: places of what is counted.
+        order: the candidates of the first name, most promising first.
+        bounds: the bound of each of these candidates.
+        sizes: how many candidates these are, and how many lists a period has.
+        low, high: by name, the first and last period that a match with each candidate can be in.
+        per: by name, the number of each candidate's values of ``FOR EACH``.
+        state: the places in the state of what is counted.
     """
 
     theta: str
@@ -50,11 +50,11 @@ class Given:
     state: Mapping[str, int]
 
     def put(self, given: Arguments, cutter: Cutter, first: str) -> None:
-        """Give the arrays of a search.
+        """Set the arrays of a search.
 
         Args:
-            given: what the kernel is called with.
-            cutter: knows the thresholds and the scan.
+            given: the arguments of the kernel.
+            cutter: has the thresholds and the scan.
             first: the name that is bound first.
         """
         watch, scan = cutter.watched.watch, cutter.scan
@@ -72,14 +72,14 @@ class Given:
             given.put(slot, np.ascontiguousarray(codes, np.int32))
 
     def begin(self, given: Arguments, cutter: Cutter) -> None:
-        """Say what was counted so far, and whether bounds are on."""
+        """Set the counts so far, and whether bounds are on."""
         watch = cutter.watched.watch
         counted = (watch.counts.partial, watch.counts.tried, watch.counts.cut, watch.on)
         for what, number in zip(_COUNTED, counted, strict=True):
             given.state[self.state[what]] = number
 
     def count(self, given: Arguments, cutter: Cutter) -> None:
-        """Take over what a call counted."""
+        """Take over the counts of a call."""
         watch = cutter.watched.watch
         counts, state = watch.counts, given.state
         counts.partial, counts.tried, counts.cut, on = (int(state[self.state[what]]) for what in _COUNTED)
@@ -93,11 +93,11 @@ class Kernel(Site, Protocol):
 
 @dataclass
 class Bounded:
-    """Writes the comparisons.
+    """Writes the comparisons of partial matches with thresholds.
 
     Args:
         to: the kernel's generator.
-        bounds: what they look at.
+        bounds: what bounds depend on.
     """
 
     to: Kernel
@@ -125,11 +125,11 @@ class Bounded:
 
     @property
     def returned(self) -> list[str]:
-        """Statements that keep what was counted."""
+        """Statements that save the counts."""
         return [f"st[{place}] = {what}" for what, place in self.given.state.items()]
 
     def write(self, step: Step, number: int) -> None:
-        """The comparison once the event of a step is bound."""
+        """Write the comparison that follows once the event of a step is bound."""
         out, make = self.to.out, self.to.make
         last = number == len(self.to.plan.steps) - 1
         if not last:
@@ -155,7 +155,7 @@ class Bounded:
         out.close(2)
 
     def _threshold(self, theta: str, bound: tuple[str, ...], per: str | None, *, whole: bool) -> None:
-        """Statements that set ``theta`` to the least threshold of the lists that are still possible."""
+        """Write statements that set ``theta`` to the smallest threshold of the lists that are still possible."""
         out, make, given = self.to.out, self.to.make, self.given
         code = f"{given.per[per]}[{make.singles[per]}]" if per is not None else "0"
         if self.bounds.period == "all":
@@ -191,7 +191,7 @@ class _Values:
     """Writes bounds (``bounding.score.Algebra``): each value is a local, or an entry of an array.
 
     Args:
-        of: what writes.
+        of: the writer of comparisons.
         bound: the names that are bound.
     """
 
@@ -302,7 +302,7 @@ class _Values:
 
 
 def _made(what: str, name: str, node: ast.Node, upper: bool, strict: bool, scan: Scan) -> np.ndarray | int:
-    """Something of a name's values in a scan."""
+    """A name's values in a scan, or the table, shift or width of their extremes, as ``what`` says."""
     columns = Columns(scan, strict)
     if what == "values":
         return columns.values(name, node)

@@ -1,7 +1,7 @@
-"""From a plan to the source of its kernel: one loop per name, innermost the test of negated names and the output.
+"""Makes the source of a plan's kernel: one loop per name, and in the innermost one negated names and the output.
 
-The kernel stops when its output is full and goes on from there when it is called again: every loop keeps its place in
-the state, and on the way back down (``resume``) nothing is tested or counted twice.
+The kernel stops when its output is full, and goes on from there when it is called again: every loop keeps its place in
+the state, and on the way back into the loops (``resume``) nothing is tested or counted twice.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from chainlake.cep.search.compiled.text.slots import Slots
 
 @dataclass(frozen=True)
 class Limits:
-    """What a pattern says of its matches, whatever the events.
+    """The limits of a pattern's matches, whatever the events.
 
     Args:
         window: in ticks.
-        by_start: whether matches decide at start + window.
+        by_start: whether matches are decided at start + window.
         members: largest number of members of a set.
     """
 
@@ -49,12 +49,12 @@ class Generator:
     """Makes the kernel of one branch.
 
     Args:
-        plan: its plan.
-        facts: what may be known of the events.
+        plan: the branch's plan.
+        facts: what may be assumed about the events.
         limits: the pattern's own.
         ways: how its loops are run.
         wanted: which matches it chooses; None for all. The plan binds their last event first.
-        bounds: what partial matches are compared by with what is found already; None for no such comparison.
+        bounds: the bounds by which partial matches are compared with thresholds; None for no such comparison.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Generator:
         self.out = Writer()
         self.places: list[tuple[str, str]] = []
         self.kept: list[str] = []
-        #: steps whose lists are made before the step before them binds anything
+        #: steps whose lists are made before the preceding step binds anything
         self.ahead: set[int] = set()
         self.window = self.slots.number(limits.window, "window")
         self.capacity = self.slots.number(0, "capacity")
@@ -134,7 +134,7 @@ class Generator:
             self._events(step, number)
 
     def enter(self, step: Step, number: int) -> None:
-        """What follows once the event or set of a step has passed its clauses."""
+        """Write what follows once the event or set of a step has passed its clauses."""
         out = self.out
         last = number == len(self.plan.steps) - 1
         if last and not self.best:
@@ -217,10 +217,10 @@ class Generator:
         out.depth = closed
 
     def bind(self, name: str, number: int) -> None:
-        """Bind the event of a step inside which other loops are, its position being known.
+        """Bind the event of a step whose loop contains other loops; its position is known.
 
-        Row and time are looked up once for all that is found below; the writes of matches would make the compiler read
-        them again.
+        Row and time are looked up once here for all matches below, since the writes of matches would make the compiler
+        read them again.
         """
         q = f"q{number}"
         self.make.singles[name] = q
@@ -229,25 +229,25 @@ class Generator:
         self.scopes.moments[name] = f"x{number}"
 
     def is_limited(self, step: Step) -> bool:
-        """Whether some of a step's candidates are left out, and counted by ``count``."""
-        # Evaluations of a search that chooses are those of the candidates that are left.
+        """Whether some of a step's candidates are left out, and are counted by ``count``."""
+        # A search that chooses counts evaluations only of the candidates that are left.
         return step.name in self.make.limited and not self.best
 
     def count(self, step: Step) -> None:
-        """Count the evaluations of a step of which some candidates are left out, and go on where there is none."""
+        """Count the evaluations of a step that leaves some candidates out; go on with the next if there are none."""
         if self.is_limited(step):
             first, last = self.make.fresh(), self.make.fresh()
             self.scopes.counted(step.name, step.scope, first, last, self.out)
             self.out.put(f"if {last} <= {first}:", "    continue", "if resume == 0:", f"    E += {last} - {first}")
 
     def forget_lists(self, number: int) -> None:
-        """Have the lists that belong to the event of a step made anew."""
+        """Mark the lists that belong to the event of a step to be made anew."""
         for other, key in self.lists.items():
             if key == number and key < other - 1:
                 self.out.put("if resume == 0:", f"    v{other} = 0")
 
     def useful(self, name: str, position: str) -> list[str]:
-        """What is true of an event that may be part of a match that is wanted, where some are."""
+        """Tests that an event passes if it may be part of a wanted match; none if all matches are wanted."""
         return self.best.useful(name, position) if self.best else []
 
     def size(self, name: str) -> str:
@@ -318,7 +318,7 @@ class Generator:
     # ---- output
 
     def written(self, name: str) -> str:
-        """The local that counts the events written of a name that is bound to sets."""
+        """The local that counts the events written for a name that is bound to sets."""
         return f"w{self.plan.order.index(name)}"
 
     def _room(self) -> None:
@@ -335,7 +335,7 @@ class Generator:
         out.put("resume = 0")
 
     def return_full(self, out: Writer) -> None:
-        """Stop until the output is emptied."""
+        """Stop until the output has been emptied."""
         self._return(out, state.FULL)
 
     def _return(self, out: Writer, status: int) -> None:
@@ -352,16 +352,16 @@ class Generator:
         )
 
     def most_usable(self, step: Step) -> str:
-        """Slot of how many events of one window may be usable for the set of a step."""
+        """The slot that holds how many events of one window may be usable for the set of a step."""
         return self.slots.number(most_usable(step.size, self.limits.members), ("members", step.size))
 
     def too_many(self, size: str) -> None:
-        """Stop: a set has more usable events than the limit allows."""
+        """Stop, since a set has more usable events than the limit allows."""
         self.out.put(f"st[{state.TOO_MANY}] = {size}")
         self._return(self.out, state.LIMIT)
 
     def unless_owned(self, start: str, end: str, *otherwise: str) -> None:
-        """Statements for what is decided outside the stretch that is asked for."""
+        """Write statements for a match that is decided outside the owned range."""
         decision = f"{start} + {self.window}" if self.by_start else end
         if self.clock is not None:
             base, period = self.clock

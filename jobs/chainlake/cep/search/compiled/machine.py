@@ -1,8 +1,8 @@
-"""Source to machine code: compiled once per shape, kept on disk, shared by all processes of the machine.
+"""Compiles source to machine code: once per shape, kept on disk, shared by all processes of the machine.
 
 A kernel's file is named by the hash of its source, so equal plans of any pattern, day or partition share it. Two
 processes that meet a new shape at the same time both write the same bytes, each by an atomic rename; Numba does the
-same with the machine code beside it. The file's time is fixed: Numba takes code for stale whose source is younger.
+same with the machine code beside it. The file's time is fixed, since Numba takes code for stale if its source is newer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from chainlake.env.own_folders import NotWritable
 from chainlake.env.private import marked_folder
 from chainlake.paths import Home
 
-#: Raised by hand when kernels of equal source must not be shared with older ones.
+#: Raised by hand when kernels must not be shared with older ones of the same source.
 CODE_VERSION = 1
 
 Kernel = Callable[..., int]
@@ -41,7 +41,7 @@ NOTHING = np.zeros(1, np.int64)
 
 
 def folder() -> Path:
-    """Where kernels are kept; one folder for each version of Numba, NumPy does not matter to it."""
+    """Where kernels are kept: one folder for each version of Numba; the version of NumPy does not matter."""
     from importlib.metadata import version
 
     return Home.from_env().cache / "kernels" / f"{CODE_VERSION}-numba{version('numba')}"
@@ -54,21 +54,21 @@ def known(source: str) -> bool:
 
 
 def loaded() -> bool:
-    """Whether Numba is imported already, which takes about half a second."""
+    """Whether Numba, whose import takes about half a second, has been imported."""
     return "numba" in sys.modules
 
 
 _DAY_S = 86_400
 
 _loaded: dict[str, Kernel] = {}
-#: Kernels that a process keeps; a pattern has one or two, so that only a process that runs for ever meets more.
+#: How many kernels a process keeps; a pattern has one or two, so only a process that runs for ever needs more.
 _MOST_LOADED = 1_000
 
 
 def load(source: str) -> Kernel:
     """The compiled function ``kernel`` of ``source``.
 
-    Where the cache folder cannot be used it is compiled for this process alone, and a warning says so once.
+    If the cache folder cannot be used, it is compiled for this process alone, and a warning says so once.
     """
     name = _name(source)
     if name not in _loaded:
@@ -77,7 +77,7 @@ def load(source: str) -> Kernel:
         try:
             _loaded[name] = _cached(name, source)
         except (OSError, RuntimeError, NotWritable) as error:
-            # Numba raises RuntimeError where it finds no place for its cache, and so it would for another cause again.
+            # Numba raises RuntimeError if it finds no place for its cache; any other cause would raise it again below.
             _warn_once(folder(), error)
             space: dict[str, Any] = {}
             exec(compile(source, name, "exec"), space)
@@ -90,21 +90,21 @@ def load(source: str) -> Kernel:
 
 
 def _cached(name: str, source: str) -> Kernel:
-    """The function, from the machine code on disk if there is some; what is on disk and cannot be read is made anew."""
+    """The function, from the machine code on disk if there is some; if that cannot be read, it is made anew."""
     path = _written(name, source)
     _require_own(path.parent)
     try:
         found = _compiled(_module(name, path).kernel, cache=True)
         _note_use(name, path.parent)
         return found
-    except Exception:  # a file that was cut short can end in any; if it was not that, the same comes again
+    except Exception:  # a truncated file can cause any error; any other cause raises the same again
         for spoilt in (path.parent / "__pycache__").glob(f"{name}.*"):
             spoilt.unlink(missing_ok=True)
         return _compiled(_module(name, _written(name, source)).kernel, cache=True)
 
 
 def _require_own(place: Path) -> None:
-    """See that nobody else can have put machine code there, which would be run as ours.
+    """Check that no other user can have put machine code there, which would be run as ours.
 
     Raises:
         OSError: the folder is another user's, or others may write to it.
@@ -117,7 +117,7 @@ def _require_own(place: Path) -> None:
 
 
 def _note_use(name: str, place: Path) -> None:
-    """The time of the machine code tells maintenance the day it was used last; a cache may be read-only."""
+    """Set the time of the machine code, which tells maintenance when it was last used; a cache may be read-only."""
     with contextlib.suppress(OSError):
         for path in (place / "__pycache__").glob(f"{name}.*.nbi"):
             if time.time() - path.stat().st_mtime > _DAY_S:
@@ -153,11 +153,11 @@ def _compiled(function: Any, *, cache: bool) -> Kernel:
 
 @dataclass(frozen=True)
 class _Call:
-    """Calls a function by arrays.
+    """Calls a compiled function with arrays.
 
     Args:
         function: its address, callable.
-        compiled: what must live as long.
+        compiled: the object that must live as long.
     """
 
     function: Callable[..., int]
@@ -171,7 +171,7 @@ class _Call:
         shorts: Sequence[np.ndarray],
         *others: np.ndarray,
     ) -> int:
-        """Give it four tables of arrays, and the constants (doubles, whole numbers) and the state."""
+        """Call it with four tables of arrays, the constants (doubles, whole numbers) and the state."""
         tables = (_pointers(floats), _pointers(ints), _pointers(bools), _pointers(shorts))
         return self.function(*tables, *[_address(array) for array in others])
 
@@ -180,12 +180,12 @@ _NO_POINTERS = b"\0" * 8
 
 
 def _pointers(arrays: Sequence[np.ndarray]) -> bytes:
-    # As bytes in the machine's own order, since a table of ctypes takes several times as long to make.
+    # Packed as bytes in the machine's own order, since a ctypes table takes several times as long to make.
     return struct.pack(f"{len(arrays)}N", *[_address(array) for array in arrays]) if arrays else _NO_POINTERS
 
 
 def _address(array: np.ndarray) -> int:
-    # Arrow says it in a third of the time that NumPy takes, which counts where a call has little to do.
+    # Arrow gives the address in a third of the time that NumPy takes, which counts if a call has little to do.
     found: int = pa.py_buffer(array).address
     return found
 
@@ -211,7 +211,7 @@ def _module(name: str, path: Path) -> Any:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Numba writes the module's name beside the machine code, and looks it up when that is read.
+    # Numba writes the module's name beside the machine code, and looks the module up when it reads the code.
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module

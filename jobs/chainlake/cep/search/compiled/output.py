@@ -1,4 +1,4 @@
-"""Where a kernel puts matches."""
+"""Where a kernel writes matches."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Output:
-    """Where a kernel puts matches: names of the slots.
+    """Where a kernel writes matches: names of the slots.
 
     Args:
         start: smallest ts of each match.
-        end: largest ts.
-        rows: name to the row of its event, or to the rows of all members of its sets.
-        offsets: repeated name to where each set begins in ``rows``.
-        sizes: repeated name to the place in the state that holds how many members were written.
-        maps: name to the table from candidates to rows.
+        end: largest ts of each match.
+        rows: for each name, the row of its event, or the rows of all members of its sets.
+        offsets: for each repeated name, where each set begins in ``rows``.
+        sizes: for each repeated name, the place in the state that holds how many members were written.
+        maps: for each name, the table from candidates to rows.
     """
 
     start: str

@@ -1,4 +1,4 @@
-"""One branch on the compiled backend: from candidates to blocks of matches."""
+"""Runs one branch on the compiled backend: from candidates to blocks of matches."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from chainlake.cep.search.compiled.text.facts import Facts
 from chainlake.cep.search.compiled.text.slots import Arguments, Slots
 from chainlake.cep.search.statistics import Statistics
 
-#: Loops within each other that Python takes.
+#: How many nested loops Python accepts.
 NESTED = 20
 
 
 @dataclass(frozen=True)
 class Shape:
-    """The code of a kernel, with what gives its arguments on any events that it fits.
+    """The code of a kernel, with what makes its arguments for any events that it fits.
 
     Args:
         source: the code.
-        facts: what it takes for granted of the events.
+        facts: what it assumes about the events.
         slots: its arguments.
-        output: where it puts matches.
-        capacity: slot of the number of matches that a call may find.
-        flat_capacity: slot of the number of members of sets that a call may find.
-        own: slots of the owned decision times.
+        output: where it writes matches.
+        capacity: the slot of how many matches a call may find.
+        flat_capacity: the slot of how many members of sets a call may find.
+        own: the slots of the owned decision times.
         skips: the names that are searched by value.
         bars: what leaves candidates out before the search.
-        bounded: slots of the bounds, if it has some.
+        bounded: the slots of bounds, or None.
     """
 
     source: str
@@ -67,12 +67,12 @@ class Shape:
 def make_shape(
     plan: Plan, scan: Scan, limits: Limits, wanted: Wanted | None = None, bounds: Bounds | None = None
 ) -> Shape:
-    """The code of a plan for the events of a scan, and for all events of which the same is true.
+    """The code of a plan for the events of a scan, and for all events for which the same facts hold.
 
     Args:
-        plan, scan, limits: as of ``Compiled``.
+        plan, scan, limits: as in ``Compiled``.
         wanted: which matches it chooses; None for all.
-        bounds: what it compares with thresholds; None for nothing.
+        bounds: the bounds that it compares with thresholds, or None.
 
     Raises:
         NotCompilable: something in the plan has no code; the message says what.
@@ -96,16 +96,16 @@ class Compiled:
     """A branch that can be run as machine code.
 
     Args:
-        scan: what is looked through.
+        scan: the events and candidates to search.
         plan: the branch's plan.
-        limits: the pattern's.
+        limits: those of the pattern.
         memory: where shapes are kept.
-        key: under what; how loops are run may differ for other keys, and only for other keys.
+        key: the key under which they are kept; how loops are run may differ only between keys.
         wanted: which matches it chooses; None for all. The plan binds their last event first.
         watched: the thresholds that partial matches are compared with; None if there are none.
 
     Raises:
-        NotCompilable: by ``shape`` and ``run``: something in the plan has no code; the message says what.
+        NotCompilable: from ``shape`` and ``run``, if something in the plan has no code; the message says what.
     """
 
     scan: Scan
@@ -118,7 +118,7 @@ class Compiled:
 
     @cached_property
     def shape(self) -> Shape:
-        """The kernel's code: what is remembered if it fits these events, else made anew."""
+        """The kernel's code: the remembered one if it fits these events, else made anew."""
         scan = self.scan
         if len(self.plan.branch.kleene) > 1:
             for step in (step for step in self.plan.steps if step.kleene):
@@ -135,7 +135,7 @@ class Compiled:
         return found
 
     def forget(self) -> None:
-        """Make the kernel's code anew next time."""
+        """Forget the kernel's code, so that it is made anew next time."""
         self.memory.forget(self._kept_as)
 
     @property
@@ -152,10 +152,10 @@ class Compiled:
         Args:
             own: ``[lo, hi)`` of decision times, or None for all.
             statistics: what is counted.
-            positions: give positions among the candidates, as ``Search.run`` does; else rows of the events table.
+            positions: whether to give positions among the candidates, as ``Search.run`` does; else rows of the events.
 
         Raises:
-            LimitExceeded: more usable events in one window than allowed.
+            LimitExceeded: more events of one window are usable than allowed.
         """
         nothing = self.scan.nothing
         if not all(nothing.holds(clause, frozenset())[0] for clause in self.plan.constant):
@@ -204,7 +204,7 @@ class Compiled:
 
     @property
     def _room(self) -> int:
-        """How many matches a call may find: of each first event there may be one."""
+        """How many matches a call may find; with ``per_initiator``, there may be one for each first event."""
         if self.watched is not None:
             return min(self.watched.watch.room, self.scan.block_rows)
         if self.wanted is None or self.wanted.select != "per_initiator":
@@ -212,7 +212,7 @@ class Compiled:
         return max(self.scan.block_rows, len(self.scan.candidates[self.wanted.names[0]]))
 
     def _map(self, name: str, rows: np.ndarray, positions: bool) -> np.ndarray:
-        """What is written for each candidate of a name; ``rows`` are those that are searched."""
+        """What is written for each candidate of a name; ``rows``: those of the candidates that are searched."""
         every = self.scan.candidates[name].rows if positions else rows
         if not positions:
             written = self.scan.data.rows_of(rows)
@@ -221,7 +221,7 @@ class Compiled:
         return np.ascontiguousarray(written, np.int64)
 
     def _make_room(self, given: Arguments, output: Output, room: int, flat: int) -> None:
-        """New arrays for the output of a call."""
+        """Make new arrays for the output of a call."""
         given.put(output.start, np.empty(room, np.int64))
         given.put(output.end, np.empty(room, np.int64))
         for name, where in output.rows.items():
@@ -233,7 +233,7 @@ class Compiled:
 
 
 def _bindings(given: Arguments, output: Output, n: int) -> Bindings:
-    """What a call found."""
+    """The bindings that a call found."""
     singles = {name: _cut(given.array(rows), n) for name, rows in output.rows.items() if name not in output.offsets}
     groups = {}
     for name, where in output.offsets.items():
@@ -243,7 +243,7 @@ def _bindings(given: Arguments, output: Output, n: int) -> Bindings:
 
 
 def _nested_loops(source: str) -> int:
-    """How many loops of a kernel lie within each other at most."""
+    """How deeply the loops of a kernel are nested at most."""
     deepest, around = 0, list[int]()
     for line in source.splitlines():
         depth = len(line) - len(line.lstrip())
@@ -256,6 +256,6 @@ def _nested_loops(source: str) -> int:
 
 
 def _cut(values: np.ndarray, n: int) -> np.ndarray:
-    """An array made shorter, to its first ``n`` values; the memory behind them is free again, without a copy."""
+    """An array shortened in place to its first ``n`` values, which frees the memory after them."""
     values.resize(n, refcheck=False)
     return values

@@ -1,7 +1,7 @@
 """Kleene closure in the kernel: the usable events of a name, then every non-empty set of them, one step per set.
 
-Sets come in the order of a depth-first walk, in which each differs from one before it by its last member, so sums,
-counts, minima and maxima are kept per depth and cost one operation a set.
+Sets come in the order of a depth-first walk, in which each differs from an earlier one only by its last member, so
+sums, counts, minima and maxima are kept per depth and cost one operation per set.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from chainlake.cep.search.compiled.text.errors import NotCompilable
 from chainlake.cep.search.compiled.text.expressions import Group
 from chainlake.cep.search.compiled.text.facts import Size
 
-#: Aggregates that are kept up to date member by member.
+#: Aggregates that are updated member by member.
 _ADDED = frozenset({"COUNT", "SUM", "AVG", "MIN", "MAX"})
 
 
@@ -41,7 +41,7 @@ class Sets:
         self.updates: list[tuple[str, str, str]] = []
 
     def write(self) -> None:
-        """All of the step, and what follows it."""
+        """Write the whole step, and what follows it."""
         to, k = self.to, self.number
         out, make, slots = to.out, to.make, to.slots
         group = self.group
@@ -80,7 +80,7 @@ class Sets:
         out.close(2)
 
     def _usable(self, lo: str, hi: str, count: str) -> None:
-        """Collect the events that may be members."""
+        """Write the loop that collects the events that may be members."""
         to, step, name = self.to, self.step, self.name
         out, make = to.out, to.make
         p, q = make.fresh(), make.fresh()
@@ -109,7 +109,7 @@ class Sets:
         out.close()
 
     def _stop(self, count: str, anchor: str, stop: str) -> None:
-        """Find where the window of the first member ends, and hold the set that reaches there against the limit."""
+        """Find where the window of the first member ends, and check the set that reaches there against the limit."""
         to, members = self.to, self.group.members
         out, make = to.out, to.make
         table = to.scopes.table(self.name, self.name, to.scopes.window + 1)
@@ -120,7 +120,7 @@ class Sets:
         out.put(f"{stop} += 1")
         out.close()
         if len(self.to.plan.branch.kleene) > 1:
-            return  # run.py lets no set of such a branch reach the limit
+            return  # run.py takes NumPy if a set of such a branch could exceed the limit
         ticks = to.scopes.ticks(self.name)
         start, last, bound = make.fresh(), make.fresh(), make.fresh()
         out.put(f"{start} = {ticks}[{members}[{anchor}]]", f"{last} = {ticks}[{members}[{stop} - 1]]")
@@ -135,7 +135,7 @@ class Sets:
         out.close()
 
     def _next(self, anchor: str, stop: str, depth: str) -> None:
-        """Go to the next set with this first member, and bring its aggregates up to date."""
+        """Go to the next set with this first member, and update its aggregates."""
         out, k = self.to.out, self.number
         picked, x = self.group.picked, f"x{k}"
         out.open("if resume == 0:")
@@ -168,7 +168,7 @@ class Sets:
         out.close()
 
     def _next_of_size(self, x: str, stop: str, depth: str) -> None:
-        """Go on where sets have a size: none grows beyond it, and none is begun that cannot become large enough."""
+        """Go on where sets have a size: none grows beyond it, and none begins that cannot become large enough."""
         out, picked, most = self.to.out, self.group.picked, self.step.size.most
         grows = "" if most is None else f" and {depth} < {most - 1}"
         out.open(f"if {x} < {self._end(stop, f'{depth} + 1')}{grows}:")
@@ -196,7 +196,7 @@ class Sets:
             self.group.aggregates[node] = self._aggregate(node, position, depth)
 
     def _aggregate(self, node: ast.Aggregate, position: str, depth: str) -> Code:
-        """Statements that add one member; gives the code of the aggregate over all members (``values.aggregate``)."""
+        """Write statements that add one member; returns the code of the aggregate over all (``values.aggregate``)."""
         to, name = self.to, self.name
         slots, out = to.slots, to.out
         if node.distinct or node.function not in _ADDED:
@@ -232,7 +232,7 @@ class Sets:
         return Code(f"{best}[{depth}]", "i", value.kind, f"{count}[{depth}] != 0", value.size)
 
     def _room(self, letter: str, what: str, attr: str | None = None) -> str:
-        """An array with a place for each candidate, and one more."""
+        """An array with a place for each candidate and one more."""
         return self.to.slots.array(letter, partial(_places, self.name), ("room", what, self.name, attr))
 
     def _add(self, stack: str, depth: str, value: str) -> None:

@@ -1,1 +1,1 @@
-"""What a search found: matches as arrays of rows, each once, with their days and measures."""
+"""What a search found: matches as arrays of rows, with their days and measures."""

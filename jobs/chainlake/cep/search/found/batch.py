@@ -18,15 +18,15 @@ class MatchBatch:
     """Some matches of one branch.
 
     Args:
-        branch: its number.
-        n: how many matches.
-        start_us: smallest ts of each match (µs, or native units of a pattern that is not strict).
+        branch: the number of the branch.
+        n: how many matches there are.
+        start_us: smallest ts of each match (µs, or native units if the pattern is not strict).
         end_us: largest ts of each match.
         decision_us: decision time of each match.
-        single: name to row of its event in the events table.
-        kleene: name to (offsets, rows) of its events, each match's in (ts, id) order.
-        measures: name to the values of a computed column.
-        within: no decision time is less than the first or larger than the second.
+        single: for each name, the row of its event in the events table.
+        kleene: for each name, (offsets, rows) of its events, in (ts, id) order for each match.
+        measures: for each computed column, its values.
+        within: bounds of the decision times, both included.
     """
 
     branch: int
@@ -40,7 +40,7 @@ class MatchBatch:
     within: tuple[int, int] = (-FAR, FAR)
 
     def at(self, rows: np.ndarray) -> MatchBatch:
-        """The matches ``rows``."""
+        """The matches at ``rows``."""
         return MatchBatch(
             self.branch,
             len(rows),
@@ -54,7 +54,7 @@ class MatchBatch:
         )
 
     def of_rows(self, rows: np.ndarray) -> MatchBatch:
-        """The same matches in the table of which ``rows`` were searched."""
+        """The same matches with rows of the whole table, of which the search had only ``rows``."""
         return replace(
             self,
             single={name: rows[places] for name, places in self.single.items()},
@@ -89,7 +89,7 @@ def concatenated(batches: Sequence[MatchBatch]) -> MatchBatch:
 
 
 def _values(parts: list[pa.Array]) -> pa.Array:
-    """Values of several batches; whole numbers and doubles, and nulls of no type, may stand beside one another."""
+    """The values of several batches; whole numbers, doubles and untyped nulls may be mixed."""
     kinds = {part.type for part in parts if not pa.types.is_null(part.type)}
     kind = pa.float64() if len(kinds) > 1 else next(iter(kinds), pa.null())
     return pa.concat_arrays([part.cast(kind, safe=False) for part in parts])

@@ -1,4 +1,4 @@
-"""How many matches there are of each day."""
+"""How many matches each day has."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from chainlake.cep.errors import TooManyMatches
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.found.batch import MatchBatch
 
-#: Matches of a batch that spans fewer days are counted day by day.
+#: If a batch spans no more days than this, its matches are counted day by day.
 _DAYS_ONE_BY_ONE = 8
 
 
 def count_days(pattern: Pattern, batch: MatchBatch, per_day: dict[int, int]) -> None:
-    """Add the matches of a batch to those of each day.
+    """Add the matches of a batch to the counts of their days.
 
     Args:
-        pattern: whose matches they are.
-        batch: some of them.
-        per_day: the number of each UTC day, counted on.
+        pattern: the pattern.
+        batch: some of its matches.
+        per_day: the count of each UTC day, which is updated.
 
     Raises:
-        LimitExceeded: there are more of a day than the front matter allows.
+        LimitExceeded: a day has more matches than the front matter allows.
     """
     limit = pattern.limits["matches_per_day"]
     ticks_per_day = 86_400 * (1_000_000 if pattern.strict else 1)
     first, last = _days(batch.within, ticks_per_day)
     if first != last:
-        # Their own times are passed over only where the days of the events, or of what is asked for, leave it open.
+        # The matches' own times are looked at only if the bounds of their decision times span several days.
         first, last = _days((batch.decision_us.min(), batch.decision_us.max()), ticks_per_day)
     if first == last:
         counted = [(first, batch.n)]
     elif last - first < _DAYS_ONE_BY_ONE:
-        # A comparison per day is quicker than to divide every time, let alone to sort them.
+        # A comparison per day is quicker than dividing every time, let alone sorting them.
         before = [0, *(np.count_nonzero(batch.decision_us < d * ticks_per_day) for d in range(first + 1, last + 1))]
         counted = [(first + i, n) for i, n in enumerate(np.diff([*before, batch.n]).tolist()) if n]
     else:

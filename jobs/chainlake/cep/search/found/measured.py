@@ -11,22 +11,22 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.values.values import Value, as_float, not_null
 from chainlake.schemas.table import TIMESTAMP
 
-#: Microseconds of a second: durations are written in seconds.
+#: Microseconds per second; durations are written in seconds.
 _SECOND = 1_000_000
 
 
 def measured(pattern: Pattern, branch: int, found: Bindings, scan: Scan) -> dict[str, pa.Array]:
-    """The measures of some matches, and the values that they are ranked by.
+    """The measures of some matches, and the values by which they are ranked.
 
     Args:
         pattern: the pattern.
         branch: the number of the branch that found them.
         found: the matches, bound to positions among the candidates.
-        scan: what they were found in.
+        scan: the scan in which they were found.
 
     Returns:
-        by name of the measure, of the type that its column has; a number whose type cannot be known without
-        its values is a whole number if all are.
+        by name of the measure, its values in the type of its column; where only the values can tell the type of
+        numbers, they are whole numbers if all are.
     """
     view = found.view(scan.data, scan.candidates)
     return {
@@ -56,7 +56,7 @@ def as_arrow(value: Value, n: int, scan: Scan, strict: bool) -> pa.Array:
 
 
 def _fits_whole(value: Value) -> bool:
-    """Whether numbers are whole ones of 64 bits."""
+    """Whether numbers are 64-bit whole numbers."""
     if isinstance(value.values, np.ndarray):
         return bool(value.values.dtype.kind == "i")
     return isinstance(value.values, int) and -(2**63) <= value.values < 2**63

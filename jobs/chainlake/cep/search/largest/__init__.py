@@ -1,1 +1,1 @@
-"""Matches that are compared with one another: neighbours found twice, and those that larger ones contain."""
+"""Matches that are compared with one another: duplicates among neighbours, and matches that larger ones contain."""

@@ -1,7 +1,7 @@
 """Which of many sets are contained in others.
 
-First each set leaves out one of its elements at a time and strikes out what it is then; among the few that are left,
-each is compared with those larger ones that have its rarest element.
+First, each set strikes out the sets that equal it without one of its elements; then each of the few that are left is
+compared with the larger ones that have its rarest element.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import numpy as np
 
 from chainlake.cep.conditions.blocks import flat_blocks
 
-#: Pairs and elements that are looked at at a time.
+#: How many pairs and elements are looked at at a time.
 _BLOCK = 1 << 20
 
 
@@ -27,7 +27,7 @@ def contained(offsets: np.ndarray, elements: np.ndarray) -> np.ndarray:
 
     Args:
         offsets: set i holds the elements ``offsets[i]:offsets[i + 1]``; no set is empty.
-        elements: whole numbers from 0 on, no two alike in a set, in any order.
+        elements: whole numbers from 0 up, no two equal in a set, in any order.
     """
     sizes = np.diff(offsets)
     struck = np.zeros(len(sizes), bool)
@@ -42,7 +42,7 @@ def contained(offsets: np.ndarray, elements: np.ndarray) -> np.ndarray:
 
 
 def _one_less(offsets: np.ndarray, elements: np.ndarray) -> np.ndarray:
-    """Which sets are another one without one of its elements."""
+    """Which sets equal another one without one of its elements."""
     sizes = np.diff(offsets)
     parts = [mixed(elements, seed) for seed in (1, 2)]
     sums = [np.add.reduceat(part, offsets[:-1]) for part in parts]
@@ -56,13 +56,13 @@ def _one_less(offsets: np.ndarray, elements: np.ndarray) -> np.ndarray:
         begin, end = (np.searchsorted(ordered, less[0], side) for side in ("left", "right"))
         for rows, within in flat_blocks(end - begin, _BLOCK):
             same = order[begin[rows] + within]
-            # Two sums of 64 bits that are equal by chance: less likely than a broken memory.
+            # Two 64-bit sums that are both equal by chance are less likely than faulty memory.
             found[same[sums[1][same] == less[1][rows]]] = True
     return found
 
 
 def _compared(offsets: np.ndarray, elements: np.ndarray) -> np.ndarray:
-    """Which sets are contained in others: each is compared with those that have its rarest element."""
+    """Which sets are contained in others; each is compared with the larger ones that have its rarest element."""
     sizes = np.diff(offsets)
     number = np.unique(elements, return_inverse=True)[1].reshape(-1)
     every = int(number.max(initial=-1)) + 1
@@ -88,7 +88,7 @@ def _compared(offsets: np.ndarray, elements: np.ndarray) -> np.ndarray:
 
 
 def _first_least(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
-    """Where each group's least value stands."""
+    """The first place of each group's smallest value."""
     least = np.repeat(np.minimum.reduceat(values, offsets[:-1]), np.diff(offsets))
     places = np.where(values == least, np.arange(len(values)), len(values))
     found: np.ndarray = np.minimum.reduceat(places, offsets[:-1])

@@ -1,7 +1,7 @@
-"""Patterns whose events are neighbours, or of whose matches only the largest are kept (``MAXIMAL``, ``OUTERMOST``).
+"""Patterns whose events are neighbours, or that keep only the largest matches (``MAXIMAL``, ``OUTERMOST``).
 
-Each branch is searched for all its matches. Those that several branches find are given once, and where only the largest
-are kept, all matches of the read range are compared before those that are owned are given.
+Each branch is searched for all its matches. Those that several branches find are given once. If only the largest are
+kept, all matches of the read range are compared before the owned ones are given.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Finder:
         pattern: the pattern.
         events: the events table.
         statistics: what is counted.
-        prepare: the events of what is owned, as a search sees them.
-        loose: all matches of a branch that is no ``SEQ STRICT``: its number, the events, what is owned; where matches
-            are compared, when they must end.
+        prepare: gives the events that matches decided in a range need.
+        loose: gives all matches of a branch that is not ``SEQ STRICT``, by its number, the events, and the owned range;
+            if matches are compared, the range in which they must end.
         block_rows: bounds the memory.
     """
 
@@ -51,8 +51,8 @@ class Finder:
         """The matches decided in ``own``.
 
         Raises:
-            LimitExceeded: more bound events would have to be held to compare matches than the limit allows.
-            DefinitionError: neighbours of one key, and there is no key.
+            LimitExceeded: comparing matches would need more bound events in memory than the limit allows.
+            DefinitionError: neighbours of one key are asked for, but there is no key.
         """
         if not self.pattern.extras.keep:
             data = self.prepare(own)
@@ -80,7 +80,7 @@ class Finder:
                 yield from batches
 
     def _halves(self, own: Own) -> list[tuple[int, int]]:
-        """The later and the earlier half of what is owned: fewer matches are compared for each."""
+        """The later and the earlier half of the owned range, each of which compares fewer matches."""
         if own is None:
             ts = self.prepare(None).columns["ts"].values
             own = int(ts.min()), int(ts.max()) + self.pattern.late_us + 1
@@ -113,12 +113,12 @@ class Finder:
                 yield batch.only(mine)
 
     def _compared(self, own: Own) -> Own:
-        """When matches must end that may contain one decided in ``own``, each at the end of its window."""
+        """The range in which matches must end that may contain one decided in ``own``, at the end of its window."""
         return None if own is None else (own[0] - self.pattern.window_us, own[1])
 
     def _branch(self, number: int, data: Dataset, own: Own, room: Room) -> Iterator[MatchBatch]:
         branch, keep = self.pattern.branches[number], self.pattern.extras.keep
-        # What is compared with the matches of other branches is owned by nobody yet.
+        # Matches that are compared with those of other branches are limited to owned ones only afterwards.
         compared = keep and (len(self.pattern.branches) > 1 or branch.stream is None)
         mine = None if compared else own
         if branch.stream is None:
@@ -126,7 +126,7 @@ class Finder:
             return
         self.statistics.order.append(branch.positive)
         self.statistics.backends.append(("numpy", "neighbours are found by place"))
-        # A match that another one of its own branch contains is contained in what is kept of that.
+        # A match contained in another one of its branch is also contained in one that is kept of this branch.
         alone = keep and (keep if len(self.pattern.branches) == 1 else "MAXIMAL")
         source = Source(self.pattern, self.events, data)
         yield from found(Ask(source, number, mine, own, alone, room, self.block_rows), self.statistics)
@@ -137,7 +137,7 @@ def _members(batch: MatchBatch) -> int:
 
 
 def _elements(batches: list[MatchBatch], names: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The events of all matches one after another: offsets, number of the name of each, row of each."""
+    """The events of all matches, one match after another: offsets, and the number of the name and row of each."""
     total = sum(batch.n for batch in batches)
     none = np.zeros(0, np.int64)
     of, name_of, row_of = [none], [none], [none]
@@ -161,7 +161,7 @@ def _bound_names(pattern: Pattern) -> list[str]:
 
 
 def largest(pattern: Pattern, batches: list[MatchBatch]) -> np.ndarray:
-    """Which matches of all branches, one after another, are kept; what several branches found stays in the first.
+    """Which matches of all branches, in sequence, are kept; one that several branches found is kept in the first.
 
     Collected sets are not compared.
     """
@@ -182,7 +182,7 @@ def largest(pattern: Pattern, batches: list[MatchBatch]) -> np.ndarray:
 
 
 def _kinds(pattern: Pattern) -> np.ndarray:
-    """A number per branch, equal for those that have the same names: an empty set is more than no set."""
+    """A number per branch, equal for branches with the same names, since an empty set differs from no set."""
     numbers: dict[frozenset[str], int] = {}
     return np.array([numbers.setdefault(b.sets.union(b.positive), len(numbers)) for b in pattern.branches])
 
@@ -192,13 +192,13 @@ def _first_of_equals(offsets: np.ndarray, elements: np.ndarray, kinds: np.ndarra
     order = np.lexsort(keys)
     same = np.logical_and.reduce([np.diff(key[order]) == 0 for key in keys])
     found = np.ones(len(order), bool)
-    # Sorting is stable, so of equal ones the first comes first.
+    # Sorting is stable, so the first of equal matches comes first.
     found[order[1:][same]] = False
     return found
 
 
 class Seen:
-    """What earlier branches found, as far as later ones may find it, too: 16 bytes for each match.
+    """The matches of earlier branches that later ones may find, too, in 16 bytes each.
 
     Args:
         pattern: the pattern.

@@ -2,5 +2,5 @@
 
 * ``steps``: what each event adds to a score, step by step, and when sums of doubles are exact
 * ``kernel``: the pass
-* ``passing``: from a pattern to its best matches
+* ``passing``: finds the best matches of a pattern
 """

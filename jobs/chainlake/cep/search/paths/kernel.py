@@ -1,7 +1,7 @@
-"""The pass: of each step the best beginnings that end there are kept, and continued by every later event.
+"""The pass: for each step, the best beginnings that end there are kept, and continued by every later event.
 
-A beginning is dropped once so many others as are wanted are better *whatever follows*: their sum is larger by more than
-rounding can take back, or it is the same, of the same numbers or exact, and their events come first.
+A beginning is dropped once as many others as are wanted are better *whatever follows*: their sum is larger by more than
+rounding can undo, or it is equal, from the same numbers or exactly, and their events come first.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 
 from chainlake.cep.search.compiled import machine
 
-#: What the pass returns: it is done; its output is full; more beginnings are nearly as good as the last one than fit.
+#: What the pass returns: done; output full; or too many beginnings that are nearly as good as the last one wanted.
 DONE, FULL, CROWDED = range(3)
-#: Places in its state.
+#: Places in the state of the pass.
 SEGMENT, POSITION, LIST, FOUND, MADE = range(5)
 
 SOURCE = """
@@ -138,7 +138,7 @@ def kernel(F, I, B, J, kf, ki, st):
 
 
 def kernel(*, compiled: bool) -> Callable[..., int]:
-    """The pass as machine code, or for the interpreter."""
+    """The pass as machine code, or as interpreted Python."""
     return machine.load(SOURCE) if compiled else _interpreted()
 
 

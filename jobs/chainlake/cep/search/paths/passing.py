@@ -25,28 +25,28 @@ from chainlake.cep.search.statistics import BestSearch
 from chainlake.cep.values.arrow import numpy_of
 from chainlake.errors import InputError
 
-#: Beginnings of a step that may wait beyond four times those that are wanted.
+#: How many beginnings of a step may be kept beyond four times those that are wanted.
 _CROWD = 64
-#: Beginnings that are wanted, at most: with more, all matches are listed sooner.
+#: The largest number of wanted beginnings; with more, listing all matches is quicker.
 MOST_WANTED = 1_000
-#: Events in windows for each event, beyond which windows are not passed over one by one.
+#: If windows together hold more than this many times the events, there is no pass over windows.
 _WINDOWS = 1_000
-#: Continuations from which the pass is compiled rather than interpreted, which takes longer to be ready.
+#: With at least this many continuations, the pass is compiled, which takes longer to be ready than interpreting it.
 _WORTH_COMPILING = 50_000
-#: Matches that are given at a time.
+#: How many matches are given at a time.
 _ROOM = 1 << 14
 _STATE = 5
 
 
 @dataclass(frozen=True)
 class Line:
-    """Events in the order in which they are passed over.
+    """Events in the order of the pass.
 
     Args:
         rows: their sorted rows in the data.
         ts: their times.
-        begins, ends: of the stretches that are passed over by themselves.
-        lists: the number of the list that matches are in whose last event is this one.
+        begins, ends: the bounds of the stretches, each of which is a pass of its own.
+        lists: for each event, the number of the list of matches whose last event it is.
     """
 
     rows: np.ndarray
@@ -59,18 +59,18 @@ class Line:
 def paths(
     pattern: Pattern, run: Run, events: pa.Table, backend: str, search: BestSearch, daily: Daily | None = None
 ) -> Iterator[MatchBatch] | str:
-    """Matches of a pattern that allows it, the best of each list among them.
+    """Matches of a pattern that allows strategy B, including the best of each list.
 
     Args:
         pattern: with a ranking.
         run: the search, with the scan of its branch.
         events: the events table.
-        backend: ``numpy`` has the pass interpreted, ``compiled`` has it compiled.
-        search: what is counted.
+        backend: ``numpy`` interprets the pass, ``compiled`` compiles it, ``auto`` does what is quicker.
+        search: counts what is done.
         daily: whether and how matches compete by the day of the decision.
 
     Returns:
-        the matches, or why they cannot be found so in these events.
+        the matches, or why they cannot be found like this in these events.
     """
     ranking, scan = pattern.extras.ranking, run.scans[0]
     assert ranking is not None, "only ranked patterns get here"
@@ -113,10 +113,10 @@ class _Pass:
     """One pass.
 
     Args:
-        pattern, run: as of ``paths``.
-        names: of the sequence.
+        pattern, run: as in ``paths``.
+        names: the names of the sequence.
         line: the events.
-        steps: what they add.
+        steps: what the events add to the score.
     """
 
     pattern: Pattern
@@ -126,7 +126,7 @@ class _Pass:
     steps: Steps
 
     def found(self, rule: Rule, compiled: bool, search: BestSearch) -> list[Bindings] | str:
-        """The best matches, each once, or why there is nothing to say."""
+        """The best matches, each once, or why the pass cannot find them."""
         n, size, cap = len(self.names), len(self.line.rows), 4 * rule.count + _CROWD
         gain, same = self._columns()
         out, state = np.empty(n * (_ROOM + cap), np.int32), np.zeros(_STATE, np.int64)
@@ -150,7 +150,7 @@ class _Pass:
         return [self._bindings(every)] if len(every) else []
 
     def _columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """What each event of the line adds at each step, and the numbers of equal parts."""
+        """What each event of the line adds at each step, and the number of its parts; shape (names, events) each."""
         line, scan = self.line, self.run.scans[0]
         gain = np.full((len(self.names), len(line.rows)), np.nan)
         same = np.zeros((len(self.names), len(line.rows)), np.int32)
@@ -167,7 +167,7 @@ class _Pass:
         return gain, same
 
     def _bindings(self, every: np.ndarray) -> Bindings:
-        """Matches, by positions in the line, as positions among the candidates."""
+        """Matches given as positions in the line, as bindings to positions among the candidates."""
         line, candidates = self.line, self.run.scans[0].candidates
         singles = {
             name: np.searchsorted(candidates[name].rows, line.rows[every[:, number]])
@@ -177,7 +177,7 @@ class _Pass:
 
 
 def _line(pattern: Pattern, run: Run, names: tuple[str, ...], events: pa.Table, daily: Daily | None) -> Line | str:
-    """The events of a pattern in the order in which they are passed over, or why they cannot be."""
+    """The events of a pattern in the order of the pass, or why there can be none."""
     scan, ranking = run.scans[0], pattern.extras.ranking
     assert ranking is not None, "only ranked patterns get here"
     period = ranking.rule.period
@@ -190,7 +190,7 @@ def _line(pattern: Pattern, run: Run, names: tuple[str, ...], events: pa.Table, 
     key, rows = key[order], rows[order]
     ts = np.ascontiguousarray(scan.data.ts[rows], np.int64)
     if ((ts[1:] == ts[:-1]) & (key[1:] == key[:-1])).any():
-        # Of equal times, the order of all events says which of two equal matches comes first.
+        # For events of equal time, the order of all events says which of two equal matches comes first.
         place = numpy_of(places(events, None))
         rows = rows[np.lexsort([place[scan.data.rows_of(rows)], key])]
     begins = np.flatnonzero(np.diff(key, prepend=-1))

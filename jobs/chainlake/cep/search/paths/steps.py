@@ -13,9 +13,9 @@ from chainlake.cep.ranking.score import utility
 from chainlake.cep.search.bounding.arrays import Columns
 from chainlake.cep.search.bounding.terms import Term
 
-#: Sums of doubles differ from those of real numbers, added in any order, by less than this share of their sizes.
+#: Sums of doubles, in any order, differ from exact sums by less than this share of the sum of the sizes.
 _ROUNDING = 1e-12
-#: Sums are exact if all numbers are multiples of a power of two, this at the least, and so small beside it.
+#: Sums are exact if all numbers are multiples of 1 or of 2^-_FINEST, and their sum is below _EXACT such units.
 _FINEST, _EXACT = 16, 2.0**48
 #: Larger sums may leave the range of doubles.
 _MOST = 1e300
@@ -23,13 +23,13 @@ _MOST = 1e300
 
 @dataclass(frozen=True)
 class Steps:
-    """What the candidates of each name add.
+    """What the candidates of each name add to a score.
 
     Args:
         gains: by name, what each candidate adds to the score; NaN where a match with it has no score.
-        same: by name a number, equal for candidates that add the same in every part.
+        same: by name, a number that is equal for candidates that add the same in every part.
         exact: whether sums are exact, in any order.
-        rounding: how far sums can be apart that are the same but for rounding.
+        rounding: how far apart sums can be that differ only by rounding.
     """
 
     gains: dict[str, np.ndarray]
@@ -43,17 +43,17 @@ def steps_of(score: Score, terms: Sequence[Term], names: Sequence[str], scan: Sc
 
     Args:
         score: the score.
-        terms: what it is the sum of.
-        names: of the sequence.
-        scan: what is looked through.
+        terms: the terms that it adds up.
+        names: the names of the sequence.
+        scan: the events and candidates to search.
         strict: whether times are in µs.
 
     Returns:
-        None if numbers are so large that nothing can be said of sums.
+        the steps, or None if numbers are so large that sums may leave the range of doubles.
     """
     columns = Columns(scan, strict)
     weighted = score.combine == "wsum"
-    # One unit for all numbers changes no order, and leaves whole ticks whole.
+    # With one unit for all numbers, dividing would change no order, and would not leave whole ticks whole.
     plain = len(score.criteria) == 1 and score.criteria[0].norm is None and not weighted
     parts: dict[str, list[np.ndarray]] = {name: [] for name in ("", *names)}
     for term in terms:
@@ -90,7 +90,7 @@ def _exact(parts: Sequence[np.ndarray], sizes: Sequence[float]) -> bool:
 
 
 def _from_zero(parts: Sequence[np.ndarray]) -> tuple[list[np.ndarray], bool]:
-    """Large whole numbers, such as times, as distances from the smallest one of each part, if sums are exact then."""
+    """Large whole numbers, such as times, as distances from the smallest of each part, if that makes sums exact."""
     lowest = [float(np.nanmin(part, initial=np.inf)) for part in parts]
     lowest = [low if np.isfinite(low) else 0.0 for low in lowest]
     moved = [part - low for part, low in zip(parts, lowest, strict=True)]
@@ -106,7 +106,7 @@ def _whole(part: np.ndarray) -> bool:
 
 
 def _numbered(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """A number for each row, equal where all parts are."""
+    """A number for each row, equal for rows that are equal in all parts."""
     codes = np.zeros(len(parts[0]), np.int64)
     for part in parts:
         _, mine = np.unique(part, return_inverse=True)

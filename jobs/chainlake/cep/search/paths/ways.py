@@ -1,4 +1,4 @@
-"""Which way the best matches are found in these events: the best one that the pattern and the events allow."""
+"""Chooses how the best matches are found: by the best strategy that the pattern and the events allow."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Way:
     """How the best matches are found.
 
     Args:
-        search: what is counted.
+        search: counts what is done.
         batches: under ``B``, the matches.
-        watch, run: under ``C``, the thresholds, and the search that is compared with them, if they can cut anything.
+        watch, run: under ``C``, the thresholds, if they can cut anything, and the search that uses them.
     """
 
     search: BestSearch
@@ -36,12 +36,12 @@ class Way:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked for.
+    """What the caller asks for.
 
     Args:
         strategy: a strategy, or ``auto``.
-        backend: what a pass runs on.
-        by_day: whether only matches that are decided on one UTC day compete.
+        backend: the backend of a pass.
+        by_day: whether only matches decided on the same UTC day compete.
     """
 
     strategy: str
@@ -50,17 +50,17 @@ class Asked:
 
 
 def way(pattern: Pattern, events: pa.Table, able: Strategies, asked: Asked, begin: Callable[[], Run]) -> Way:
-    """The way to take.
+    """Choose the way, and begin it.
 
     Args:
         pattern: with a ranking.
         events: the events table.
-        able: what the pattern allows.
-        asked: what is asked for.
+        able: the strategies that the pattern allows.
+        asked: what the caller asks for.
         begin: gives a search with the scans of all branches.
 
     Raises:
-        UsageError: the strategy that is asked for is not allowed.
+        UsageError: the strategy asked for is not allowed.
     """
     assert pattern.extras.ranking is not None, "only ranked patterns get here"
     daily, wanted = daily_of(pattern) if asked.by_day else None, asked.strategy

@@ -1,1 +1,1 @@
-"""Which of the matches are published, and which events they use up (docs/semantics.md#selection)."""
+"""Which matches are published, and which events they use up (docs/semantics.md#selection)."""

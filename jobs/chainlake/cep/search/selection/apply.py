@@ -1,4 +1,4 @@
-"""From all matches of a search to those that the pattern wants."""
+"""Picks, from all matches of a search, those that the pattern wants."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.selection.order import NONE, Ranked
 from chainlake.cep.search.selection.resolve import Published, published
 
-#: Matches in memory at a time, where they use events up: beyond, the search is cut into blocks of time.
+#: How many matches are in memory at a time if they use up events; with more, the search is cut into blocks of time.
 MOST_MATCHES = 5_000_000
-#: So many matches are gathered before they are reduced.
+#: How many matches are gathered before they are reduced.
 _REDUCED = 1 << 18
 
 
@@ -25,7 +25,7 @@ class Selection:
     """Chooses among all matches of a search.
 
     Args:
-        policy: which are wanted.
+        policy: which matches are wanted.
         names: the positive names in the order written.
         events: the table in which the matches are found.
     """
@@ -39,10 +39,10 @@ class Selection:
         self._place[self.order] = np.arange(len(ts))
         self._used = np.zeros(len(ts), bool)
         if policy.accumulates:
-            # Sets are in the order of (ts, id), as everywhere, whatever their events' seq.
+            # Sets are in the order of (ts, id), as everywhere, whatever the seq of their events.
             self._by_id = np.empty(len(ts), np.int64)
             self._by_id[total_order(events.select(["event_id"]), ts)] = np.arange(len(ts))
-        #: into how many blocks the search was cut
+        #: how many blocks the search was cut into
         self.blocks = 0
 
     def all(self, batches: Iterable[MatchBatch]) -> Iterator[MatchBatch]:
@@ -54,7 +54,7 @@ class Selection:
             every.append(batch)
             size += batch.n
             if reduces and size > most:
-                # What is not wanted among some of the matches of a last event is not wanted among all of them.
+                # A match that is not wanted among some of a last event's matches is not wanted among all of them.
                 every = list(self._published(every))
                 size = sum(batch.n for batch in every)
                 most = max(_REDUCED, 2 * size)
@@ -68,13 +68,13 @@ class Selection:
         *,
         halve: bool = False,
     ) -> Iterator[MatchBatch]:
-        """The same where matches use events up, block by block, so that those of one block fit in memory.
+        """The same if matches use up events: block by block, so that the matches of one block fit in memory.
 
         Args:
             found: all matches decided in ``own``.
-            search: gives all that are decided in ``[lo, hi)``.
-            own: what is searched.
-            halve: whether to cut it in two without trying it whole.
+            search: gives all matches decided in ``[lo, hi)``.
+            own: the range that is searched.
+            halve: whether to cut the range in two without trying it whole.
         """
         lo, hi = np.searchsorted(self.times, own)
         middle = int(self.times[(lo + hi) // 2]) if lo < hi else own[0]
@@ -88,7 +88,7 @@ class Selection:
             yield from self.in_blocks(search(half), search, half)
 
     def _published(self, batches: Iterable[MatchBatch]) -> Iterator[MatchBatch]:
-        """Those of some matches that are wanted; what they use up is remembered."""
+        """The wanted ones of some matches; what they use up is remembered."""
         every = [batch for batch in batches if batch.n]
         if not every:
             return
@@ -107,7 +107,7 @@ class Selection:
         yield from _runs(every, begin, wanted.rows, branches)
 
     def _accumulated(self, wanted: Published, branches: np.ndarray) -> Iterator[MatchBatch]:
-        """A row per terminator, whose names are bound to sets; rows in a batch bind the same names."""
+        """One row per terminator, whose names are bound to sets; the rows of a batch bind the same names."""
         sets = wanted.sets or ()
         bound = [tuple(len(ranks) > 0 for ranks in one) for one in sets]
         first = 0
@@ -130,7 +130,7 @@ class Selection:
 
 
 def _some(batches: Iterable[MatchBatch], most: int | None) -> list[MatchBatch] | None:
-    """All batches, or None if they hold more than so many matches."""
+    """All batches, or None if they hold more than ``most`` matches."""
     found, size = list[MatchBatch](), 0
     for batch in batches:
         found.append(batch)
@@ -146,7 +146,7 @@ class _Part:
 
     Args:
         batch: the matches, as they were found.
-        order: the order in which they are wanted.
+        order: the places of the wanted matches in ``batch``, in the order in which they are published.
     """
 
     batch: MatchBatch
@@ -154,7 +154,7 @@ class _Part:
 
 
 def _runs(every: list[MatchBatch], begin: np.ndarray, rows: np.ndarray, branches: np.ndarray) -> Iterator[MatchBatch]:
-    """The matches ``rows``, numbered through all batches, in that order; those of one branch in a row are a batch."""
+    """The matches ``rows``, numbered over all batches, in that order; consecutive ones of one branch are a batch."""
     parts = {int(branch): _part(every, begin, rows[branches == branch]) for branch in np.unique(branches)}
     done = dict.fromkeys(parts, 0)
     bounds = np.flatnonzero(np.diff(branches, prepend=-1))
@@ -165,7 +165,7 @@ def _runs(every: list[MatchBatch], begin: np.ndarray, rows: np.ndarray, branches
 
 
 def _part(every: list[MatchBatch], begin: np.ndarray, rows: np.ndarray) -> _Part:
-    """Those matches of one branch, gathered from the batches in which they were found."""
+    """The matches ``rows`` of one branch, gathered from the batches in which they were found."""
     ascending = np.sort(rows)
     cuts = np.searchsorted(ascending, begin)
     found = [

@@ -1,4 +1,4 @@
-"""What is chosen among matches, where nothing is used up meanwhile."""
+"""Chooses among matches, while no events are used up."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from chainlake.cep.search.selection.order import NONE, Ranked
 
 
 def chosen(found: Ranked, select: str) -> np.ndarray:
-    """The matches that are selected, as numbers in ascending order.
+    """The numbers of the selected matches, in ascending order.
 
     Args:
         found: matches in the order in which they are published.
-        select: ``each``, ``first``, ``last`` or ``per_initiator``: of each terminator all, the first, the last, the
-            first of each initiator.
+        select: ``each``, ``first``, ``last`` or ``per_initiator``: for each terminator, all matches, the first, the
+            last, or the first of each initiator.
     """
     if select == "each" or not len(found):
         return np.arange(len(found))
@@ -33,11 +33,11 @@ def chosen(found: Ranked, select: str) -> np.ndarray:
 
 
 def picked(found: Ranked, names: Sequence[str], picks: tuple[PickRule, ...]) -> np.ndarray:
-    """The matches of one terminator that are left when all picks are made, as numbers in ascending order.
+    """The numbers of the matches of one terminator that are left after all picks, in ascending order.
 
     Args:
         found: the matches of one terminator.
-        names: of the columns of ``found``.
+        names: the names of the columns of ``found``.
         picks: in the order in which they are made.
     """
     columns = list(names)
@@ -45,7 +45,7 @@ def picked(found: Ranked, names: Sequence[str], picks: tuple[PickRule, ...]) -> 
     later = [columns.index(pick.name) for pick in picks]
     for number, pick in enumerate(picks):
         column = columns.index(pick.name)
-        # What no clause chooses and what was chosen already says which matches compete.
+        # Names that no clause mentions, and names already picked, decide which matches compete.
         fixed = [i for i in range(len(columns)) if i not in later[number:]]
         ranks = found.ranks[left]
         bound = ranks[:, column]
@@ -61,5 +61,5 @@ def picked(found: Ranked, names: Sequence[str], picks: tuple[PickRule, ...]) -> 
 
 
 def accumulated(found: Ranked) -> tuple[np.ndarray, ...]:
-    """For each name all of its events in the matches of one terminator, ascending."""
+    """For each name, all of its events in the matches of one terminator, ascending."""
     return tuple(np.unique(column[column != NONE]) for column in found.ranks.T)

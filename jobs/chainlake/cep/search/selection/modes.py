@@ -1,8 +1,8 @@
-"""How the matches that a policy wants are found, and why so (docs/performance.md#contexts).
+"""How the matches that a policy wants are found, and why (docs/performance.md#contexts).
 
-* ``S``: the kernel chooses, one last event after another; what is not chosen is never built.
-* ``P``: all matches are found, then those are chosen that are wanted.
-* ``B``: the same in blocks of time one after another, each knowing what those before it used up.
+* ``S``: the kernel chooses, one last event after another; matches that are not chosen are never built.
+* ``P``: all matches are found, then the wanted ones are chosen.
+* ``B``: the same in one block of time after another, each knowing what earlier blocks used up.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Ability:
     """Whether a kernel can choose.
 
     Args:
-        wanted: what it is to choose; None if it cannot.
-        why: one phrase.
+        wanted: what it chooses; None if it cannot.
+        why: the reason, in one phrase.
     """
 
     wanted: Wanted | None
@@ -51,7 +51,7 @@ def kernel_choice(pattern: Pattern, branch: Branch) -> Ability | None:
     taken = {"all": names, "initiator": names[:1], "none": ()}.get(str(policy.consume), policy.consume)
     select = policy.select
     if select == "each" and not policy.together and names[-1] in taken:
-        # The first match uses up the last event, so there is no other with it.
+        # The first match uses up the last event, so there is no other match with it.
         select = "first"
     if select not in ("first", "last", "per_initiator", "accumulate"):
         return Ability(None, _EVERY.get(select, "every match of a last event is wanted"))

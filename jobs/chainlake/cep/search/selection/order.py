@@ -1,7 +1,8 @@
-"""Matches as ranks of their events in the order of time, and the order in which matches are published.
+"""Matches as ranks of their events in time, and the order in which matches are published.
 
-The key of a match is the rank of its last event, then the ranks of its others in the order of time, then the numbers of
-their names in that order; keys are compared from left to right, and a key that ends comes before a longer one.
+The key of a match is the rank of its last event, then the ranks of its other events in the order of time, then the
+numbers of their names in that order. Keys are compared from left to right, and a key that ends comes before a longer
+one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-#: Stands for no event: before every rank.
+#: Stands for no event, and sorts before every rank.
 NONE = -1
 
 
@@ -19,8 +20,8 @@ class Ranked:
     """Matches of single events.
 
     Args:
-        ranks: shape (matches, names): the rank of the event that each name is bound to, ``NONE`` if it is not bound.
-        times: shape (events,): the time of each rank, in ticks.
+        ranks: shape (matches, names), the rank of the event to which each name is bound, ``NONE`` if it is not bound.
+        times: shape (events,), the time of each rank, in ticks.
     """
 
     ranks: np.ndarray
@@ -53,10 +54,10 @@ class Ranked:
         return np.lexsort(columns[::-1])
 
     def backward(self, order: np.ndarray) -> np.ndarray:
-        """For each match a number that is larger if its events, read back from the last, come later.
+        """For each match, a number that is larger the later its events come, compared from the last one back.
 
-        A match whose events begin like those of a longer one comes before it. Of matches with the same events that of
-        the smaller key has the larger number.
+        A match whose events are a prefix of a longer one's has the smaller number. Among matches with the same events,
+        the one with the smaller key has the larger number.
 
         Args:
             order: the matches in the order in which they are published.
@@ -70,11 +71,11 @@ class Ranked:
         return found
 
     def _by_time(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Ranks and numbers of names in the order of time, ``NONE`` after the last; and the last rank of each."""
+        """Ranks and numbers of names in the order of time, ``NONE`` after the last; and each match's last rank."""
         beyond = np.where(self.ranks == NONE, np.iinfo(np.int64).max, self.ranks)
         names = np.argsort(beyond, axis=1, kind="stable")
         forward = np.take_along_axis(self.ranks, names, axis=1)
         last = forward.max(axis=1, initial=NONE)
-        # The last event comes first in the key, so it is left out where it stood.
+        # The last event comes first in the key, so it is left out of its place.
         forward = np.where(forward == last[:, None], NONE, forward)
         return forward, np.where(np.sort(beyond, axis=1) == np.iinfo(np.int64).max, NONE, names), last

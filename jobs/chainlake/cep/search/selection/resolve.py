@@ -1,4 +1,4 @@
-"""Matches one terminator after another: what is selected, and what it uses up for those that come later."""
+"""Goes through matches, one terminator after another: what is selected, and what it uses up for later ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chainlake.cep.search.compiled import machine
 from chainlake.cep.search.selection.choose import accumulated, chosen, picked
 from chainlake.cep.search.selection.order import NONE, Ranked
 
-#: Matches from which the loop is compiled rather than interpreted, which takes longer to be ready.
+#: With at least this many matches, the loop is compiled, which takes longer to be ready than interpreting it.
 _WORTH_COMPILING = 100_000
 _SELECTS = ("each", "first", "last", "per_initiator")
 
@@ -22,10 +22,10 @@ class Published:
     """What is published.
 
     Args:
-        rows: numbers of the matches, in the order in which they are published; of an accumulating policy one match
-            per terminator, whose events are among ``sets``.
+        rows: the numbers of the matches, in the order in which they are published; for an accumulating policy, one
+            match per terminator, whose events are among ``sets``.
         consumed: whether each rank is used up afterwards.
-        sets: of an accumulating policy, for each row and name the ranks of its events, ascending.
+        sets: for an accumulating policy, the ranks of the events of each row and name, ascending.
     """
 
     rows: np.ndarray
@@ -34,13 +34,13 @@ class Published:
 
 
 def published(found: Ranked, names: Sequence[str], policy: Policy, consumed: np.ndarray | None = None) -> Published:
-    """The matches that a policy publishes, of all that there are.
+    """Which of all matches a policy publishes.
 
     Args:
         found: all matches, each once.
-        names: of the columns of ``found``.
-        policy: which are wanted.
-        consumed: whether each rank was used up before; no event is if it is None.
+        names: the names of the columns of ``found``.
+        policy: which matches are wanted.
+        consumed: whether each rank was used up before; if None, no event was.
     """
     found, kept = _near(found, names, policy.picks)
     used = np.zeros(len(found.times), np.uint8) if consumed is None else consumed.astype(np.uint8)
@@ -55,7 +55,7 @@ def published(found: Ranked, names: Sequence[str], policy: Policy, consumed: np.
 
 
 def _near(found: Ranked, names: Sequence[str], picks: tuple[PickRule, ...]) -> tuple[Ranked, np.ndarray]:
-    """The matches whose picked events are near enough, and their numbers."""
+    """The matches whose picked events are close enough to their origins, and the numbers of these matches."""
     good = np.ones(len(found), bool)
     for pick in picks:
         if pick.within is not None and pick.origin is not None:
@@ -85,7 +85,7 @@ def _uses(found: Ranked, names: Sequence[str], policy: Policy) -> np.ndarray:
 def _by_terminator(
     found: Ranked, kept: np.ndarray, names: Sequence[str], policy: Policy, used: np.ndarray
 ) -> Published:
-    """Policies that look at all matches of a terminator together."""
+    """What a policy publishes that looks at all matches of a terminator together."""
     order = found.in_order()
     terminators = found.terminators[order]
     bounds = np.flatnonzero(np.diff(terminators, prepend=-2)) if len(order) else np.zeros(0, np.int64)
@@ -107,7 +107,7 @@ def _by_terminator(
 
 
 def _publish(found: Ranked, wanted: np.ndarray, names: Sequence[str], policy: Policy, used: np.ndarray) -> np.ndarray:
-    """The wanted matches of one terminator, one after another or together; what they use up is marked."""
+    """The published ones of one terminator's wanted matches, one by one or together; ``used`` is marked."""
     uses = _uses(found.at(wanted), names, policy)
     rows = []
     for number, row in enumerate(wanted):
@@ -121,7 +121,7 @@ def _publish(found: Ranked, wanted: np.ndarray, names: Sequence[str], policy: Po
 
 
 def _loop(found: Ranked, order: np.ndarray, names: Sequence[str], policy: Policy, used: np.ndarray) -> np.ndarray:
-    """The matches that are published, in order; ``used`` is marked."""
+    """The published matches, in order; ``used`` is marked."""
     if not len(order):
         return order
     sorted_ = found.at(order)
@@ -143,7 +143,7 @@ _STATE = np.zeros(1, np.int64)
 
 
 def _kernel(matches: int) -> machine.Kernel:
-    """The loop, compiled if it is there already or if it pays."""
+    """The loop, compiled if the machine code exists already or if compiling pays."""
     if matches >= _WORTH_COMPILING or machine.loaded() and machine.known(_SOURCE):
         return machine.load(_SOURCE)
     return _interpreted()

@@ -1,7 +1,7 @@
-"""Events of some keys at a time, key by key: what neighbours of one key need lies together, and in fast memory.
+"""Events of some keys at a time, key by key, so that what neighbours of one key need is close together in fast memory.
 
-No match of a pattern all of whose branches are ``SEQ STRICT OF KEY`` has events of two keys, and nothing of another
-key rejects one (docs/semantics.md#neighbours).
+If all branches of a pattern are ``SEQ STRICT OF KEY``, no match has events of two keys, and no event of another key
+rejects one (docs/semantics.md#neighbours).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.values.arrow import int64_array, text_array
 
-#: Codes that are counted at a time, at least.
+#: The least number of codes that are counted at a time.
 _COUNTED = 1 << 20
 
 
@@ -30,9 +30,9 @@ class Block:
     """Some of the events.
 
     Args:
-        events: the table of them.
-        rows: the row of the whole table of each; None if it is the whole table.
-        parts: as ``SearchOptions`` has them.
+        events: their table.
+        rows: for each event, its row in the whole table; None if this is the whole table.
+        parts: as in ``SearchOptions``.
         clock: how the times of the parts are moved, if that is known.
     """
 
@@ -43,13 +43,13 @@ class Block:
 
 
 def blocks(pattern: Pattern, events: pa.Table, parts: np.ndarray | None, most: int) -> Iterator[Block]:
-    """The events in blocks whose matches together are those of all of them.
+    """The events in blocks whose matches together are those of all events.
 
     Args:
         pattern: the pattern.
         events: the events table.
         parts: a number for each event, if events of different parts never meet.
-        most: events of a block, unless one key has more.
+        most: how many events a block has at most, unless one key has more.
     """
     key, ts = pattern.key, ticks_of(events["ts"], "ts") if "ts" in events.column_names else None
     alone = all(branch.stream is not None and branch.stream.by_key for branch in pattern.branches)
@@ -75,7 +75,7 @@ def blocks(pattern: Pattern, events: pa.Table, parts: np.ndarray | None, most: i
 
 
 def _by_key(taken: _Taken, key: str, parts: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """The rows that are searched, part by part and key by key, and how many each key has."""
+    """The rows to search, part by part and key by key, and how many each key has."""
     codes, number = codes_of(taken.events[key])
     if parts is not None:
         codes = np.where(codes < 0, -1, parts.astype(np.int64, copy=False) * number + codes)
@@ -83,10 +83,10 @@ def _by_key(taken: _Taken, key: str, parts: np.ndarray | None) -> tuple[np.ndarr
     searched = taken.searched
     if codes.min(initial=0) < 0:
         searched = codes >= 0 if searched is None else searched & (codes >= 0)
-    # Numbers as small as they can be: fresh memory costs more than what is computed in it.
+    # The smallest possible integer type, since fresh memory costs more than what is computed in it.
     small = codes.astype(np.min_scalar_type(number))
     if searched is not None:
-        # What is not searched comes last.
+        # Rows that are not searched come last.
         np.copyto(small, number, where=~searched, casting="unsafe")
     counts = np.zeros(number + 1, np.int64)
     step = max(number, _COUNTED)
@@ -97,13 +97,13 @@ def _by_key(taken: _Taken, key: str, parts: np.ndarray | None) -> tuple[np.ndarr
 
 @dataclass(frozen=True)
 class _Taken:
-    """What a search looks at.
+    """The columns and events that a search looks at.
 
     Args:
         pattern: the pattern.
         events: these columns of the table, each in one piece.
         searched: which events have a type that is asked for; None for all.
-        one_type: what stands for the type of all that are searched, if it makes no difference among them.
+        one_type: the type to give all searched events, if their types make no difference; else None.
     """
 
     pattern: Pattern
@@ -113,11 +113,11 @@ class _Taken:
 
     @classmethod
     def of(cls, pattern: Pattern, events: pa.Table) -> _Taken:
-        """The columns of a table."""
+        """The columns of a table that the pattern needs."""
         wanted = {"event_id", "type", "ts", "seq", pattern.key} | pattern.mentioned | pattern.carried
         some = events.select([name for name in events.column_names if name in wanted])
         if "type" in some.column_names and pa.types.is_string(some.schema.field("type").type):
-            # Codes are moved in less time than texts, and looked up once for all blocks.
+            # Codes are quicker to move than texts, and are looked up once for all blocks.
             at = some.column_names.index("type")
             some = some.set_column(at, "type", some["type"].dictionary_encode())
         some = some.unify_dictionaries().combine_chunks()
@@ -128,12 +128,12 @@ class _Taken:
         if one_type == ast.ANY_TYPE and any(isinstance(node, ast.Prev) and not node.of_any_type for node in computed):
             one_type = None
         if any(isinstance(node, ast.Place) or isinstance(node, ast.Prev) and node.of_any_type for node in computed):
-            # Events of other types are among those before an event.
+            # Events of other types count as earlier events, too.
             return cls(pattern, some, None, one_type if one_type == ast.ANY_TYPE else None)
         return cls(pattern, some, of_types(some["type"], types), one_type)
 
     def block(self, rows: np.ndarray, numbers: np.ndarray, clock: Clock) -> Block:
-        """The events of some rows, and the numbers of their keys, which stand for these if no condition does."""
+        """The events of some rows; the numbers of their keys replace the keys unless a condition mentions these."""
         events, key, mentioned = self.events, str(self.pattern.key), self.pattern.mentioned
         apart = {"event_id"} if key in mentioned else {"event_id", key}
         index = int64_array(rows)
@@ -145,7 +145,7 @@ class _Taken:
         if key not in mentioned:
             found = found.append_column(key, int64_array(numbers))
         if "event_id" in events.column_names:
-            # An id that no condition mentions is looked at only to order events of one time.
+            # An id that no condition mentions is needed only to order events of equal time.
             ts = ticks_of(found["ts"], "ts")
             needless = "id" not in mentioned and np.all((ts[1:] > ts[:-1]) | (numbers[1:] != numbers[:-1]))
             found = found.append_column("event_id", index if needless else events["event_id"].take(index))

@@ -1,4 +1,4 @@
-"""How far names of neighbours can get."""
+"""How far the first and last names of neighbours can reach."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from chainlake.cep.search.strict.runs import Runs
 
 @dataclass
 class Ends:
-    """Where the first and the last name may begin and end, for some matches whose other names are bound.
+    """Where the first name may begin and the last name may end, for some matches whose other names are bound.
 
     Args:
         earliest: the first place at which the first name may begin.
-        high: the last one.
+        high: the last place at which the first name may begin.
         low: the first place at which the last name may end.
-        latest: the last one.
-        near: whether there are places, and ``high`` and ``low`` lie in one window.
+        latest: the last place at which the last name may end.
+        near: whether there are places, and ``high`` and ``low`` are in one window.
     """
 
     earliest: np.ndarray
@@ -30,17 +30,17 @@ class Ends:
 
     @property
     def fit(self) -> np.ndarray:
-        """For which of them there is a place for both."""
+        """Which matches have a place for both names."""
         found: np.ndarray = (self.earliest <= self.high) & (self.low <= self.latest) & self.near
         return found
 
     def at(self, rows: np.ndarray) -> Ends:
-        """Those of some matches."""
+        """The ends of some of the matches."""
         return Ends(self.earliest[rows], self.high[rows], self.low[rows], self.latest[rows], self.near[rows])
 
 
 def fitting(runs: Runs, ends: Ends) -> tuple[Runs, Ends]:
-    """The matches that have a place for both, with their places."""
+    """The matches that have a place for both names, with their ends."""
     fit = ends.fit
     if fit.all():
         return runs, ends
@@ -49,10 +49,10 @@ def fitting(runs: Runs, ends: Ends) -> tuple[Runs, Ends]:
 
 
 class Stops:
-    """The last places before marked ones.
+    """Finds the last places before marked ones.
 
     Args:
-        marked: which places are.
+        marked: which places are marked.
     """
 
     def __init__(self, marked: np.ndarray) -> None:
@@ -60,11 +60,11 @@ class Stops:
         self._before = np.cumsum(marked)
 
     def of(self, places: np.ndarray) -> np.ndarray:
-        """For some places the one before the next marked one behind it; the last one of all if there is none."""
+        """For each place, the place before the next marked one after it; the very last place if there is none."""
         found: np.ndarray = self._places[self._before[places]] - 1
         return found
 
 
 def no_more(stop: np.ndarray, begin: np.ndarray, most: int) -> np.ndarray:
-    """The last places up to ``stop`` of sets that begin somewhere and have so many events at most."""
+    """The last places, up to ``stop``, of sets that begin at ``begin`` and have at most ``most`` events."""
     return stop if most == ANY_NUMBER else np.minimum(stop, begin + (most - 1))

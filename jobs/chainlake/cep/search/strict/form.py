@@ -1,7 +1,7 @@
-"""What a branch of ``SEQ STRICT`` asks, sorted by when it can be tested.
+"""The conditions of a branch of ``SEQ STRICT``, sorted by when they can be tested.
 
-Neighbours fix where one name ends and the next begins. So only a repeated first name can grow to the left of what is
-bound, and only a repeated last name to the right; everything else lies between.
+Neighbours fix where one name ends and the next begins. So only a repeated first name can grow to the left of the bound
+events, and only a repeated last name to the right; everything else is between them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
-#: More than any stream holds.
+#: More events than any stream has.
 ANY_NUMBER = 1 << 60
 
 
@@ -46,7 +46,7 @@ class Form:
 
     @cached_property
     def growing(self) -> frozenset[str]:
-        """The names that can have more events beside the same others."""
+        """The names that can get more events while all others keep theirs."""
         return frozenset(name for name in (self.first, self.last) if name is not None)
 
     @cached_property
@@ -65,33 +65,33 @@ class Form:
 
     @cached_property
     def others(self) -> tuple[Clause, ...]:
-        """The conditions on ordinary names that say more than what is true of one event, or how many there are."""
+        """The conditions on ordinary names, except those on one event alone and those on the size of a set."""
         alone = {clause for clauses in self.branch.own.values() for clause in clauses}
         return tuple(c for c in self.branch.positive_clauses if c.names and c not in alone and _size(c) is None)
 
     @cached_property
     def inner(self) -> tuple[Clause, ...]:
-        """Those that no growing name has to do with."""
+        """Those of ``others`` that mention no growing name."""
         return tuple(clause for clause in self.others if not clause.names & self.growing)
 
     def members(self, name: str) -> tuple[Clause, ...]:
-        """Those that each event of a growing name passes or fails on its own, beside the names that do not grow."""
+        """Those of ``others`` that each event of a growing name passes on its own, given the names that do not grow."""
         return tuple(
             clause for clause in self.others if clause.names & self.growing == {name} and name not in clause.aggregated
         )
 
     @cached_property
     def whole(self) -> tuple[Clause, ...]:
-        """Those that have to be tested on whole matches."""
+        """Those of ``others`` that must be tested on whole matches."""
         done = {*self.inner, *(clause for name in self.growing for clause in self.members(name))}
         return tuple(clause for clause in self.others if clause not in done)
 
     @cached_property
     def longest_is_largest(self) -> bool:
-        """Whether all shorter runs beside the same others are contained in matches that grow as far as they can.
+        """Whether matches that grow as far as they can contain all shorter ones with the same other events.
 
         A forbidden event rejects a longer run only if it rejects the shorter ones, too, unless it is compared with an
-        aggregate; with UNTIL and COLLECT that is not so.
+        aggregate. With UNTIL and COLLECT, this does not hold.
         """
         negated = frozenset(self.branch.negated)
         judged = any(c.aggregated & self.growing for c in self.branch.clauses if c.names & negated)
@@ -99,7 +99,7 @@ class Form:
 
 
 def _size(clause: Clause) -> tuple[str, int, int] | None:
-    """``(name, least, most)`` of a condition that says how many events a name has, and nothing else."""
+    """``(name, least, most)`` of a condition that only says how many events a name has; None for any other."""
     match clause.literals:
         case (ast.Compare(op, ast.Aggregate("COUNT", name, None, distinct=False) as count, ast.Literal(value)),):
             pass

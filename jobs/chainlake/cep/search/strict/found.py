@@ -1,4 +1,4 @@
-"""The matches of a branch of ``SEQ STRICT`` in batches: searched by place, tested for forbidden events, decided."""
+"""The matches of a branch of ``SEQ STRICT`` in batches: found by place, tested for forbidden events, decided."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from chainlake.cep.search.strict.runs import Runs, joined, largest_per_boundary,
 from chainlake.cep.search.strict.search import Search
 from chainlake.cep.search.strict.stream import Source, Stream, streams
 
-#: Members of a batch's sets at most, unless one match has more.
+#: How many members a batch's sets have at most, unless one match has more.
 _MEMBERS = 8 * BLOCK_ROWS
 
 
@@ -27,12 +27,12 @@ class Ask:
     """What is asked of a branch.
 
     Args:
-        source: what is looked through.
-        number: the branch's.
+        source: the events to search.
+        number: the number of the branch.
         own: ``[lo, hi)`` of owned decision times; None for all.
-        counted: ``[lo, hi)`` of the times at which a stretch that is too long counts; None for all.
-        keep: ``MAXIMAL`` or ``OUTERMOST``, of the branch by itself; empty for all matches.
-        room: bound events that may be held to be compared.
+        counted: ``[lo, hi)`` of the times for which stretches that are too long are counted; None for all.
+        keep: ``MAXIMAL`` or ``OUTERMOST`` within this branch; empty for all matches.
+        room: how many bound events may be held for comparison.
         block_rows: bounds the memory.
     """
 
@@ -51,12 +51,12 @@ class Ask:
 
     @property
     def is_known(self) -> bool:
-        """Whether what is kept is known without a comparison of matches."""
+        """Whether the matches to keep are known without comparing matches."""
         return self.keep == "MAXIMAL" and Form(self.branch).longest_is_largest
 
 
 class TooMany(Exception):
-    """More matches would have to be held at a time than the limit allows."""
+    """More bound events would have to be held at a time than the limit allows."""
 
 
 @dataclass
@@ -64,18 +64,18 @@ class Room:
     """How many bound events may be held, so that memory has a bound.
 
     Args:
-        most: so many.
-        held: so many are.
+        most: how many may be held.
+        held: how many are held.
     """
 
     most: int
     held: int = 0
 
     def take(self, number: int) -> None:
-        """Hold some more.
+        """Count more bound events as held.
 
         Raises:
-            TooMany: these are too many.
+            TooMany: there are too many.
         """
         self.held += number
         if self.held > self.most:
@@ -83,15 +83,15 @@ class Room:
 
 
 def found(ask: Ask, statistics: Statistics) -> Iterator[MatchBatch]:
-    """The matches of the branch; of a branch by itself only those that are to be kept.
+    """The matches of the branch, or only those that are kept within it.
 
     Raises:
-        TooMany: too many would have to be compared.
+        TooMany: too many matches would have to be compared.
         LimitExceeded: a set has too many members.
-        DefinitionError: neighbours of one key, and there is no key.
+        DefinitionError: neighbours of one key are asked for, but there is no key.
     """
     found = _found(ask, statistics)
-    # What is compared is complete before anything is given, so that it can be cut smaller if it is too much.
+    # Comparisons are complete before any match is given, so that the range can be halved if there are too many.
     for rest, runs in [*found] if ask.keep and not ask.is_known else found:
         start, end = rest.stream.real(runs.first[rest.names[0]]), rest.stream.real(runs.last[rest.names[-1]])
         decided = _decided(ask.source, rest.stream, runs.last[rest.names[-1]], (start, end))
@@ -106,7 +106,7 @@ def found(ask: Ask, statistics: Statistics) -> Iterator[MatchBatch]:
 
 
 def _found(ask: Ask, statistics: Statistics) -> Iterator[tuple[Rest, Runs]]:
-    """What is kept of each stream."""
+    """The kept combinations of each stream."""
     pattern = ask.source.pattern
     for stream in streams(ask.source, ask.branch):
         allowed = None
@@ -143,7 +143,7 @@ def _batches(ask: Ask, rest: Rest, runs: Runs, times: tuple[np.ndarray, ...]) ->
 
 
 def _kept(ask: Ask, rest: Rest, runs: Iterator[Runs]) -> Iterator[Runs]:
-    """Of the branch's combinations those that are kept; if all are, some of them may still be no match."""
+    """The kept ones of the branch's combinations; if all are kept, they are not yet tested for forbidden events."""
     if not ask.keep:
         yield from runs
         return
@@ -181,13 +181,13 @@ def _decided(source: Source, stream: Stream, last: np.ndarray, times: tuple[np.n
 
 
 def _not_too_long(stream: Stream, longest: int, *, whole: bool, own: tuple[int, int] | None) -> tuple[np.ndarray, int]:
-    """Which events may be in a match although stretches may be longer than the limit, and how many stretches are.
+    """Which events may be in a match, given the limit on stretches, and how many stretches are too long.
 
     Args:
         stream: the events.
         longest: the limit.
-        whole: whether no event of a longer stretch may be in a match, or only none beyond the limit.
-        own: a stretch counts for those who own the time of its first event beyond the limit.
+        whole: whether no event of a longer stretch may be in a match; if not, only those beyond the limit may not.
+        own: stretches whose first event beyond the limit is in this range are counted; None counts all.
     """
     if not len(stream):
         return np.zeros(0, bool), 0

@@ -1,4 +1,4 @@
-"""What is still tested once all ordinary names of a branch of neighbours are bound: NOT, UNTIL and COLLECT."""
+"""What remains to be tested once all ordinary names of a branch of neighbours are bound: NOT, UNTIL and COLLECT."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from chainlake.cep.search.strict.stream import Stream
 
 @dataclass(frozen=True)
 class Rest:
-    """These tests for one branch in one stream; they go by time.
+    """The remaining tests, which go by time, for one branch in one stream.
 
     Args:
         form: the branch.
         stream: the events of the ordinary names.
         scan: the events of all names.
-        tests: for forbidden events.
+        tests: the tests for forbidden events.
         completion: UNTIL and COLLECT.
         statistics: what is counted.
     """
@@ -62,7 +62,7 @@ class Rest:
         return self.form.names
 
     def bound(self, runs: Runs) -> Bindings:
-        """The events of all ordinary names."""
+        """The events of all ordinary names as bindings."""
         return runs.bindings(self.stream, self.form.branch, self.names)
 
     def passed(self, runs: Runs) -> np.ndarray:
@@ -74,14 +74,14 @@ class Rest:
         return rows
 
     def complete(self, runs: Runs, limit: int | None) -> Iterator[tuple[np.ndarray, Bindings]]:
-        """The matches among combinations that have passed, with their sets: which they are, and they.
+        """The matches among combinations that have passed, with their sets: their rows, and the matches.
 
         Args:
             runs: the combinations.
-            limit: members of a set at most; None for any number.
+            limit: how many members a set may have; None for any number.
 
         Raises:
-            LimitExceeded: a set has more.
+            LimitExceeded: a set has more members.
         """
         bound = self.bound(runs)
         if self.completion.is_nothing:

@@ -15,12 +15,12 @@ from chainlake.cep.search.strict.stream import Stream
 
 @dataclass(frozen=True)
 class Runs:
-    """Some matches, complete or not.
+    """Some matches, whole or partial.
 
     Args:
-        n: how many.
-        first: name to the place of its first event in each.
-        last: name to the place of its last event.
+        n: how many there are.
+        first: for each name, the place of its first event in each match.
+        last: for each name, the place of its last event in each match.
     """
 
     n: int
@@ -28,7 +28,7 @@ class Runs:
     last: dict[str, np.ndarray]
 
     def at(self, rows: np.ndarray | slice) -> Runs:
-        """The matches ``rows``."""
+        """The matches at ``rows``."""
         last = {name: places[rows] for name, places in self.last.items()}
         first = {name: last[name] if places is self.last[name] else places[rows] for name, places in self.first.items()}
         return Runs(len(next(iter(last.values()))), first, last)
@@ -42,7 +42,7 @@ class Runs:
         return Runs(self.n, {**self.first, name: first}, {**self.last, name: last})
 
     def bindings(self, stream: Stream, branch: Branch, names: Iterable[str]) -> Bindings:
-        """The events of some names as a search that goes by time has them; start and end are those of all names."""
+        """The events of some names as bindings for tests that go by time; start and end are those of all names."""
         singles, groups = {}, {}
         for name in names:
             if name in branch.kleene:
@@ -55,7 +55,7 @@ class Runs:
 
 
 def joined(parts: list[Runs], names: tuple[str, ...]) -> Runs:
-    """All of them one after another."""
+    """All parts, one after another."""
     if len(parts) == 1:
         return parts[0]
     none = [np.zeros(0, np.int64)]
@@ -67,7 +67,7 @@ def joined(parts: list[Runs], names: tuple[str, ...]) -> Runs:
 
 
 def portions(runs: Runs, names: tuple[str, ...], members: int) -> Iterator[Runs]:
-    """The matches in parts of about so many events, at least one match each."""
+    """The matches in parts with about ``members`` events and at least one match each."""
     sizes = runs.last[names[-1]] - runs.first[names[0]] + 1
     if runs.n and int(sizes.sum()) <= members:
         yield runs
@@ -83,7 +83,7 @@ def portions(runs: Runs, names: tuple[str, ...], members: int) -> Iterator[Runs]
 
 
 def largest_per_boundary(runs: Runs, names: tuple[str, ...]) -> Runs:
-    """Those of which no other one with the same boundaries between its names begins as early and ends as late.
+    """The matches that no other one with the same boundaries between names contains.
 
     Boundaries between neighbours are all that two matches must share for one to contain the other, name by name.
     """
@@ -97,14 +97,14 @@ def largest_per_boundary(runs: Runs, names: tuple[str, ...]) -> Runs:
         same &= np.diff(places[order]) == 0
     group = np.concatenate([[0], np.cumsum(~same)])
     high = group * (int(end.max()) + 1) + end[order]
-    # Of those that begin no later, the one that ends last; earlier groups lie below.
+    # The latest end among matches that begin no later; earlier groups have smaller numbers.
     before = np.maximum.accumulate(high)[:-1]
     kept = np.concatenate([[True], high[1:] > before])
     return runs.at(np.sort(order[kept]))
 
 
 def outermost(runs: Runs, names: tuple[str, ...]) -> Runs:
-    """Those whose events are not all events of another one, which has more."""
+    """The matches whose events are not a proper subset of another one's."""
     if runs.n < 2:
         return runs
     begin, end = runs.first[names[0]], runs.last[names[-1]]
@@ -115,7 +115,7 @@ def outermost(runs: Runs, names: tuple[str, ...]) -> Runs:
     before = np.concatenate([[-1], np.maximum.accumulate(ends)[:-1]])
     if np.all(starts[1:] > starts[:-1]):
         return runs.only(ends > before)
-    # Equal stretches do not contain one another: the first of them stands for all.
+    # Equal stretches do not properly contain one another, so the first of them decides for all.
     new = np.concatenate([[True], (np.diff(starts) != 0) | (np.diff(ends) != 0)])
     kept = (ends > before)[np.maximum.accumulate(np.where(new, np.arange(runs.n), 0))]
     return runs.only(kept)

@@ -1,7 +1,7 @@
 """The search for neighbours: level by level, by place.
 
-What is true of one event is known of all events before. So where a name can begin such that the others can follow is
-counted backwards first, and then only beginnings that lead to an end are extended.
+Conditions on one event are computed for all events beforehand. So the places where a name can begin such that the
+others can follow are found first, from the end backwards, and then only beginnings that can be completed are extended.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chainlake.cep.search.strict.form import ANY_NUMBER, Form
 from chainlake.cep.search.strict.runs import Runs, portions
 from chainlake.cep.search.strict.stream import Stream
 
-#: Members of a set that are looked at in the first round of a test of each; further rounds look at more.
+#: How many members of a set the first round of a test of members looks at; later rounds look at more.
 _FIRST_ROUND = 4
 
 
@@ -32,9 +32,9 @@ class Search:
 
     Args:
         stream: the events.
-        form: what is asked of them.
-        largest: whether only matches are wanted that grow as far as they can, where that is known before they are made.
-        allowed: events that may be in a match; None for all.
+        form: the conditions on them.
+        largest: whether only matches that grow as far as they can are wanted, if that is known before they are made.
+        allowed: which events may be in a match; None for all.
         statistics: what is counted.
         block_rows: bounds the memory.
     """
@@ -50,7 +50,7 @@ class Search:
     _places: dict[int, np.ndarray] = field(default_factory=dict, init=False)
 
     def run(self) -> Iterator[Runs]:
-        """All matches but for forbidden events, each once; those wanted, if only the largest are."""
+        """All matches, each once, or those that ``largest`` wants; forbidden events are not yet tested."""
         form, stream = self.form, self.stream
         nothing = View(stream.data, 1, {}, {})
         if not len(stream) or not all(nothing.holds(clause, frozenset())[0] for clause in form.constant):
@@ -61,10 +61,10 @@ class Search:
         for runs in found:
             yield from self._whole(runs)
 
-    # ---- what is true of one event
+    # ---- conditions on one event
 
     def _accepts(self, number: int) -> np.ndarray:
-        """Which events the name accepts by themselves."""
+        """Which events the name accepts by conditions on them alone."""
         name = self.form.names[number]
         if name not in self._accepted:
             branch = self.form.branch
@@ -75,7 +75,7 @@ class Search:
 
     @cached_property
     def _stops(self) -> dict[str, Stops]:
-        """For each event and repeated name, the last place up to which all are accepted neighbours, if it is."""
+        """For each repeated name, how far accepted neighbours go on from an accepted event."""
         return {
             name: Stops(~(self._accepts(number) & self.stream.joined))
             for number, name in enumerate(self.form.names)
@@ -84,7 +84,7 @@ class Search:
 
     @cached_property
     def _followed(self) -> list[np.ndarray]:
-        """For each name but the last and each event: whether the next name can begin right behind it."""
+        """For each name except the last, and each event: whether the next name can begin right after it."""
         found: list[np.ndarray] = []
         for number in range(len(self.form.names) - 1, 0, -1):
             begins = self._begins(number, found[-1] if found else None) & self.stream.joined
@@ -92,7 +92,7 @@ class Search:
         return found[::-1]
 
     def _begins(self, number: int, followed: np.ndarray | None) -> np.ndarray:
-        """Where a name can begin, if that is where the next one can follow."""
+        """Where a name can begin such that the next one can follow."""
         name = self.form.names[number]
         accepted = self._accepts(number)
         if name not in self.form.branch.kleene:
@@ -116,14 +116,14 @@ class Search:
         return found
 
     def _leads(self, accepted: np.ndarray, followed: np.ndarray) -> np.ndarray:
-        """Whether each accepted event, or an accepted one that all up to it join, is followed by the next name."""
+        """Whether each accepted event, or a later one reached by accepted neighbours, is followed by the next name."""
         leads = accepted & followed
         breaks = np.append(~(accepted & self.stream.joined)[1:], True)
         ends = np.flatnonzero(leads | breaks)
         return np.repeat(leads[ends], np.diff(ends, prepend=-1))
 
     def _counted(self, number: int, followed: np.ndarray) -> np.ndarray:
-        """How many events before each are followed by the next name."""
+        """For each place, how many earlier events are followed by the next name."""
         if number not in self._counts:
             self._counts[number] = np.concatenate([[0], np.cumsum(followed)])
         return self._counts[number]
@@ -162,7 +162,7 @@ class Search:
         begins = np.flatnonzero(accepted)
         stop = np.repeat(ends, ends - stretches + 1)
         last = stream.latest(begins, np.minimum(stop, begins + (most - 1)))
-        # A piece that ends where the one before it ends is a part of that.
+        # A piece that ends where the previous one ends is part of it.
         further = ~goes_on[begins]
         further[1:] |= last[1:] > last[:-1]
         kept = further & (last - begins >= least - 1)
@@ -171,7 +171,7 @@ class Search:
     # ---- several names
 
     def _together(self) -> Iterator[Runs]:
-        """Beginning with the last event of the first name, which the second name follows."""
+        """Matches of several names, extended from the last event of the first name, which the second name follows."""
         name = self.form.names[0]
         places = self._accepts(0) & self._followed[0]
         anchors = np.flatnonzero(places)
@@ -208,7 +208,7 @@ class Search:
         low = followed[begin if least == 1 else np.minimum(begin + (least - 1), len(stream))]
         counts = np.maximum(followed[until + 1] - low, 0)
         if counts.min() == counts.max() == 1:
-            # One way on for each, as where an event goes up or down.
+            # Each has exactly one continuation, as when prices go either up or down.
             yield from self._extend(self._tested(runs.bind(name, begin, ends[low]), name), number + 1)
             return
         for rows, within in flat_blocks(counts, self.block_rows):
@@ -222,17 +222,17 @@ class Search:
         return self._places[number]
 
     def _members_of(self, name: str) -> tuple[Clause, ...]:
-        """The conditions that each event of an inner repeated name passes on its own beside the names before it."""
+        """The conditions that each event of an inner repeated name passes on its own, given the names before it."""
         return tuple(c for c in self._ready(name) if name in c.plain and name not in c.aggregated)
 
     def _ready(self, name: str) -> list[Clause]:
-        """The conditions between inner names of which this is the last."""
+        """The conditions on inner names for which this name is the last to be bound."""
         names = self.form.names
         bound = set(names[: names.index(name) + 1])
         return [clause for clause in self.form.inner if name in clause.names and clause.names <= bound]
 
     def _tested(self, runs: Runs, name: str) -> Runs:
-        """Those that pass what can be tested once this name is bound."""
+        """The matches that pass the conditions that can be tested once this name is bound."""
         done = self._members_of(name) if name in self.form.branch.kleene else ()
         return self._passing(runs, tuple(clause for clause in self._ready(name) if clause not in done))
 
@@ -253,16 +253,16 @@ class Search:
     def _reached(
         self, runs: Runs, name: str, places: tuple[np.ndarray, np.ndarray], clauses: tuple[Clause, ...]
     ) -> np.ndarray:
-        """How far a name gets such that each of its events passes some conditions.
+        """How far a name reaches such that each of its events passes some conditions.
 
         Args:
-            runs: the names that the conditions mention besides are bound.
+            runs: matches in which the other names of the conditions are bound.
             name: the name.
-            places: where it begins, and how far it may get; the first name of all goes to the left.
+            places: where it begins, and how far it may reach; the first name of the branch grows to the left.
             clauses: the conditions.
 
         Returns:
-            the farthest place of each; one before the first place if that fails.
+            the farthest place of each; the place before its beginning if even that fails.
         """
         stream, branch = self.stream, self.form.branch
         begin, until = places
@@ -293,7 +293,7 @@ class Search:
     # ---- the names at both ends
 
     def _grown(self, runs: Runs) -> Iterator[Runs]:
-        """With all, or the largest, stretches of the first and the last name."""
+        """The matches with all stretches, or the largest, of the first and the last name."""
         form = self.form
         runs, ends = fitting(runs, self._room(runs))
         first, last = form.first, form.last
@@ -313,8 +313,8 @@ class Search:
             yield found
 
     def _room(self, runs: Runs) -> Ends:
-        """How far the first and the last name can get beside the others, as far as each event alone, sizes and the
-        window say."""
+        """How far the first and the last name can reach, given the others, by conditions on single events, sizes and
+        the window."""
         form, stream = self.form, self.stream
         begin, end = runs.last[form.names[0]], runs.first[form.names[-1]]
         (least, most), (least_last, most_last) = form.sizes[form.names[0]], form.sizes[form.names[-1]]
@@ -333,15 +333,15 @@ class Search:
 
     @cached_property
     def _starts(self) -> np.ndarray:
-        """For each event, the first place from which on all events up to it are accepted neighbours for the first name,
-        if it is accepted."""
+        """For each event that the first name accepts, the first place from which all events up to it are accepted
+        neighbours."""
         marked = ~self.stream.joined
         marked[1:] |= ~self._accepts(0)[:-1]
         return np.maximum.accumulate(np.where(marked, np.arange(len(marked)), 0))
 
     def _every(self, ends: Ends) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """All pairs of a first place from ``earliest`` to ``high`` and a last one from ``low`` to ``latest`` that the
-        window allows: the row of each, first place and last place."""
+        window allows: the row of each pair, its first place and its last place."""
         for rows, within in flat_blocks(ends.high - ends.earliest + 1, self.block_rows):
             first = ends.earliest[rows] + within
             until = self.stream.latest(first, ends.latest[rows])
@@ -349,8 +349,8 @@ class Search:
                 yield rows[at], first[at], ends.low[rows[at]] + more
 
     def _largest(self, ends: Ends) -> Iterator[tuple[np.ndarray | None, np.ndarray, np.ndarray]]:
-        """Those of them that no other one contains; no rows if there is one of each."""
-        # From here on the last place is the last one that there is; any later first place gives less.
+        """The pairs of ``_every`` that no other one contains; rows are None if each match has one pair."""
+        # From this first place on, the last place is ``latest``, so later first places only give shorter pairs.
         enough = np.minimum(self.stream.earliest(ends.latest, ends.earliest), ends.high)
         counts = enough - ends.earliest + 1
         if counts.max(initial=1) == 1:
@@ -364,7 +364,7 @@ class Search:
             yield rows[kept], first[kept], last[kept]
 
     def _whole(self, runs: Runs) -> Iterator[Runs]:
-        """Those that pass the conditions on whole matches."""
+        """The matches that pass the conditions on whole matches."""
         if not self.form.whole:
             if runs.n:
                 yield runs

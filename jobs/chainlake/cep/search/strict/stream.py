@@ -1,7 +1,7 @@
 """The stream of ``SEQ STRICT``: its events in their order, and which of them are neighbours
 (docs/semantics.md#neighbours).
 
-Times are searched as a clock gives them, key after key, so far from one another that no window holds events of two.
+Times are searched as a clock gives them, key after key, so far apart that no window holds events of two keys.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from chainlake.cep.values.values import Value
 
 @dataclass(frozen=True)
 class Source:
-    """What streams are made of.
+    """What streams are made from.
 
     Args:
         pattern: the pattern.
         events: the events table.
-        data: what of it is looked at.
+        data: the part of it that is looked at.
     """
 
     pattern: Pattern
@@ -44,15 +44,15 @@ class Source:
 
     @cached_property
     def judge(self) -> Stream | None:
-        """The stream of all keys, if some branches have it and others those of single keys: its pauses decide for all,
-        since what is found in it may be larger. Else None: each branch's own stream decides."""
+        """The stream of all keys, if some branches use it and others the streams of single keys; then its pauses decide
+        for all, since matches found in it may be larger. Else None: each branch's own stream decides."""
         every = [branch for branch in self.pattern.branches if branch.stream is not None]
         wide = [branch for branch in every if branch.stream is not None and not branch.stream.by_key]
         return next(streams(self, wide[0])) if wide and len(wide) < len(every) else None
 
 
 class Placed(Candidates):
-    """Some events with the times that are searched, in the order of these.
+    """Some events with their searched times, in the order of these times.
 
     Args:
         data: the run's events.
@@ -69,23 +69,23 @@ class Placed(Candidates):
         return self.data.columns[attr] if self.rows is self.data.every else super().column(attr)
 
     def events(self, positions: np.ndarray) -> np.ndarray:
-        """The rows of the events table of some of these events."""
+        """The rows in the events table of some of these events."""
         return self.data.rows_of(positions) if self.rows is self.data.every else super().events(positions)
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Events in the order in which they are neighbours: key by key, and of each key by (ts, seq, id).
+    """Events in the order in which they are neighbours: key by key, and within a key by (ts, seq, id).
 
     Args:
         data: the run's events.
-        rows: the sorted row in ``data`` of each.
-        times: of each, as they are searched: ascending.
-        first: whether each is the first of its key.
-        listed: the place of each in the order (ts, id) of its key; None if that is the same order.
+        rows: the sorted row of each event in ``data``.
+        times: the searched time of each event, ascending.
+        first: whether each event is the first of its key.
+        listed: the place of each event in the order (ts, id) of its key; None if that is the same order.
         clock: how the times were moved; None if they are the events' own.
         codes: key number of each row of ``data``, -1 for events that do not exist; None if all are of one key.
-        window: in ticks, but never more than all events need.
+        window: in ticks, but never longer than the span of all events.
         bounded: whether the window bounds anything at all.
         pause: the longest time between neighbours, in ticks, or None.
     """
@@ -106,7 +106,7 @@ class Stream:
 
     @cached_property
     def candidates(self) -> Placed:
-        """The events, those of one time in the order of their ids."""
+        """The events, with those of equal time in the order of their ids."""
         if self.listed is None:
             return Placed(self.data, self.rows, self.times)
         rows = np.empty_like(self.rows)
@@ -115,7 +115,7 @@ class Stream:
 
     @cached_property
     def joined(self) -> np.ndarray:
-        """Whether each event has the one before it as its neighbour, at most a pause earlier."""
+        """Whether each event is a neighbour of the previous one, at most a pause after it."""
         joined = ~self.first
         if self.pause is not None and len(joined):
             joined[1:] &= self.times[1:] - self.times[:-1] <= self.pause
@@ -127,7 +127,7 @@ class Stream:
         return np.flatnonzero(~self.joined)
 
     def stretch(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """First and last place of the unbroken stretches that hold some places."""
+        """The first and the last place of the unbroken stretch that holds each place."""
         number = np.searchsorted(self.begins, at, "right")
         return self.begins[number - 1], np.append(self.begins[1:], len(self))[number - 1] - 1
 
@@ -138,14 +138,14 @@ class Stream:
         return found
 
     def near(self, first: np.ndarray, last: np.ndarray) -> np.ndarray:
-        """Whether places lie in one window, the first not behind the last."""
+        """Whether two places, the first not after the last, are in one window."""
         if not self.bounded:
             return np.ones(len(first), bool)
         near: np.ndarray = self.times[last] - self.times[first] <= self.window
         return near
 
     def latest(self, at: np.ndarray, until: np.ndarray) -> np.ndarray:
-        """The last places within a window after some places, but none behind ``until``."""
+        """The last places within a window after some places, but not after ``until``."""
         far = np.flatnonzero(~self.near(at, until)) if self.bounded else ()
         if not len(far):
             return until
@@ -155,7 +155,7 @@ class Stream:
         return latest
 
     def earliest(self, at: np.ndarray, since: np.ndarray) -> np.ndarray:
-        """The first places within a window before some places, but none before ``since``."""
+        """The first places within a window before some places, but not before ``since``."""
         far = np.flatnonzero(~self.near(since, at)) if self.bounded else ()
         if not len(far):
             return since
@@ -180,7 +180,7 @@ class Stream:
         return at if self.listed is None else self.listed[at]
 
     def holds(self, branch: Branch, name: str, clauses: tuple[Clause, ...]) -> np.ndarray:
-        """Which events a name accepts by its type and by some conditions on them alone."""
+        """Which events a name accepts by its type and by conditions on single events."""
         kind = branch.types[name]
         found = np.ones(len(self), bool)
         if kind != ast.ANY_TYPE and not self.data.have_only([kind]):
@@ -199,7 +199,7 @@ class Stream:
         return found
 
     def others(self, branch: Branch, name: str, clauses: tuple[Clause, ...]) -> Placed:
-        """The events of a name that is not bound, such as a negated one: those of the same keys that it accepts."""
+        """The events that a name outside the stream, such as a negated one, accepts, of the same keys."""
         rows = self.data.of_type(branch.types[name])
         if self.codes is not None and self.clock is not None:
             rows = rows[self.codes[rows] >= 0]
@@ -214,10 +214,10 @@ class Stream:
 
 
 def streams(source: Source, branch: Branch) -> Iterator[Stream]:
-    """The stream of a branch; of a stream by key, as many keys at a time as their times allow.
+    """The stream of a branch; if it is by key, as many keys at a time as their times allow.
 
     Raises:
-        DefinitionError: neighbours of one key, and no column says which key an event has.
+        DefinitionError: neighbours of one key are asked for, but no column says which key an event has.
     """
     assert branch.stream is not None
     data, pattern = source.data, source.pattern
@@ -232,7 +232,7 @@ def streams(source: Source, branch: Branch) -> Iterator[Stream]:
         yield _stream(source, rows, times, None, reach)
         return
     if data.clock is not None and codes is data.parts:
-        # The events lie as the stream has them, and their times are moved already.
+        # The events are already in the order of the stream, and their times have been moved.
         every = rows is data.every
         counts = np.bincount(codes if every else codes[rows])
         yield _stream(source, rows, data.ts if every else data.ts[rows], _Keys(data.clock, codes, counts), reach)
@@ -290,12 +290,12 @@ def _stream(source: Source, rows: np.ndarray, times: np.ndarray, keys: _Keys | N
 
 
 def _without_ties(source: Source, rows: np.ndarray, ties: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """The rows with those of one time in the order of (seq, id), and the place of each among those ordered by id.
+    """The rows with those of equal time in the order of (seq, id), and the place of each in the order by id.
 
     Args:
-        source: what the stream is made of.
+        source: what the stream is made from.
         rows: the rows, by key and time.
-        ties: places whose next one has the same key and time.
+        ties: places at which the next row has the same key and time.
     """
     at = np.unique(np.concatenate([ties, ties + 1]))
     group = np.cumsum(np.concatenate([[True], ~np.isin(at[1:] - 1, ties)]))
@@ -323,7 +323,7 @@ def _without_ties(source: Source, rows: np.ndarray, ties: np.ndarray) -> tuple[n
 
 
 def _codes(source: Source, by_key: bool) -> tuple[np.ndarray | None, int]:
-    """The number of the key of each row of the data, -1 for none, and how many there are; None if all are of one."""
+    """The number of each row's key, -1 for none, and how many keys there are; None if all rows are of one."""
     data = source.data
     parts = data.parts
     if not by_key:
@@ -341,7 +341,7 @@ def _codes(source: Source, by_key: bool) -> tuple[np.ndarray | None, int]:
     if np.array_equal(parts, codes):
         return parts, number
     if np.all(np.diff(parts)[np.diff(codes) != 0] != 0):
-        # Each part is of one key, as those of a pattern that is partitioned by it are.
+        # Each part is of one key, as in a pattern that is partitioned by the key.
         return np.where(known, parts, -1), int(parts.max(initial=-1)) + 1
     both = parts * (number + 1) + codes
     found, codes = np.unique(both, return_inverse=True)

@@ -35,7 +35,7 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The pattern, the files, the labels and the parameters."""
+    """Add the pattern, the files, the labels and the parameters."""
     parser.add_argument("pattern", metavar="PATTERN", help="a name, a file, or a query that begins with PATTERN")
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="files of events")
     parser.add_argument("--labels", metavar="FILE", type=Path, required=True, help="CSV: start, end, key")
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a row per setting, as it comes."""
+    """Print a row per setting, as soon as it is computed."""
     from chainlake.cep.backtest import alarms_of, score
     from chainlake.cep.library import from_table
     from chainlake.cep.search.find import find

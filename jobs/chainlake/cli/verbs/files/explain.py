@@ -40,12 +40,12 @@ EXAMPLE = (
     "  chainlake explain dags/config/patterns/NAME.sase --near-misses 2025-10-01 2025-10-02"
 )
 
-#: Seconds from which a simulation says beforehand how long it will take.
+#: A simulation that will take more seconds than this says so beforehand.
 WORTH_SAYING = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The pattern, the order, and files of events."""
+    """Add the pattern, the order, and files of events."""
     parser.add_argument(
         "pattern", metavar="PATTERN", help="a pattern: its name, its file, or a query that begins with PATTERN"
     )
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _of_lake(args: argparse.Namespace, days: Days | None) -> _Given:
-    """The pattern, its source, and the source's events of the days, if some are asked for."""
+    """The pattern, its source, and the source's events on the days, if days are asked for."""
     if args.source or says_columns(args):
         raise OptionsClash.columns_without_files()
     if args.first is not None:
@@ -107,7 +107,7 @@ def _of_lake(args: argparse.Namespace, days: Days | None) -> _Given:
 
 
 def _of_files(args: argparse.Namespace, days: Days | None) -> _Given:
-    """The pattern, and the events of the files that are simulated; None if they hold none."""
+    """The pattern, and the events of the files to simulate; None if they hold none."""
     from chainlake.cep.explain.report import beginning
     from chainlake.cep.library import from_table
 

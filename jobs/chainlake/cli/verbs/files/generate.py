@@ -29,7 +29,7 @@ EXAMPLE = """  chainlake generate stock --from 2024-03-04 --days 5 --events-per-
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The verb's arguments."""
+    """Add the verb's arguments."""
     parser.add_argument("source", choices=["stock", "traffic", "sensor"], help="source whose files to write")
     parser.add_argument("--from", dest="start", required=True, metavar="DATE", help="first local day, YYYY-MM-DD")
     parser.add_argument("--days", type=int, default=1, metavar="N", help="number of days (default 1)")
@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Generate, print a summary, write the truth."""
-    # NumPy and pyarrow take a moment to load; `--help` must not wait for them.
+    # NumPy and pyarrow take a moment to load, and `--help` must not wait for them.
     from chainlake.generate import Recipe, generate
 
     _check_places(args)
@@ -126,10 +126,10 @@ def _print_summary(out: Path, truth: Mapping[str, Any]) -> None:
 
 
 def _check_places(args: argparse.Namespace) -> None:
-    """Refuse what cannot be written, before anything is.
+    """Refuse places that cannot be written to, before anything is written.
 
     Raises:
-        UsageError: a name that is empty or of the wrong kind, or a source file that is there already.
+        UsageError: a name is empty or of the wrong kind, or another source file is already there.
     """
     if not args.out.name or args.out.exists() and not args.out.is_dir():
         raise BadTarget.no_folder("--out", args.out)

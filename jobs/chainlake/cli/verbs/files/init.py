@@ -1,4 +1,4 @@
-"""``chainlake init``: a project of one's own."""
+"""``chainlake init``: creates a project of the user's own."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ EXAMPLE = "  chainlake init ../cold-store\n  chainlake init ../trades --from tra
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The folder, and a file to guess from."""
+    """Add the folder, and a file to guess from."""
     parser.add_argument("folder", metavar="DIR", type=Path, help="the folder of the project, new or empty")
     parser.add_argument("--from", dest="given", metavar="FILE", type=Path, help="a CSV file to guess the source from")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make it, and say what to do next."""
+    """Create the project, and say what to do next."""
     from chainlake.cep.plain_files.read import regular_file
     from chainlake.starter.project import new_project
 

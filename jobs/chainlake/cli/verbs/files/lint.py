@@ -1,4 +1,4 @@
-"""``chainlake lint``: look definitions through, run their tests, and lay patterns out."""
+"""``chainlake lint``: checks definitions, runs their tests, and formats patterns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The definitions, and what to do with them."""
+    """Add the definitions, and what to do with them."""
     parser.add_argument(
         "files", metavar="FILE|NAME", nargs="*", help="patterns, sources and models (default: all of them)"
     )
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass
 class _Found:
-    """What was found in one file, or in all."""
+    """What was found in one file, or in all files."""
 
     errors: list[ChainlakeError] = field(default_factory=list)
     warnings: list[ChainlakeError] = field(default_factory=list)
@@ -66,7 +66,7 @@ class _Found:
 
 
 class UnknownKind(UsageError):
-    """A file that is to be checked is of no kind of definition."""
+    """A file to check is not a definition of any kind."""
 
     @classmethod
     def of(cls, file: Path) -> UnknownKind:
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             found = look.through(definition_file(home, name, *FOLDERS))
         except ChainlakeError as error:
-            # A file that cannot be read hides nothing of the others.
+            # A file that cannot be read must not hide the findings of the others.
             found = _Found([error])
         for level, those in (("error", found.errors), ("warning", found.warnings)):
             told += [_as_json(level, one) for one in those]
@@ -127,11 +127,11 @@ def _summary(args: argparse.Namespace, files: int, whole: _Found) -> str:
 
 
 class _Look:
-    """Looks definitions through; each source's schema and events are read once.
+    """Checks definitions; each source's schema and events are read only once.
 
     Args:
         home: the installation.
-        args: of the command.
+        args: arguments of the command.
     """
 
     def __init__(self, home: Home, args: argparse.Namespace) -> None:
@@ -140,7 +140,7 @@ class _Look:
         self.known: dict[str, Schema | DefinitionError] = {}
 
     def through(self, file: Path) -> _Found:
-        """What is found in one file."""
+        """The findings in one file."""
         if not os.path.isfile(file):
             raise NoFile.of(file)
         if file.suffix in (".yaml", ".yml"):
@@ -150,7 +150,7 @@ class _Look:
         return self.pattern(file)
 
     def pattern(self, file: Path) -> _Found:
-        """All errors of a pattern, its warnings, and of its tests if it has no errors."""
+        """The errors and warnings of a pattern, and the failures of its tests if it has no errors."""
         from chainlake.catalog.functions import codes_of
         from chainlake.catalog.patterns import check_pattern
         from chainlake.cep.lint.report import lint
@@ -180,7 +180,7 @@ class _Look:
         return found
 
     def tests(self, text: str, file: Path, found: _Found) -> None:
-        """Run the tests of a pattern, and add to ``found`` what is wrong with them."""
+        """Run the tests of a pattern, and add their failures to ``found``."""
         from chainlake.cep.examples import failures
         from chainlake.cep.language.front_matter import read_front_matter
         from chainlake.cep.language.source_text import SourceText
@@ -193,7 +193,7 @@ class _Look:
         found.errors += wrong
 
     def yaml(self, file: Path) -> _Found:
-        """A source, or a model."""
+        """The findings in the file of a source or a model."""
         from chainlake.catalog.model_lint import lint_model
         from chainlake.definitions.files import yaml_kind
         from chainlake.definitions.source import load_sources
@@ -206,7 +206,7 @@ class _Look:
         return _Found(list(model.errors), list(model.warnings))
 
     def schema(self, name: str) -> Schema:
-        """The schema of a source, with the keys and types of the files of ``--on`` or of the lake."""
+        """The schema of a source, with the keys and types that occur in the files of ``--on`` or in the lake."""
         from chainlake.catalog.heard import heard_in_lake
         from chainlake.cep.lint.report import Schema
         from chainlake.definitions.source import find_source
@@ -227,7 +227,7 @@ class _Look:
 
 
 def _fixed(text: str) -> str | None:
-    """The text in the standard layout, or None if it has errors (without a look at the source)."""
+    """The text in the standard layout, or None if it has errors; the source is not consulted."""
     from chainlake.cep.lint.report import laid_out
 
     try:
@@ -237,7 +237,7 @@ def _fixed(text: str) -> str | None:
 
 
 def _write(file: Path, text: str) -> None:
-    """All at once: a file half written would be a broken pattern to a run that starts now."""
+    """Replace the file atomically, since a half-written file would be a broken pattern to a run that starts now."""
     part = file.with_name(f".{file.name}.part")
     try:
         part.write_bytes(text.encode("utf-8"))

@@ -1,4 +1,4 @@
-"""``chainlake match``: find a pattern in plain files; no Spark, no lake."""
+"""``chainlake match``: finds a pattern in plain files; no Spark, no lake."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The pattern, the files, how their columns are called, and what is printed."""
+    """Add the pattern, the files, the names of their columns, and what is printed."""
     parser.add_argument("pattern", metavar="PATTERN", help="a name, a file, or a query that begins with PATTERN")
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="files of events")
     choice = parser.add_mutually_exclusive_group()
@@ -116,7 +116,7 @@ def _print_rows(form: str, found: Rows) -> None:
 
 
 def _counts(counted: Statistics) -> dict[str, Any]:
-    """What a search did, in the words of ``ops.plans``."""
+    """What a search did, under the names of columns of ``ops.plans``."""
     names = ("matches", "evaluations", "evaluations_neg", "evaluations_pre", "pair_evals", "pair_memo_hits")
     told: dict[str, Any] = {name: getattr(counted, name) for name in names}
     orders = [" ".join(order) for order in counted.order]
@@ -125,7 +125,7 @@ def _counts(counted: Statistics) -> dict[str, Any]:
 
 
 class _Counted:
-    """Batches, and how many matches they held."""
+    """Passes batches on, and counts their matches."""
 
     def __init__(self, batches: Iterable[MatchBatch]) -> None:
         self._batches = batches
@@ -138,12 +138,12 @@ class _Counted:
 
 
 def _key(events: Events, table: pa.Table) -> str | None:
-    """The column that tells events apart for a reader."""
+    """The key column, if the events have it."""
     return events.key if events.key in table.column_names else None
 
 
 def _nothing(pattern: Pattern, events: pa.Table) -> str:
-    """Why there is no match: how many events each name could be bound to."""
+    """A hint why there is no match: how many events each name could be bound to by itself."""
     from chainlake.cep.explain.near_misses import alone
     from chainlake.cep.explain.report import chosen_orders
 

@@ -1,4 +1,4 @@
-"""``chainlake schema``: what editors are told of definitions."""
+"""``chainlake schema``: prints what editors need to know about definitions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ EXAMPLE = "  chainlake schema source > source.schema.json\n  chainlake schema gr
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which one."""
+    """Add the kind."""
     parser.add_argument(
         "kind", choices=("source", "model", "pattern", "grammar"), help="kind of definition, or the grammar"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print it."""
+    """Print the schema or the grammar."""
     from chainlake.starter.editors.files import EDITORS
 
     print(json.dumps(EDITORS[args.kind](), indent=2, ensure_ascii=False))

@@ -1,4 +1,4 @@
-"""``chainlake try``: run a model over files; no Spark, no lake, nothing is written."""
+"""``chainlake try``: runs a model over files; no Spark, no lake, nothing is written."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ EXAMPLE = (
     "  chainlake try dags/config/models/NAME.yaml readings.csv --format csv\n"
     "  chainlake try bac_beta data/stock/*.csv.gz --metrics --format json"
 )
-#: What a table shows of ``models.metrics``; the other formats have all of it.
+#: Columns of ``models.metrics`` that a table shows; the other formats have all of them.
 _METRICS = ("day", "group_id", "rounds", "rounds_skipped", "changes", "syncs", "max_error", "r2")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The model, the files and what is printed."""
+    """Add the model, the files, and what is printed."""
     parser.add_argument("model", metavar="MODEL", help="name of a model, or its file")
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="files as they land for its source")
     parser.add_argument(
@@ -84,12 +84,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _short(row: Sequence[Any]) -> list[Any]:
-    """Numbers as somebody reads them; the other formats have all digits."""
+    """The row with numbers rounded for a reader; the other formats have all digits."""
     return [f"{value:.5g}" if isinstance(value, float) else value for value in row]
 
 
 def _say_unheard(model: LoadedModel, heard: set[str]) -> None:
-    """Say which keys of the model no event has: their nodes have no rounds."""
+    """Say which keys of the model no event has, since their nodes have no rounds."""
     from chainlake.cep.lint.findings import key_hint
 
     for key in model.config.all_keys:
@@ -103,7 +103,7 @@ def _local(row: dict[str, Any], zone: ZoneInfo | None) -> list[Any]:
 
 
 def _changes(result: MonitorResult, zone: ZoneInfo | None) -> tuple[list[str], Iterator[Sequence[Any]]]:
-    """Changes, each coefficient before and after."""
+    """Columns and rows of the changes, with each coefficient before and after."""
     found = result.changes.to_pylist()
     features = list(dict.fromkeys(one["feature"] for row in found for one in row["beta_after"] or ()))
     names = [name for feature in features for name in (f"{feature} before", feature)]
@@ -121,7 +121,7 @@ def _changes(result: MonitorResult, zone: ZoneInfo | None) -> tuple[list[str], I
 
 
 def _alerts(result: MonitorResult, zone: ZoneInfo | None) -> tuple[list[str], Iterator[Sequence[Any]]]:
-    """Alerts of a threshold monitor."""
+    """Columns and rows of a threshold monitor's alerts."""
     head = ["ts", *([] if zone is None else ["local"]), "kind", "mean", "sensors heard"]
     return head, (
         [*_local(row, zone), row["kind"], row["mean"], row["n_collected"]] for row in result.alerts.to_pylist()

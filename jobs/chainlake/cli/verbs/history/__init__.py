@@ -1,1 +1,1 @@
-"""Many days: what is computed, computed again, or ended."""
+"""Work on many days: computing them, computing them again, ending a definition."""

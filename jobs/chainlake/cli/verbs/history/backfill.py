@@ -1,4 +1,4 @@
-"""``chainlake backfill``: long history, one Spark application per chunk of days."""
+"""``chainlake backfill``: computes long history with one Spark application per chunk of days."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """FROM TO, definitions, chunk, --only-stale."""
+    """Add FROM TO, definitions, chunk, --only-stale."""
     add_range_arguments(parser)
 
 

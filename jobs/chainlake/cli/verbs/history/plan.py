@@ -1,4 +1,4 @@
-"""``chainlake plan``: what a backfill would compute, read and change, before anything is touched; no JVM."""
+"""``chainlake plan``: shows what a backfill would compute, read and change, and changes nothing; no JVM."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of a backfill, and the output format."""
+    """Add the arguments of a backfill, and the output format."""
     add_range_arguments(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object, with every day")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the plan; exit code that of the first definition that cannot be computed, else 0."""
+    """Print the plan; the exit code is 0, or the largest one of definitions that cannot be computed."""
     plan = plan_range(
         Home.from_env(),
         Days.parse(args.start, args.end),

@@ -1,4 +1,4 @@
-"""``chainlake restate``: repair stale days, however old."""
+"""``chainlake restate``: repairs stale days, however old."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ EXAMPLE = "  chainlake restate\n  chainlake restate --source stock --chunk 60d"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Sources and chunk."""
+    """Add sources and chunk."""
     parser.add_argument("--source", action="append", metavar="NAME", help="only this source; may be repeated")
     add_chunk_argument(parser)
 

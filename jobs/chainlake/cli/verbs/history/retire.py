@@ -1,4 +1,4 @@
-"""``chainlake retire``: end a pattern or model whose file was removed."""
+"""``chainlake retire``: ends a pattern or model whose file was removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = "  chainlake retire pattern/NAME\n  chainlake retire model/NAME --drop
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """NAME, and what becomes of the rows."""
+    """Add NAME, and what happens to the rows."""
     parser.add_argument("name", metavar="NAME", help="pattern/NAME or model/NAME; just NAME if it is only one of them")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--keep", action="store_true", help="keep the published rows (default)")

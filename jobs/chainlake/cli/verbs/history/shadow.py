@@ -1,4 +1,4 @@
-"""``chainlake shadow``: what an edit of a pattern or a model would do to its rows, before it goes live."""
+"""``chainlake shadow``: shows what an edit of a pattern or a model would do to its rows, before it goes live."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ EXAMPLE = (
     "  cp dags/config/patterns/shakeout.sase /tmp/ && edit /tmp/shakeout.sase\n"
     "  chainlake shadow /tmp/shakeout.sase 2013-10-07 2013-10-10"
 )
-#: Rows of each kind that are shown.
+#: How many rows of each kind are shown.
 SHOWN = 5
-#: Columns that tell a row to a person, where a table has them.
+#: Columns by which a person recognises a row, where a table has them.
 _TELLING = ("match_id", "decision_ts", "start_ts", "end_ts", "group_id", "day", "ts", "kind", "machine", "learner")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The file, the days, and how many rows are shown."""
+    """Add the file, the days, and the number of rows to show."""
     parser.add_argument("file", metavar="FILE", type=Path, help="the edited definition: NAME.sase or NAME.yaml")
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what would become of the rows."""
+    """Print what would happen to the rows."""
     from chainlake.lake.records.runs import new_run_id
     from chainlake.operations.shadow.run import try_edit
 

@@ -1,1 +1,1 @@
-"""What is in the lake, and whether it is as it should be."""
+"""Verbs about what is in the lake, and whether it is as it should be."""

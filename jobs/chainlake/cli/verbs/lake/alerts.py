@@ -1,4 +1,4 @@
-"""``chainlake alerts``: tell webhooks what was published and withdrawn."""
+"""``chainlake alerts``: tells webhooks what was published and withdrawn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLE = "  chainlake alerts send\n  chainlake alerts send NAME --from-version 
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to do, of which definitions, from where on and how often."""
+    """Add what to do, for which definitions, where to begin, and how often to try."""
     parser.add_argument("action", choices=("send",), help="send what has not been sent yet")
     parser.add_argument(
         "names",
@@ -39,12 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _named(text: str) -> str:
-    """The name of a definition that was given by its name or its file."""
+    """The name of a definition that was given by name or by file."""
     return Path(text).stem if text.endswith((".sase", ".yaml")) else text
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send, and say how many."""
+    """Send messages, and say how many were sent."""
     from chainlake.operations.alerts.send import Sending, alerting, send
     from chainlake.operations.alerts.webhook import Trying
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             told = send(home, item, sending)
         except ChainlakeError as error:
-            # One receiver that is down must not keep the others from being told.
+            # A receiver that is down must not keep others from getting their messages.
             print(f"error: {error}", file=sys.stderr)
             failed.append(error)
             continue

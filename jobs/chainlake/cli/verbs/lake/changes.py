@@ -1,4 +1,4 @@
-"""``chainlake changes``: what was added, withdrawn and changed in a table since a version or a commit."""
+"""``chainlake changes``: prints what was added, withdrawn and changed in a table since a version or a commit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """TABLE, where to begin and the output format."""
+    """Add TABLE, where to begin, and the output format."""
     parser.add_argument("table", metavar="TABLE", help="schema.name, such as matches.NAME or models.changes")
     since = parser.add_mutually_exclusive_group(required=True)
     since.add_argument("--since-version", type=int, metavar="N", help="show what came after this version of the table")
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _fields(kind: pa.DataType, zone: ZoneInfo | None) -> list[str] | None:
-    """The fields of an event as it is shown; ``None`` of what is no struct."""
+    """The fields of an event as it is shown; ``None`` if the type is not a struct."""
     if not pa.types.is_struct(kind):
         return None
     names = [kind.field(at).name for at in range(kind.num_fields)]
@@ -71,7 +71,7 @@ def _rows(table: pa.Table, zone: ZoneInfo | None) -> Iterator[Sequence[Any]]:
 
 
 def _with_local(value: Any, zone: ZoneInfo | None) -> Any:
-    """An event, or a set of them, with its local time beside ``ts``."""
+    """An event, or a list of events, with local times beside ``ts``."""
     if zone is None:
         return value
     if isinstance(value, list):

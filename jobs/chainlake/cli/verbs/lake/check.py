@@ -1,4 +1,4 @@
-"""``chainlake check``: whether every table holds what was written to it; ``--repair`` marks what does not."""
+"""``chainlake check``: does every table hold what was written to it; ``--repair`` marks what does not."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ HELP = (
     "are wrong, and prints the commands that make them again. Tables are read without a lock. No JVM."
 )
 EXAMPLE = "  chainlake check\n  chainlake check --repair\n  chainlake check 2025-10-01 2025-10-08 --table matches.NAME"
-#: Findings of one table that are printed; the rest is counted.
+#: How many findings of a table are printed; the rest are only counted.
 _SHOWN = 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Days and tables to check, --quick, --repair."""
+    """Add days and tables to check, --quick and --repair."""
     parser.add_argument("start", nargs="?", metavar="FROM", help="first day, YYYY-MM-DD (UTC); default: all days")
     parser.add_argument("end", nargs="?", metavar="TO", help="day after the last")
     parser.add_argument("--table", action="append", metavar="SCHEMA.NAME", help="only this table; may be repeated")
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print a line per finding and a summary; 1 if there is damage."""
+    """Print a line per finding and a summary; the exit code is 1 if there is damage."""
     from chainlake.lake.records.runs import new_run_id
     from chainlake.operations.check import Scope, check
     from chainlake.operations.repair import Repaired, repair

@@ -1,4 +1,4 @@
-"""``chainlake contract``: what readers of the tables can rely on, as YAML."""
+"""``chainlake contract``: prints what readers of the tables can rely on, as YAML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXAMPLE = "  chainlake contract matches.NAME events.stock > contract.yaml"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The names of tables."""
+    """Add the names of tables."""
     parser.add_argument(
         "tables", metavar="TABLE", nargs="*", help="the name in SQL, such as matches.NAME; default: all"
     )

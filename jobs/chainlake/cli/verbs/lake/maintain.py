@@ -1,4 +1,4 @@
-"""``chainlake maintain``: compact tables and remove what their retention has passed."""
+"""``chainlake maintain``: compacts tables and removes what is past its retention."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXAMPLE = "  chainlake maintain\n  chainlake maintain --table matches.NAME --kee
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Tables and retention."""
+    """Add tables and retention."""
     parser.add_argument("--table", action="append", metavar="SCHEMA.NAME", help="only this table; may be repeated")
     parser.add_argument(
         "--keep-days",

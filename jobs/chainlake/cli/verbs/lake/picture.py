@@ -1,4 +1,4 @@
-"""``chainlake picture``: a model over some days as one PNG; no Spark, nothing is published."""
+"""``chainlake picture``: draws a model over some days as one PNG; no Spark, nothing is published."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """MODEL FROM TO, the group, the times, the file."""
+    """Add MODEL FROM TO, the group, the times, the file."""
     parser.add_argument(
         "model", metavar="MODEL", type=name_of("model"), help="name of the model: a file of dags/config/models/"
     )
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Draw, and say where the picture is."""
+    """Draw the picture, and say where it is."""
     from chainlake.model_change.days.traces import trace_group
     from chainlake.monitoring.model_days import beginning, find_model, linear, published, read_rounds
     from chainlake.pictures.model import draw_model, largest_changes, profile_feature, shown_by_trace
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _draw_rows(home: Home, model: Model[Any], group: str, days: Days, asked: tuple[list[str], Path]) -> None:
-    """Draw a model of another kind, by its rows: those published, or as they come out now."""
+    """Draw a model of another kind from its rows, either published or recomputed."""
     from chainlake.model_change.days.definitions import result_table
     from chainlake.model_change.days.replay import GroupRun, run_days
     from chainlake.monitoring.model_days import beginning, published, read_rounds
@@ -143,7 +143,7 @@ def _moment(text: str, days: Days) -> int:
 
 
 def _row(trace: GroupTrace, us: int) -> int:
-    """The last round that had begun."""
+    """The last round that had begun at a time."""
     row = int(np.searchsorted(trace.ts, us, side="right")) - 1
     if row < 0 or not np.isfinite(trace.coefficients[row]).all():
         raise NoRounds.before("--at")

@@ -1,4 +1,4 @@
-"""``chainlake report``: static pages of the lake; without a JVM."""
+"""``chainlake report``: builds static pages of the lake; without a JVM."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ EXAMPLE = "  chainlake report\n  chainlake report --all --open"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is made, and whether a browser shows it."""
+    """Add what is built, and whether a browser shows it."""
     parser.add_argument("--all", action="store_true", help="build all pages again, including those that are up to date")
     parser.add_argument("--open", action="store_true", help="open the first page in the browser of this machine")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make the report; a page that cannot be made is named, and the exit code is 5."""
+    """Make the report; the exit code is 5 if some pages cannot be made."""
     from chainlake.report.make import make_report
 
     outcome = make_report(Home.from_env(), everything=args.all)

@@ -1,4 +1,4 @@
-"""``chainlake sql``: query the published tables, without a JVM."""
+"""``chainlake sql``: queries the published tables, without a JVM."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ EXAMPLE = (
     '  chainlake sql "DESCRIBE matches.NAME"'
 )
 
-#: Rows that are fetched at a time.
+#: How many rows are fetched at a time.
 _BLOCK = 10_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The statement and the output format."""
+    """Add the statement and the output format."""
     parser.add_argument("statement", nargs="?", metavar="SQL", help="one statement; without it, the tables are listed")
     parser.add_argument(
         "--safe", action="store_true", help="read the lake's tables and nothing else, in bounded time and memory"
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the rows of the statement."""
+    """Print the rows that the statement gives."""
     if args.statement is not None and not args.statement.strip():
         raise NothingGiven.statement()
     if args.safe and not confined():
@@ -75,7 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _fields(description: Any) -> list[list[str] | None]:
-    """Per column the fields of its struct."""
+    """For each column the fields of its struct, or None."""
     kinds = [column[1] for column in description or ()]
     return [[name for name, _ in kind.children] if kind.id == "struct" else None for kind in kinds]
 

@@ -1,4 +1,4 @@
-"""``chainlake status``: every definition and day: done, missing, stale, failed, waiting; without a JVM."""
+"""``chainlake status``: shows the state of every definition and day (done, missing, stale, …); without a JVM."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _ONE = timedelta(days=1)
 
 @dataclass
 class Span:
-    """Consecutive days of a definition that are alike; ``rows`` are those published on all of them."""
+    """Consecutive days of a definition in the same state; ``rows`` is the number of rows published on all of them."""
 
     definition: str
     start: date
@@ -53,7 +53,7 @@ class Span:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Days, definitions and states to show, and the output format."""
+    """Add days, definitions and states to show, and the output format."""
     parser.add_argument("start", nargs="?", metavar="FROM", help="first day, YYYY-MM-DD (UTC); default: all days")
     parser.add_argument("end", nargs="?", metavar="TO", help="day after the last")
     parser.add_argument(
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the status; exit code 0 whatever it is, but 1 if sources that were ingested are not in the lake."""
+    """Print the status; the exit code is 0 whatever it is, but 1 if ingested sources are gone from the lake."""
     if (args.start is None) != (args.end is None):
         raise OptionsClash.one_day_only()
     home = Home.from_env()
@@ -84,14 +84,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _unheard(home: Home, judged: Sequence[Judged], models: Sequence[LoadedModel]) -> list[str]:
-    """Models that name a key which no event has: its node, or its whole group, has no rounds."""
+    """A line for each model that names a key which no event has, since its node or whole group has no rounds."""
     last = {one.name: one.day(int(done[-1])) for one in judged if len(done := np.flatnonzero(one.state == "done"))}
     concerned = [model for model in models if model.definition.name in last]
     return KeptStates(home, [model.config.name for model in concerned]).unheard(concerned, last) if concerned else []
 
 
 def spans(judged: Judged, states: Sequence[str]) -> list[Span]:
-    """The days of a definition with one of ``states``, consecutive ones that are alike taken together."""
+    """The days of a definition in one of ``states``; consecutive days that are alike make one span."""
     positions = np.flatnonzero(np.isin(judged.state, states))
     if not len(positions):
         return []
@@ -129,7 +129,7 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
 
 
 def _print_json(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]) -> None:
-    """One object, a line per day, all made by one query: there can be hundreds of thousands of days."""
+    """Print one object with a line per day; one query makes all lines, since there can be hundreds of thousands."""
     import duckdb
 
     parts = (item.table(np.flatnonzero(np.isin(item.state, states))) for item in judged)

@@ -1,4 +1,4 @@
-"""``chainlake tune``: what other thresholds would have cost and found; no Spark, nothing is published."""
+"""``chainlake tune``: shows what other thresholds would have cost and found; no Spark, nothing is published."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ EXAMPLE = (
     "  chainlake tune next_speed 2025-10-01 2025-10-05 --try radius=0.02,0.05,0.1"
 )
 _T = TypeVar("_T")
-#: Columns of the table, whose rows are printed as they are computed, and their widths. What a threshold is chosen by
-#: comes first, and fits a terminal of 80 columns.
+#: Columns of the table and their widths, fixed since rows are printed as they are computed. The columns by which a
+#: threshold is chosen come first, and fit a terminal of 80 columns.
 _COLUMNS = {
     "W": 5, "phi": 5, "eps": 7, "changes": 7, "syncs": 6, "false alarms": 12, "messages": 8, "max error": 9,
     "(of rows' bytes)": 16, "PER(T*)": 8, "its messages": 12, "its error": 9, "T_mono": 6,
@@ -42,7 +42,7 @@ _COLUMNS = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """MODEL FROM TO, the settings and the outputs."""
+    """Add MODEL FROM TO, the settings and the outputs."""
     parser.add_argument(
         "model", metavar="MODEL", type=name_of("model"), help="name of the model: a file of dags/config/models/"
     )
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one line per setting as it comes, then what they mean."""
+    """Print one line per setting as soon as it is computed, then what they mean."""
     from chainlake.model_change.days.tuning import sweep
     from chainlake.monitoring.model_days import find_model, linear, read_rounds
 
@@ -96,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _listed(option: str, text: str | None, value: Callable[[str], _T]) -> list[_T]:
-    """The values of a comma-separated list, each once."""
+    """The values of a comma-separated list, without repetition."""
     if text is None:
         return []
     found = []

@@ -1,1 +1,1 @@
-"""The steps of one day, and what audits their tables."""
+"""The daily steps, and the audit of their tables."""

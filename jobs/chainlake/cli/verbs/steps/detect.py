@@ -1,4 +1,4 @@
-"""``chainlake detect``: events to match tables."""
+"""``chainlake detect``: from events to match tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE FROM TO and the patterns."""
+    """Add SOURCE FROM TO and the patterns."""
     add_step_arguments(parser)
     parser.add_argument("--pattern", action="append", metavar="NAME", help="only this pattern; may be repeated")
     add_repair_arguments(parser, REPAIR_HORIZON)

@@ -1,4 +1,4 @@
-"""``chainlake ingest``: landing files to events."""
+"""``chainlake ingest``: from landing files to events."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXAMPLE = "  chainlake ingest stock 2013-10-07 2013-10-08"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE FROM TO."""
+    """Add SOURCE FROM TO."""
     add_step_arguments(parser)
 
 
@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the ingest step.
 
     Raises:
-        UsageError: the interval ends after today; an ingest of future days would take them for complete.
+        UsageError: the interval ends after today; an ingest would take future days for complete.
     """
     from chainlake.ingest.step import ingest
 

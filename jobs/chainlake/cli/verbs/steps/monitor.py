@@ -1,4 +1,4 @@
-"""``chainlake monitor``: events to model changes."""
+"""``chainlake monitor``: from events to model changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE FROM TO and the models."""
+    """Add SOURCE FROM TO and the models."""
     add_step_arguments(parser)
     parser.add_argument("--model", action="append", metavar="NAME", help="only this model; may be repeated")
     add_repair_arguments(parser, REPAIR_HORIZON)

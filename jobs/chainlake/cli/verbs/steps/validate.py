@@ -1,4 +1,4 @@
-"""``chainlake validate``: the quality suites on published tables."""
+"""``chainlake validate``: runs the quality suites on published tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLE = "  chainlake validate stock 2013-10-07 2013-10-10"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """SOURCE FROM TO."""
+    """Add SOURCE FROM TO."""
     parser.add_argument("source", metavar="SOURCE", help="name of the source: a file of dags/config/sources/")
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     """Print one line per table, and one per broken day.
 
     Raises:
-        DefinitionError: a pattern or model of the source cannot be read; all others were validated.
+        DefinitionError: a pattern or model of the source cannot be read; raised after all others were validated.
     """
     from chainlake.quality import Audit, warm_up
     from chainlake.run.common import raise_together
@@ -59,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _contents(home: Home, source_name: str, days: Days) -> Iterator[Outcome]:
-    """Whether the tables of a source and of its definitions hold what was written to them; no JVM.
+    """Check that the tables of a source and of its definitions hold what was written to them; no JVM.
 
-    One result for all that do, and one for each table that does not, or that could not be compared.
+    There is one result if all tables do, or else one for each table that does not.
     """
     from chainlake.lake.records import ops
     from chainlake.lake.upkeep.findings import EventDay, PublishedDay

@@ -1,8 +1,8 @@
 """Checksums of published rows, per owner and day: what ``ops.intervals`` keeps and ``chainlake check`` compares.
 
-A checksum is the number of rows, and the xor and the sum of their hashes: ``3:…``. The xor alone would not see a row
-that takes another one's place twice over. It is computed from what is staged and equals that of what is published,
-since publishing leaves the staged rows of its days in the table and no others.
+A checksum is the number of rows, and the xor and the sum of their hashes: ``3:…``. The xor alone would not notice if
+two equal rows were replaced by two others. The checksum of the staged rows equals that of the published ones, because
+publishing leaves exactly the staged rows of its days in the table.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from chainlake.lake.delta.sums.row_hashes import row_hashes
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: The owner, empty where the whole table is one writer's, and the UTC day.
+#: The owner, empty if the whole table has one writer, and the UTC day.
 Place = tuple[str, date]
 
-#: Key of a staged file's own checksums in its footer: who writes the rows has them at hand, who publishes has not.
+#: Key of a staged file's own checksums in its footer: the writer has the rows at hand, the publisher does not.
 _FOOTER = b"chainlake.rows_checksums"
 _WORD = (1 << 64) - 1
 _DAY_US = day_start_us(date(1970, 1, 2))
-#: Rows of a staged file that are in memory at a time.
+#: How many rows of a staged file are in memory at a time.
 _BATCH = 65_536
 
 
 @dataclass(frozen=True)
 class Checksum:
-    """Rows, and the xor and the sum of their hashes, both below 2^64."""
+    """The number of rows, and the xor and the sum of their hashes, both below 2^64."""
 
     rows: int = 0
     xor: int = 0
@@ -50,7 +50,7 @@ class Checksum:
 
     @classmethod
     def of(cls, text: str) -> Checksum:
-        """From its text."""
+        """Parse a checksum's text."""
         rows, _, sums = text.partition(":")
         return cls(int(rows), int(sums[:16], 16), int(sums[16:], 16))
 
@@ -66,7 +66,7 @@ class Sums:
 
     Args:
         day_column: a timestamp whose UTC day owns the row, or a date.
-        owner_column: whose rows they are; ``None`` where all are one writer's.
+        owner_column: the column that says whose row it is; ``None`` if there is one writer.
         volatile: columns that are left out.
         of: what was added so far.
     """
@@ -77,7 +77,7 @@ class Sums:
     of: dict[Place, Checksum] = field(default_factory=dict)
 
     def add(self, rows: pa.Table | pa.RecordBatch) -> None:
-        """Take some rows; those without a day are not taken."""
+        """Add some rows."""
         for place, found in self._sums(rows):
             self.of[place] = self.of.get(place, Checksum()) + found
 
@@ -134,11 +134,11 @@ def checksums_of_files(
     volatile: Collection[str] = (),
     owner_column: str | None = None,
 ) -> dict[Place, Checksum]:
-    """The same for Parquet files; from their footers if they tell, and all rows are one writer's.
+    """The same for Parquet files; from their footers if they hold checksums and there is one writer.
 
     Args:
-        paths: where they lie.
-        columns: of the table; a file may hold others.
+        paths: paths of the files.
+        columns: those of the table; a file may hold others.
         day_column, volatile, owner_column: see :class:`Sums`.
     """
     from chainlake.storage.parquet import parquet_file
@@ -158,7 +158,7 @@ def checksums_of_files(
 
 
 def footer(sums: Sums) -> dict[bytes, bytes]:
-    """Metadata that :func:`checksums_of_files` finds in a file whose rows ``sums`` was given."""
+    """Metadata for :func:`checksums_of_files` to find in the file whose rows were added to ``sums``."""
     return {_FOOTER: json.dumps({day.isoformat(): str(one) for (_, day), one in sums.of.items()}).encode()}
 
 
@@ -179,7 +179,7 @@ def checksums_of_frame(
 
 
 def _as_rows(found: Mapping[Place, Checksum]) -> pa.RecordBatch:
-    """As Spark's types, whose whole numbers are signed."""
+    """As a batch in Spark's types, whose integers are signed."""
     sums = list(found.values())
     return pa.record_batch(
         [

@@ -1,4 +1,4 @@
-"""What the footer of a Parquet file says of its columns, as Delta's statistics of the file."""
+"""What the footer of a Parquet file says about its columns, as Delta's statistics of the file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-#: Characters of a text in a file's bounds, as Delta cuts them.
+#: How many characters of a text Delta keeps in a file's bounds.
 _CHARACTERS = 32
 _LAST_CHARACTER = "\U0010ffff"
 _LAST_MILLISECOND = datetime.max.replace(microsecond=999_000)
 
 
 def _chunks(footer: pq.FileMetaData, columns: Collection[str]) -> Iterator[tuple[str, pq.ColumnChunkMetaData]]:
-    """Those columns of each row group, by name."""
+    """The given columns of each row group, with their names."""
     for group in range(footer.num_row_groups):
         for number in range(footer.num_columns):
             column = footer.row_group(group).column(number)
@@ -25,7 +25,7 @@ def _chunks(footer: pq.FileMetaData, columns: Collection[str]) -> Iterator[tuple
 
 
 def null_counts(footer: pq.FileMetaData, columns: Collection[str]) -> dict[str, int]:
-    """Nulls of each column; those that the footer does not tell are left out."""
+    """Nulls of each column; those whose nulls the footer does not count are left out."""
     found = dict.fromkeys(columns, 0)
     for name, column in _chunks(footer, columns):
         if column.statistics is None or not column.statistics.has_null_count:
@@ -36,7 +36,7 @@ def null_counts(footer: pq.FileMetaData, columns: Collection[str]) -> dict[str, 
 
 
 def bounds(footer: pq.FileMetaData, columns: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Least and largest value of each column, as Delta writes them; one that cannot be told is left out."""
+    """Least and largest value of each column, as Delta writes them; unknown ones are left out."""
     values: dict[str, list[Any]] = {}
     unknown: set[str] = set()
     for name, column in _chunks(footer, columns):
@@ -52,7 +52,7 @@ def bounds(footer: pq.FileMetaData, columns: Collection[str]) -> tuple[dict[str,
 
 
 def _bound(value: Any, *, up: bool) -> Any:
-    """A bound as Delta writes it, never tighter than ``value``; ``None`` if there is no such."""
+    """A bound as Delta writes it, never tighter than ``value``; ``None`` if there is none."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str):

@@ -1,7 +1,7 @@
-"""Checksums of Parquet pages: written by Arrow and Spark where they write, verified by both where they read.
+"""Checksums of Parquet pages: Arrow and Spark write them when they write a page and verify them when they read one.
 
-Without them a flipped bit in a page becomes another value without anybody noticing. delta-rs writes none, and neither
-delta-rs nor DuckDB verifies them (docs/maintenance.md says what that leaves).
+Without them a flipped bit in a page turns into another value unnoticed. delta-rs writes none, and neither delta-rs nor
+DuckDB verifies them (docs/maintenance.md says what that leaves).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A 64-bit hash per row, on Arrow columns: what checksums of published rows are made of.
+"""A 64-bit hash per row, computed on Arrow columns; checksums of published rows are made of these.
 
-The hash of a row is a sum over its columns, each with multipliers made from the column's name, so neither the order of
-the columns nor a column that was added later, and is null, changes it. Equal values have equal hashes whatever file,
-batch or encoding they come from: both zeros are one number, and so are all that are none. It protects against damage,
-not against somebody who wants two rows to look alike.
+The hash of a row is a sum over its columns, each with multipliers made from the column's name. So neither the order of
+the columns nor a column that was added later and is null changes it. Equal values have equal hashes whatever file,
+batch or encoding they come from; 0.0 and -0.0 are equal, and so are all NaNs. The hash protects against damage, not
+against somebody who wants two rows to look alike.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ import pyarrow.compute as pc
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-#: Bytes of texts that are laid out as words at a time.
+#: How many bytes of text are laid out as 64-bit words at a time.
 _SLAB_OCTETS = 1 << 24
-#: Texts of one length up to this many bytes, such as ids, are hashed where they lie.
+#: Texts that all have the same length, of up to so many bytes, such as ids, are hashed in place.
 _LAID_OUT = 256
 
 
 def row_hashes(rows: pa.Table | pa.RecordBatch, volatile: Collection[str] = ()) -> np.ndarray:
-    """A hash per row over all columns but the volatile ones.
+    """A hash per row, over all columns except the volatile ones.
 
     Args:
-        rows: of a data table, with its types.
+        rows: rows of a data table, with its types.
         volatile: columns that are left out.
 
     Returns:
@@ -61,7 +61,7 @@ def _of_column(column: pa.Array, path: str) -> np.ndarray:
 
 
 def _values(column: pa.Array, path: str) -> np.ndarray:
-    """A word per value; where it is null, anything."""
+    """A 64-bit word per value; any word where the value is null."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         words = np.append(_values(column.dictionary, path), np.uint64(0))
@@ -80,7 +80,7 @@ def _values(column: pa.Array, path: str) -> np.ndarray:
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _values(column.cast(pa.string()), path)
     if pa.types.is_floating(kind):
-        # Both zeros are one number, and so are all that are none.
+        # 0.0 and -0.0 get the same word, and so do all NaNs.
         numbers: np.ndarray = column.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False) + 0.0
         nan = np.isnan(numbers)
         if nan.any():
@@ -95,12 +95,12 @@ def _values(column: pa.Array, path: str) -> np.ndarray:
 
 
 def _of_lists(column: pa.Array, path: str) -> np.ndarray:
-    """The elements in their order, and how many they are."""
+    """A word per list, from its elements, their order and their number."""
     offsets = column.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     elements = column.values.slice(offsets[0], offsets[-1] - offsets[0]) if len(offsets) else column.values
     offsets = offsets - offsets[0]
     lengths = np.diff(offsets)
-    # Elements under a null list belong to nobody, but are summed like all others; the list's null is seen later.
+    # Elements under a null list belong to no row but are summed too; the caller clears the words of null lists.
     position = np.arange(len(elements), dtype=np.uint64) - np.repeat(offsets[:-1], lengths).astype(np.uint64)
     terms = _of_column(elements, f"{path}[]") * (_mixed(position * _GOLDEN + _GOLDEN) | np.uint64(1))
     sums = np.append(np.uint64(0), np.cumsum(terms, dtype=np.uint64))
@@ -119,7 +119,7 @@ def _of_texts(column: pa.Array) -> np.ndarray:
         return _of_octets(data[ends[0] : ends[-1]].reshape(len(column), length))
     encoded = column.dictionary_encode()
     if len(encoded.dictionary) * 2 < len(column):
-        # Few different texts, such as keys: each is hashed once.
+        # There are few different texts, such as keys, so each is hashed once.
         words = np.append(_of_texts(encoded.dictionary), np.uint64(0))
         repeated: np.ndarray = words[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
         return repeated
@@ -135,7 +135,7 @@ def _of_texts(column: pa.Array) -> np.ndarray:
 
 
 def _of_octets(octets: np.ndarray) -> np.ndarray:
-    """Texts of one length, shape (rows, length)."""
+    """A word per text; ``octets`` are texts of one length, shape (rows, length)."""
     n, length = octets.shape
     count = -(-length // 8)
     if length % 8:
@@ -151,7 +151,7 @@ def _of_octets(octets: np.ndarray) -> np.ndarray:
 
 @lru_cache(maxsize=1024)
 def _multipliers(path: str, count: int) -> tuple[np.uint64, ...]:
-    """Odd numbers that a path always gives, whatever their count."""
+    """Odd numbers that depend on the path alone; a larger ``count`` only adds more."""
     seed = int.from_bytes(hashlib.blake2b(path.encode(), digest_size=8).digest(), "little")
     with np.errstate(over="ignore"):
         made = _mixed(np.uint64(seed) + np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN) | np.uint64(1)
@@ -159,7 +159,7 @@ def _multipliers(path: str, count: int) -> tuple[np.uint64, ...]:
 
 
 def _mixed(words: np.ndarray) -> np.ndarray:
-    """Every bit of the input moves every bit of the output."""
+    """Words mixed so that every bit of the input affects every bit of the output."""
     words = (words ^ (words >> np.uint64(30))) * _MIX_1
     words = (words ^ (words >> np.uint64(27))) * _MIX_2
     mixed: np.ndarray = words ^ (words >> np.uint64(31))

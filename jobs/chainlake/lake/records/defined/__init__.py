@@ -1,1 +1,1 @@
-"""What the records know of definitions: their tables and versions, and the days that they should have."""
+"""What the records know about definitions: their tables and versions, and the days that they should have."""

@@ -1,4 +1,4 @@
-"""What staleness and publishing know of a pattern or a model."""
+"""What staleness and publishing know about a pattern or a model."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ class Definition:
         definition_hash: changes whenever its results could.
         engine_version: number bumped by hand when the engine's results can change.
         table_name: ``schema.name`` of the table it publishes to.
-        late_us: how long after its last event a match can decide, µs: W of a pattern with an open-right name, else 0.
-        read_range: UTC day → events it reads for that day, ``(lo, hi)`` in µs, half-open.
-        start: first day of a chain: state is carried from day to day from there on, as a model's is, and that of a
-            pattern that uses events up; ``None`` where days are independent of each other, as most patterns' are.
-        memory_us: of a chain, how far back its state goes, µs: after so long a time without events it is empty;
-            ``None`` if it never is again.
-        of: of episodes and rankings, the pattern from whose published matches they are made; ``None`` where events are
+        late_us: how long after its last event a match can be decided, µs: W of a pattern with an open-right name, else
+            0.
+        read_range: UTC day → time range of the events that it reads for that day, ``[lo, hi)`` µs.
+        start: first day of a chain, from which on state is carried from day to day, as models and patterns that use
+            events up do; ``None`` if days are independent of each other, as most patterns' are.
+        memory_us: for a chain: how far back its state goes, µs; after so long without events it is empty. ``None`` if
+            it never becomes empty again.
+        of: for episodes and rankings: the pattern from whose published matches they are made; ``None`` if events are
             read.
-        owners: of rankings, the days on which the periods begin in which matches of some days can be, both as days
-            since 1970-01-01, ascending; ``None`` where a day is made of its own matches.
+        owners: for rankings: days of matches → the days on which the periods begin that can hold these matches, both as
+            days since 1970-01-01, ascending; ``None`` if a day is made of its own matches.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Definition:
 
     @property
     def chained(self) -> bool:
-        """Whether a day goes on from the state that the day before it left."""
+        """Whether a day continues from the state that the day before it left."""
         return self.start is not None
 
     @property

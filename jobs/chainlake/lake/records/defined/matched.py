@@ -1,4 +1,4 @@
-"""The days of a pattern's published matches, as days of events are known: what episodes and rankings are made from."""
+"""The days of a pattern's published matches in the form of days of events: what episodes and rankings are made from."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from chainlake.schemas.ops_rows import MatchedDayRow, ReadStatus
 
 
 def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, intervals: Intervals) -> EventDays:
-    """The days of the matches that are published, in the place of the days of events.
+    """The days of the published matches, to be used in place of the days of events.
 
-    A day is complete if its matches were published under the file and the engine of today, whether or not these are
-    stale by now: when they are published anew, the checksum of the day tells whether it matters.
+    A day is complete if its matches were published with today's file and engine, even if they are stale by now: when
+    they are published again, the day's checksum tells whether it matters.
 
     Args:
         pattern: the pattern.
         events: days of its source.
-        wanted: its days, on which a match can be decided, as days since 1970-01-01.
+        wanted: its days on which a match can be decided, as days since 1970-01-01.
         intervals: the current rows of ``ops.intervals``.
     """
     rows: dict[date, MatchedDayRow] = {
-        # On days of events that are not wanted no match can be decided.
+        # On days of events that are not in ``wanted``, no match can be decided.
         day: {"source": events.source, "day": day, "status": row["status"], "rows": 0, "checksum": ""}
         for day, row in events.rows.items()
     }
@@ -64,8 +64,8 @@ def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, int
 class PeriodDays(EventDays):
     """The days of a ranking: each stands for the periods that begin on it.
 
-    A day can be computed as soon as matches of one of the days that its periods reach are published, and is provisional
-    until those of all of them are.
+    A day can be computed as soon as the matches of one of the days that its periods reach are published, and stays
+    provisional until those of all of them are.
 
     Args:
         reach: day → when the matches of its periods are decided, ``[lo, hi)`` µs.
@@ -75,7 +75,7 @@ class PeriodDays(EventDays):
 
     @classmethod
     def over(cls, matched: EventDays, reach: Callable[[date], tuple[int, int]]) -> PeriodDays:
-        """From the days of the matches, and what their periods reach."""
+        """From the days of the matches and the reach of their periods."""
         return cls(
             matched.source, matched.rows, matched.first, matched.last, matched.quiet, matched.last_us, reach=reach
         )
@@ -92,7 +92,7 @@ class PeriodDays(EventDays):
         return "complete" if found <= {"complete"} else "provisional"
 
     def reached(self, day: date) -> list[date]:
-        """The days from the first event on on which matches of the periods that begin on ``day`` are decided."""
+        """The days, from the first event on, on which matches of the periods that begin on ``day`` are decided."""
         lo, hi = self.reach(day)
         if self.first is None or hi <= lo:
             return []

@@ -1,8 +1,8 @@
-"""Which version of a match table its name stands for.
+"""Which version of a match table a pattern's name stands for.
 
 An edit that changes the output columns opens ``<pattern>/v2`` beside the table. When every day that the old table had
-is done in the new one, the name stands for the new one, so that a reader never sees a half-filled table; from then on
-``chainlake.lake.commits.places`` gives the new one's rows and columns to the old one's place.
+is done in the new one, the name stands for the new one, so that a reader never sees a half-filled table. From then on
+``chainlake.lake.commits.places`` moves the new one's rows and columns into the old one's place.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def choose(pattern: str, versions: Iterable[int], rows: Iterable[PublishedDay]) 
     Args:
         pattern: name of the pattern.
         versions: the versions whose tables exist.
-        rows: all ``ops.intervals`` rows of the pattern, in the order in which they were written. An edit can be taken
-            back, so a table's days count only as they were done since the name left it.
+        rows: all ``ops.intervals`` rows of the pattern, in the order in which they were written. An edit can be undone,
+            so of a table's days only those count that were done since the name left it.
     """
     tables = [pattern if version == 1 else f"{pattern}/v{version}" for version in sorted(versions)]
     registered = tables[0] if tables else pattern
@@ -37,7 +37,7 @@ def choose(pattern: str, versions: Iterable[int], rows: Iterable[PublishedDay]) 
         if table not in done:
             continue
         if row["status"] != "done":
-            # The name's own table keeps the rows of a day that is being published or has failed.
+            # The table that has the name keeps the rows of a day that is being published or has failed.
             if table != registered:
                 done[table].discard(day)
             continue
@@ -60,9 +60,10 @@ def later_versions(home: Home, pattern: str) -> list[int]:
 
 
 def next_version(home: Home, pattern: str) -> int:
-    """A number that no version of the match table ever had.
+    """A number that no version of the match table has ever had.
 
-    Days are noted as done under the name of their table, so a name that is gone must not come back with other rows.
+    Days are noted as done under the name of their table, so the name of a removed table must not come back with other
+    rows.
     """
     names = {str(row["table_name"]) for row in noted(home, pattern)}
     numbers = [int(found[1]) for found in map(_NAME.fullmatch, names) if found]
@@ -83,7 +84,7 @@ def noted(home: Home, pattern: str) -> list[PublishedDay]:
 def registered_table(home: Home, pattern: str) -> str:
     """Name under ``matches`` of the table that ``matches.<pattern>`` stands for; no JVM.
 
-    Only a pattern with several versions costs a look into ``ops.intervals``.
+    It reads ``ops.intervals`` only if the pattern has several versions.
     """
     later = later_versions(home, pattern)
     versions = [1, *later] if delta_tables.exists(home, "matches", pattern) else later

@@ -1,4 +1,4 @@
-"""Which days a definition should have results of, and from what they are computed."""
+"""Which days a definition should have results for, and what they are computed from."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from chainlake.lake.records.intervals import Intervals
 
 
 def names_of(definitions: Iterable[Definition]) -> set[str]:
-    """The definitions whose rows of ``ops.intervals`` are needed to judge some."""
+    """The names of the definitions whose rows of ``ops.intervals`` are needed to judge the given ones."""
     return {name for d in definitions for name in (d.name, *([] if d.of is None else [d.of.name]))}
 
 
 def days_of(definition: Definition, events: EventDays, intervals: Intervals) -> EventDays:
-    """What a definition's days are computed from: the days of its source, or of the matches that are published.
+    """What a definition's days are computed from: the days of its source, or those of its pattern's published matches.
 
     Args:
         definition: the definition.
@@ -34,8 +34,11 @@ def days_of(definition: Definition, events: EventDays, intervals: Intervals) -> 
 
 
 def wanted_days(definition: Definition, events: EventDays, asked: Days | None) -> np.ndarray:
-    """Days that should have a row: from the first event day, of a chain from its start, to the last on which a match
-    can decide, and those asked for; of a ranking those on which the periods of these matches begin."""
+    """The days that should have a row, as days since 1970-01-01, ascending.
+
+    They run from the first day with events (in a chain, not before its start) to the last on which a match can be
+    decided; days asked for are added. For a ranking they are the days on which the periods of such matches begin.
+    """
     if definition.owners is not None and definition.of is not None:
         return definition.owners(wanted_days(definition.of, events, asked))
     days = np.empty(0, dtype=np.int64)
@@ -43,7 +46,8 @@ def wanted_days(definition: Definition, events: EventDays, asked: Days | None) -
     if events.first is not None and last is not None:
         first = max(events.first, definition.start or events.first)
         days = np.arange(day_number(first), day_number(last) + 1)
-        # After a quiet stretch a chain begins empty: its days are listed until nothing of the state can be left.
+        # A chain's days are listed into a quiet stretch until its state must be empty, so it starts empty after the
+        # stretch.
         days = days[events.listed(days, definition.late_us + (definition.memory_us or 0))]
     if asked is not None:
         days = np.union1d(days, np.arange(day_number(asked.start), day_number(asked.end)))
@@ -51,10 +55,10 @@ def wanted_days(definition: Definition, events: EventDays, asked: Days | None) -
 
 
 def last_day(definition: Definition, events: EventDays) -> date | None:
-    """The last UTC day that can own a match, or that a model has events on; ``None`` without events.
+    """The last UTC day that can own a match or on which a model has events; ``None`` without events.
 
-    A day later than the last event is one of them only if a window that is open at the last event reaches it: a
-    finished history must not list a day that nobody will ever compute, nor miss one that can hold a match.
+    A day after the last event counts only if a window that is open at the last event reaches it: a finished history
+    must neither list a day that nobody will ever compute nor miss one that can hold a match.
     """
     if events.last is None:
         return None

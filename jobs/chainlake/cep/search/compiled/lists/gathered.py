@@ -1,8 +1,8 @@
-"""What a kernel reads of its names' candidates - rows, times, columns - gathered in one call of machine code.
+"""Gathers what a kernel reads of its names' candidates (rows, times, columns) in one call of machine code.
 
-NumPy would make a pass over all events for the rows of each name, and one over these for its times and for each column.
-Here all names and columns are gathered block by block of the events, while the caches hold the block, and two columns
-in one pass over the rows.
+NumPy would make one pass over all events for the rows of each name, and one over these rows for the times and for each
+column. Here all names and columns are gathered one block of events at a time, while the caches hold the block, and two
+columns in one pass over the rows.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.search.compiled import machine
 from chainlake.cep.values.values import Value
 
-#: So many events make a block.
+#: How many events make a block.
 _BLOCK = 4096
-#: With fewer marks than one in so many events, eight events without one are passed over at a time.
+#: With less than one mark in this many events, eight events without a mark are skipped at a time.
 _RARE = 32
 
 _GATHER = f"""def kernel(F, I, B, J, kf, ki, st):
@@ -72,8 +72,8 @@ def gather(scan: Scan, wanted: Mapping[str, Collection[str]]) -> None:
     """Gather the rows, times and columns of names whose candidates are known by their marks, all at a time.
 
     Args:
-        scan: what is looked through.
-        wanted: names, each with attributes of its events that are numbers of 64 bits without nulls beside them.
+        scan: the events and candidates to search.
+        wanted: names, each with attributes of its events that are 64-bit numbers without a mask of nulls.
     """
     data = scan.data
     jobs: dict[int, tuple[Candidates, set[str]]] = {}
@@ -86,7 +86,7 @@ def gather(scan: Scan, wanted: Mapping[str, Collection[str]]) -> None:
     ts = np.ascontiguousarray(data.ts, np.int64)
     numbers, tables, found = [len(jobs), len(ts)], list[np.ndarray](), list[np.ndarray]()
     for of, attributes in jobs.values():
-        # An entry more than there are events: what is no candidate is written behind them.
+        # One entry more than there are candidates, since a row that is not one is written after the last of them.
         rows, times, *values = made = np.empty((len(attributes) + 2, len(of) + 1), np.int64)
         numbers += [len(tables), len(attributes) + 1, len(of) * _RARE < len(ts)]
         tables += [of.marks.view(np.int64), rows, ts, times]

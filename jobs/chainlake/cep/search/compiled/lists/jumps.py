@@ -1,6 +1,6 @@
-"""Where a search for one event goes on from a candidate that fails, found in one pass before the search.
+"""Where a search for one event goes on after a candidate that fails, computed in one pass before the search.
 
-Where a clause compares a candidate with what is bound, a candidate that fails says that all fail up to the next one
+If a clause compares a candidate with what is bound, then after a candidate that fails, all fail up to the next one
 whose value passes more easily.
 """
 
@@ -20,12 +20,12 @@ from chainlake.cep.search.compiled.text.expressions import Expressions
 
 @dataclass(frozen=True)
 class Jump:
-    """A comparison by which a search passes over candidates.
+    """A comparison by which a search skips candidates.
 
     Args:
-        name: whose candidates are searched.
+        name: the name whose candidates are searched.
         clause: the clause, which is nothing but this comparison.
-        op: ``candidate op bound``, no equality.
+        op: ``candidate op bound``, not an equality.
         candidate: the value of the candidate.
     """
 
@@ -35,7 +35,7 @@ class Jump:
     candidate: ast.Node
 
     def table(self, make: Expressions, *, backward: bool) -> str:
-        """The array that says where the search goes on from a candidate that fails."""
+        """The array that says where the search goes on after a candidate that fails."""
         make.form(self.name, self.candidate)
         if isinstance(self.candidate, ast.Ref):
             make.slots.reads(self.name, self.candidate.attr)
@@ -49,12 +49,12 @@ class Jump:
 
 
 def next_easier(values: np.ndarray, smaller: bool, *, backward: bool) -> np.ndarray:
-    """For each value the place of the next one that passes a comparison more easily; int32.
+    """For each value, the place of the next one that passes a comparison more easily; int32.
 
     Args:
-        values: doubles or whole numbers, of shape (n,); NaN passes none.
-        smaller: whether smaller ones pass more easily, not larger ones.
-        backward: whether the next one is looked for before the value, and -1 stands for none; else behind, and n does.
+        values: doubles or whole numbers, shape (n,); NaN never passes.
+        smaller: whether smaller values pass more easily, not larger ones.
+        backward: whether the next one is looked for before the value, with -1 for none; else after it, with n for none.
     """
     floating = values.dtype.kind == "f"
     values = np.ascontiguousarray(values, np.float64 if floating else np.int64)

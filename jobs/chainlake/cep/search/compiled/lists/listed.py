@@ -1,8 +1,8 @@
-"""Steps whose passing candidates are listed first and bound then.
+"""Steps whose passing candidates are first listed and then bound.
 
-A list is filled without a jump per candidate: each is written, and the end of the list moves on if it passes. Where a
-tenth or a half of the candidates pass, a processor guesses such jumps wrongly so often that they cost more than all
-tests. A list can also outlive the event bound last, if its conditions look at earlier ones only.
+A list is filled without a branch per candidate: each candidate is written, and the end of the list moves on if it
+passes. If a tenth or a half of the candidates pass, a processor mispredicts such branches so often that they cost more
+than all tests. A list can also outlive the event bound last, if its conditions look only at earlier ones.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ class Listed:
         to: the kernel's generator; its ``lists`` say to which earlier step's event the list belongs.
         step: the step.
         number: its number.
-        in_order: whether candidates are tested one after the other in any case.
+        in_order: whether candidates are tested one after another, whatever ``skips`` say.
     """
 
     def __init__(self, to: Site, step: Step, number: int, *, in_order: bool = False) -> None:
         self.to, self.step, self.number = to, step, number
         self.skip = None if in_order else to.skips.get(number)
-        #: whether the list is made anew for each binding of the step before
+        #: whether the list is made anew for each binding of the preceding step
         self.fresh = to.lists[number] == number - 1
         self.made, self.count = f"v{number}", f"m{number}"
         name = step.name
         self.members = to.slots.array("j", lambda scan: np.empty(len(scan.candidates[name]), np.int32), ("list", name))
 
     def write(self) -> None:
-        """Make the list, if there is none yet."""
+        """Write the making of the list, if there is none yet."""
         if self.fresh:
             self.keep(self.count)
             self.to.out.put(f"{self.count} = 0")
@@ -56,14 +56,14 @@ class Listed:
             out.put(f"if not ({q} >= {lo}) & ({q} < {hi}):", "    continue")
 
     def keep(self, *values: str) -> None:
-        """Keep locals while the output is emptied."""
+        """Save locals while the output is emptied."""
         for value in values:
             place = self.to.slots.state()
             self.to.places.append((place, value))
             self.to.kept.append(f"{value} = {place}")
 
     def _fill_once(self) -> None:
-        """Make a list that belongs to an earlier event, as far as the names up to that one say."""
+        """Make a list that belongs to an earlier event, with the scope that the names up to that event give."""
         to, out, step, number = self.to, self.to.out, self.step, self.number
         self.keep(self.made, self.count)
         bound = frozenset(to.plan.order[: to.lists[number] + 1])
@@ -76,16 +76,16 @@ class Listed:
         out.close(2)
 
     def fill(self, lo: str, hi: str) -> None:
-        """Add to the empty list what passes of the candidates from ``lo`` to ``hi``."""
+        """Add those of the candidates from ``lo`` to ``hi`` that pass to the empty list."""
         self.each(lo, hi, lambda q, passed: [f"{self.members}[{self.count}] = {q}", f"{self.count} += {passed}"])
 
     def each(self, lo: str, hi: str, statements: Callable[[str, str], list[str]]) -> None:
-        """Do something with each of the candidates from ``lo`` to ``hi``.
+        """Write a loop over the candidates from ``lo`` to ``hi``.
 
         Args:
             lo, hi: locals with positions.
-            statements: what is done, from the local with the candidate's position, and what is 1 or true if it passes;
-                without a jump for each where no test needs one.
+            statements: gives what is done with a candidate, from the local with its position and an expression that is
+                1 or true if it passes. If no test needs a branch per candidate, there is none.
         """
         out, number, skip = self.to.out, self.number, self.skip
         p, q, b = (f"{letter}{number}" for letter in ("p", "q", "b"))
@@ -109,7 +109,7 @@ class Listed:
         out.depth = closed
 
     def _open_pass(self, lo: str, hi: str) -> list[tuple[list[str], str]]:
-        """Open the loop over candidates; gives what each must pass: statements, and an expression without effects."""
+        """Open the loop over candidates; returns the tests: statements, and an expression without side effects."""
         to, out, name, skip = self.to, self.to.out, self.step.name, self.skip
         p, q, make = f"p{self.number}", f"q{self.number}", self.to.make
         make.singles[name] = q
@@ -132,7 +132,7 @@ class Listed:
         make.loop_over(None, Writer())
         out.lines += prelude.lines
         if valid is not None:
-            # Nothing passes: the loop ends before its first stretch.
+            # If nothing can pass, the loop ends before its first stretch.
             out.put(f"if not {valid}:", f"    b{self.number} = {hi}")
         if skip:
             skip.open_loop(make, out, self.number, hi, to.size(name), value)
@@ -142,7 +142,7 @@ class Listed:
         return tests
 
     def _skip_if_nothing_follows(self) -> None:
-        """Where the next step's list is empty whatever is bound here, only count its evaluations."""
+        """If the next step's list is empty whatever is bound here, only count its evaluations."""
         to, out, number = self.to, self.to.out, self.number
         if to.lists.get(number + 1, number) >= number or self.step.forbidden:
             return

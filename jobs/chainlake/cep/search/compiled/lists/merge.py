@@ -1,4 +1,4 @@
-"""Where the times of one name's events lie among another's: one pass over both, and one call for all such pairs."""
+"""Where the times of one name's events are among another's: one pass over both, and one call for all such pairs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import numpy as np
 
 from chainlake.cep.search.compiled import machine
 
-#: With so many times more times to pass over than times wanted, each is searched for.
+#: With this many times per wanted time, each wanted time is found by binary search.
 FEW = 256
-#: So many stretches of the wanted times are gone through side by side: while one waits for its times, others compare.
+#: How many stretches of the wanted times are processed side by side: while one waits for memory, others compare.
 _LANES = 4
-#: With more times per wanted one than the first number, so many are passed over at a stroke.
+#: If there are at least as many times per wanted time as the first number, as many as the second are skipped at a time.
 _STRIDES = ((16, 8), (2, 6), (0.5, 4), (0, 2))
-#: Where the wanted ones are few: times that are passed over at a stroke before those of the longest one.
+#: With the longest stride, how many times are skipped at a time before that.
 _FAR = 64
 
 
 @cache
 def _source() -> str:
-    """The passes, each by its stride: more times are tested than have to be, but without a jump for each."""
+    """The passes, one per stride; they test more times than necessary, but without a branch for each."""
     lanes = range(_LANES)
     lines = ["def kernel(F, I, B, J, kf, ki, st):", "    for job in range(ki[0]):"]
     lines += ["        wanted = I[2 * job]", "        ts = I[2 * job + 1]", "        found = J[job]"]
@@ -49,14 +49,14 @@ def _source() -> str:
 
 
 def _bisect(j: str, end: str, depth: int) -> list[str]:
-    """Searching for one time."""
+    """Statements of a binary search for one time."""
     lines = [f"while {j} < {end}:", f"    middle = ({j} + {end}) >> 1", "    if ts[middle] < x:"]
     lines += [f"        {j} = middle + 1", "    else:", f"        {end} = middle"]
     return [" " * depth + line for line in lines]
 
 
 def _pass_over(lane: int, stride: int) -> list[str]:
-    """From the position of the wanted time before to that of the next one of a lane."""
+    """Statements that move a lane from the position of the previous wanted time to that of the next."""
     j = f"j{lane}"
     lines = [f"x = wanted[i + {lane} * part] + shift"]
     if stride == _STRIDES[0][1]:
@@ -67,13 +67,13 @@ def _pass_over(lane: int, stride: int) -> list[str]:
 
 
 def first_positions(searches: Sequence[tuple[np.ndarray, int, np.ndarray]]) -> list[np.ndarray]:
-    """For each time that is wanted, how many of some times lie before it and a shift; one call for all searches.
+    """For each wanted time, how many of some times are before it plus a shift; one call for all searches.
 
     Args:
-        searches: of each the ascending times that are wanted, the shift, and the ascending times; int64.
+        searches: for each, the ascending wanted times, the shift, and the ascending times; int64.
 
     Returns:
-        of each as many positions as times are wanted; int32.
+        for each search, one position per wanted time; int32.
     """
     tables, found, numbers = list[np.ndarray](), list[np.ndarray](), [0]
     for wanted, shift, ts in searches:

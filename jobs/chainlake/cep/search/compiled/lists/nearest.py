@@ -1,4 +1,4 @@
-"""The step of which one event is wanted, the first or the last one that passes: it is searched for, and none listed."""
+"""The step that wants only the first or the last event that passes: it is searched for, without a list."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from chainlake.cep.search.compiled.text.code import Writer
 
 
 class Choice(Protocol):
-    """What is chosen among matches."""
+    """The choice among matches."""
 
     @property
     def backward(self) -> bool:
         """Whether the last event is the best one."""
 
     def note_dead_end(self, number: int, count: str) -> None:
-        """Write that an event is remembered that nothing before it fits."""
+        """Write statements that remember an event before which no event fits."""
 
     def prune(self, name: str, in_order: bool) -> None:
-        """Write the jump over an event with which no match is better than the best one."""
+        """Write statements that skip an event with which no match is better than the best one."""
 
 
 class Nearest:
@@ -32,15 +32,15 @@ class Nearest:
         to: the kernel's generator.
         step: the step.
         number: its number.
-        jump: by what candidates are passed over, or None.
-        best: what is chosen.
+        jump: the comparison by which candidates are skipped, or None.
+        best: the choice among matches.
     """
 
     def __init__(self, to: Site, step: Step, number: int, jump: Jump | None, best: Choice) -> None:
         self.to, self.step, self.number, self.jump, self.best = to, step, number, jump, best
 
     def write(self, apart: Sequence[str]) -> None:
-        """The loop, from the best event in scope on, and what follows for those that pass.
+        """Write the loop, which begins at the best event in scope, and what follows for an event that passes.
 
         Args:
             apart: locals with positions that the event must differ from.

@@ -1,8 +1,8 @@
-"""The last two steps run the other way round, where a condition follows between the last name and one bound before.
+"""Runs the last two steps in reverse order, where they imply a condition between the last name and an earlier one.
 
-Of ``a.x < b.x AND b.x < c.x`` with c bound, then b, then a: each a lies below its c as well. Where few a do, these are
-listed once for each c, and for each of them the b between the two, instead of an a-list for each of the many b. What
-is counted are the evaluations of the order all the same.
+With ``a.x < b.x AND b.x < c.x`` and c bound first, then b, then a, each a is also below its c. If that holds for few a,
+these are listed once for each c, and for each of them the b between the two, instead of an a-list for each of the many
+b. The evaluations counted are still those of the original order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Pairs:
 
     Args:
         to: the kernel's generator.
-        pairing: what follows from the conditions of both.
+        pairing: the condition that the two steps imply.
     """
 
     def __init__(self, to: Site, pairing: Pairing) -> None:
@@ -34,7 +34,7 @@ class Pairs:
         self.between = Listed(to, replace(self.middle, scope=scope, clauses=clauses), number - 1, in_order=True)
 
     def write(self) -> None:
-        """The loops, and the output within them."""
+        """Write the loops, and the output inside them."""
         to, out, scopes, last, middle = self.to, self.to.out, self.to.scopes, self.number, self.number - 1
         to.count(self.middle)
         lo, hi = f"lo{middle}", f"hi{middle}"
@@ -62,7 +62,7 @@ class Pairs:
         out.depth = closed
 
     def _between(self) -> None:
-        """The loop over what fits between the events that are bound."""
+        """Write the loop over the events that fit between the bound ones."""
         to, out, number = self.to, self.to.out, self.number - 1
         lo, hi = to.make.fresh(), to.make.fresh()
         to.scopes.code(self.middle.name, self.between.step.scope, lo, hi, out)
@@ -81,7 +81,7 @@ class Pairs:
         to.enter(self.last, self.number)
 
     def _count(self, lo: str, hi: str) -> None:
-        """Count the evaluations of the last step: its scopes for all events of the step before that pass."""
+        """Count the evaluations of the last step: its scopes for all events of the preceding step that pass."""
         to, name = self.to, self.middle.name
 
         def scope(position: str, passed: str) -> list[str]:
@@ -95,7 +95,7 @@ class Pairs:
         self.passing.each(lo, hi, scope)
 
     def _place(self, local: str) -> str:
-        """Where a local is kept while the output is emptied."""
+        """The place where a local is saved while the output is emptied."""
         place = self.to.slots.state()
         self.to.places.append((place, local))
         return place

@@ -1,9 +1,9 @@
-"""Candidates that cannot pass, whatever is bound before them, are left out before the search, and counted all the same.
+"""Leaves out candidates that cannot pass, whatever is bound before them, before the search, but still counts them.
 
-Where a clause compares a candidate with what is bound, one pass over blocks of neighbouring events finds the value most
-easily passed among the bound name's events in reach, and keeps the candidates that pass it. Of frequent events that are
-compared with rare ones few are left, so nothing else of the others is gathered, sorted or looked at. Evaluations count
-all candidates in scope: these are counted by rows of the events.
+If a clause compares a candidate with what is bound, one pass over blocks of neighbouring events finds the value that is
+most easily passed among the bound name's events in reach, and keeps the candidates that pass it. If frequent events
+are compared with rare ones, few are left, and nothing else of the others is gathered, sorted or looked at. Evaluations
+count all candidates in scope, which are counted by rows of the events.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from chainlake.cep.search.compiled.text.facts import Form, form_of
 from chainlake.cep.search.compiled.text.slots import Table
 from chainlake.cep.values.values import Value
 
-#: Candidates drawn to estimate how many can pass.
+#: How many candidates are drawn to estimate how many can pass.
 _DRAWN = 256
 _SMALLER = ("<", "<=")
 _PASSES = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
-#: 2^so many neighbouring events make a block.
+#: A block has 2^_SHIFT neighbouring events.
 _SHIFT = 7
-#: Of a block with fewer that pass, eight events are passed over at a time.
+#: In a block where at most this many events pass, events are skipped eight at a time.
 _MANY = 6
 
 
@@ -40,13 +40,13 @@ class Bar:
     """A comparison of a candidate with an event bound before it.
 
     Args:
-        name: whose candidates are compared.
+        name: the name whose candidates are compared.
         attr: their attribute.
         op: ``candidate op bound``.
         other: the name bound before.
         other_attr: its attribute.
-        before: whether events of ``other`` may lie before the candidate.
-        behind: whether they may lie behind it.
+        before: whether events of ``other`` may come before the candidate.
+        behind: whether they may come after it.
     """
 
     name: str
@@ -75,7 +75,7 @@ def bars_of(plan: Plan, number: int, data: Dataset) -> list[Bar]:
 
 
 def share_left(scan: Scan, bar: Bar, earlier: Sequence[Bar]) -> float:
-    """About which share of a name's candidates ``bar`` leaves, where the bound names have the bars ``earlier``."""
+    """About what share of a name's candidates ``bar`` leaves if the bound names have the bars ``earlier``."""
     rows = scan.candidates[bar.name].rows
     rows = rows[:: max(1, len(rows) // _DRAWN)]
     if not len(rows):
@@ -85,7 +85,7 @@ def share_left(scan: Scan, bar: Bar, earlier: Sequence[Bar]) -> float:
 
 
 def _limit(scan: Scan, bar: Bar, earlier: Sequence[Bar], rows: np.ndarray) -> np.ndarray:
-    """About what the candidates of some rows have to pass: bars of the bound name limit them, too."""
+    """About which values the candidates of some rows must pass; bars of the bound name limit these, too."""
     bound, largest = scan.candidates[bar.other], bar.op in _SMALLER
     values = bound.column(bar.other_attr).values
     nothing = _nothing(values.dtype.kind == "f", largest)
@@ -106,7 +106,7 @@ def _limit(scan: Scan, bar: Bar, earlier: Sequence[Bar], rows: np.ndarray) -> np
 
 
 def only_passing(scan: Scan, bars: Iterable[Bar]) -> Scan:
-    """The scan without the candidates that cannot pass ``bars``; ``counted`` has all of these names."""
+    """The scan without the candidates that cannot pass ``bars``; ``counted`` has all candidates of these names."""
     candidates, before = dict(scan.candidates), dict[Hashable, tuple[np.ndarray, ...]]()
     for bar in bars:
         candidates[bar.name], marked = _passing(scan, candidates[bar.name], candidates[bar.other], bar)
@@ -116,15 +116,15 @@ def only_passing(scan: Scan, bars: Iterable[Bar]) -> Scan:
 
 
 def counted_before(scan: Scan, tables: Sequence[Table], at: Mapping[tuple[str, int], np.ndarray]) -> list[np.ndarray]:
-    """For each candidate of a bound name, how many of all candidates of another one lie before its ts and a shift.
+    """For each candidate of a bound name, how many of all candidates of another name are before its ts plus a shift.
 
     Args:
-        scan: what is looked through, with ``counted`` candidates.
-        tables: of each the bound name, the other one, and the shift.
-        at: of the bound names and shifts other than 0, how many events lie before; int32.
+        scan: the scan, with ``counted`` candidates.
+        tables: for each, the bound name, the other name, and the shift.
+        at: for bound names and shifts other than 0, how many events are before; int32.
 
     Returns:
-        of each table as many numbers as the bound name has candidates; int32.
+        for each table, one number per candidate of the bound name; int32.
     """
     whole, shorts, found, numbers = list[np.ndarray](), list[np.ndarray](), list[np.ndarray](), [len(tables)]
     ts = np.ascontiguousarray(scan.data.ts, np.int64)
@@ -150,14 +150,14 @@ def _is_ordered(form: Form) -> bool:
 
 
 def _nothing(floating: bool, largest: bool) -> float | int:
-    """What no value is beyond: the limit where there is nothing to pass."""
+    """The limit that no value passes, for stretches without bound events."""
     return (-np.inf if largest else np.inf) if floating else (-(2**63) if largest else 2**63 - 1)
 
 
 def _passing(scan: Scan, of: Candidates, bound: Candidates, bar: Bar) -> tuple[Candidates, np.ndarray]:
     """The candidates that pass the comparison with one of the events of ``bound`` within a window of their block.
 
-    The numbers are those of marks of ``of`` before each eight.
+    The numbers returned with them are how many marks of ``of`` come before each group of eight.
     """
     data, column = scan.data, scan.data.columns[bar.attr].values
     ts = np.ascontiguousarray(data.ts, np.int64)
@@ -262,11 +262,11 @@ def _passing_source(floating: bool, op: str) -> str:
 
 
 def _marks_in(word: str) -> str:
-    """The number of marks in eight of them that are read as one number."""
+    """Code for the number of marks among eight that are read as one number."""
     return f"((({word} * 0x0101010101010101) >> 56) & 255)"
 
 
-#: How many marks lie before rows; where the shift is 0, before the first event of each row's time.
+#: Counts how many marks are before given rows; if the shift is 0, before the first event of each row's time.
 _COUNTED = f"""def kernel(F, I, B, J, kf, ki, st):
     for job in range(ki[0]):
         words = I[3 * job]

@@ -1,7 +1,7 @@
-"""Where the events of a name lie for given bound events, as tables made before the search (docs/automata.md#scopes).
+"""Where the events of a name may be for given bound events, as tables made before the search (docs/automata.md#scopes).
 
-For a bound event each limit of the scope is a position among the other name's candidates. Both sides are sorted by
-time, so one pass over both gives a whole table, and the search only looks positions up: no binary search in any loop.
+For a bound event, each limit of the scope is a position among the other name's candidates. Both sides are sorted by
+time, so one pass over both gives a whole table, and the search only looks positions up, without binary searches.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class Scopes:
     Args:
         branch: the branch.
         window: in ticks.
-        make: gets columns, positions and local names.
+        make: gives columns, positions and names of locals.
     """
 
     def __init__(self, branch: Branch, window: int, make: Expressions) -> None:
         self.branch, self.window, self.make = branch, window, make
-        #: bound name to the code of the position of its first and last event
+        #: for each bound name, the code of the position of its first and of its last event
         self.first: dict[str, str] = {}
         self.last: dict[str, str] = {}
-        #: bound name to the local that holds the time of its single event, where there is one
+        #: for each bound name, the local that holds the time of its single event, if there is one
         self.moments: dict[str, str] = {}
 
     def bind(self, name: str, first: str, last: str) -> None:
@@ -45,7 +45,7 @@ class Scopes:
         self.first[name], self.last[name] = first, last
 
     def among(self, names: frozenset[str]) -> Scopes:
-        """The same while only ``names`` are bound."""
+        """The same scopes while only ``names`` are bound."""
         found = Scopes(self.branch, self.window, self.make)
         for name in self.first:
             if name in names:
@@ -53,25 +53,25 @@ class Scopes:
         return found
 
     def code(self, name: str, scope: Scope, lo: str, hi: str, out: Writer) -> None:
-        """Statements that set ``lo`` and ``hi`` to the bounds of ``name``'s candidates in scope and in window."""
+        """Write statements that set ``lo`` and ``hi`` to the bounds of ``name``'s candidates in scope and in window."""
         self._bounds(name, scope, (lo, hi), self.table, out)
 
     def counted(self, name: str, scope: Scope, lo: str, hi: str, out: Writer) -> None:
-        """The same among all candidates of ``name``, where only those that can pass are searched."""
+        """The same among all candidates of ``name``, even if only those that can pass are searched."""
         self._bounds(name, scope, (lo, hi), self._counted_table if name in self.make.limited else self.table, out)
 
     def _bounds(self, name: str, scope: Scope, bounds: tuple[str, str], table: _Table, out: Writer) -> None:
         below, above = last_of(self.branch, scope.after), first_of(self.branch, scope.before)
         low, high = [(x, 1) for x in below], [(x, 0) for x in above]
         if not (low and high):
-            # What lies between bound events, which fit the window, makes a match no longer.
+            # An event between bound events, which fit the window, does not make a match longer.
             low += [(x, -self.window) for x in last_of(self.branch, self.last) if x not in below]
             high += [(x, self.window + 1) for x in first_of(self.branch, self.first) if x not in above]
         self._extreme(bounds[0], [f"{table(x, name, shift)}[{self.last[x]}]" for x, shift in low], ">", out)
         self._extreme(bounds[1], [f"{table(x, name, shift)}[{self.first[x]}]" for x, shift in high], "<", out)
 
     def time(self, which: str, result: str, out: Writer) -> None:
-        """Statements that set ``result`` to the smallest (``first``) or largest (``last``) bound time."""
+        """Write statements that set ``result`` to the smallest (``first``) or largest (``last``) bound time."""
         names = first_of(self.branch, self.first) if which == "first" else last_of(self.branch, self.last)
         places = self.first if which == "first" else self.last
         times = [self.moments.get(name) or f"{self.ticks(name)}[{places[name]}]" for name in names]
@@ -94,7 +94,7 @@ class Scopes:
         return self.make.slots.array("j", make, ("same", bound, name))
 
     def table(self, bound: str, name: str, shift: int) -> str:
-        """The table from ``bound``'s candidates to how many candidates of ``name`` lie before ts + ``shift``."""
+        """The table from ``bound``'s candidates to how many candidates of ``name`` are before ts + ``shift``."""
         return self._looked_up("bounds", (bound, name, shift), self.make.slots.tables)
 
     def _counted_table(self, bound: str, name: str, shift: int) -> str:
@@ -113,7 +113,7 @@ class Scopes:
 
 
 def look_up(scan: Scan, slots: Slots) -> None:
-    """Make all tables of scopes at a time; they are kept with the scan."""
+    """Make all tables of scopes at once; they are kept with the scan."""
     tables, counted, all_ts = list(slots.tables), list(slots.counted), scan.data.ts
     apart = list(dict.fromkeys((bound, shift) for bound, _, shift in counted if shift))
     of = scan.candidates
@@ -125,12 +125,12 @@ def look_up(scan: Scan, slots: Slots) -> None:
 
 
 def last_of(branch: Branch, names: Iterable[str]) -> list[str]:
-    """Of these names, those that ≺ lets no other of them follow: one of them has the latest event."""
+    """The names that none of the others follows in ≺; one of them has the latest event."""
     names = list(names)
     return [n for n in names if not any(n in branch.before[m] for m in names)]
 
 
 def first_of(branch: Branch, names: Iterable[str]) -> list[str]:
-    """Of these names, those that ≺ lets no other of them precede."""
+    """The names that none of the others precedes in ≺; one of them has the earliest event."""
     names = list(names)
     return [n for n in names if not any(m in branch.before[n] for m in names)]

@@ -1,4 +1,4 @@
-"""What the writers of lists and sets may use of the kernel that is being made."""
+"""The parts of a kernel under construction that the writers of lists and sets may use."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from chainlake.cep.search.compiled.text.slots import Slots
 
 
 class Site(Protocol):
-    """A kernel under construction; ``generate.Generator`` is the one there is.
+    """A kernel under construction; ``generate.Generator`` is the only implementation.
 
     Attributes:
-        places, kept: locals that are kept in the state while the output is emptied, and how they are read again.
-        ahead: steps whose lists are made before the step before them binds anything.
+        places, kept: locals that are saved in the state while the output is emptied, and how they are restored.
+        ahead: steps whose lists are made before the preceding step binds anything.
     """
 
     plan: Plan
@@ -39,37 +39,37 @@ class Site(Protocol):
         """Whether the events of a loop are bound from the last to the first."""
 
     def bind(self, name: str, number: int) -> None:
-        """Bind the event of a step inside which other loops are."""
+        """Bind the event of a step whose loop contains other loops."""
 
     def is_limited(self, step: Step) -> bool:
-        """Whether some of a step's candidates are left out, and counted by ``count``."""
+        """Whether some of a step's candidates are left out, and are counted by ``count``."""
 
     def count(self, step: Step) -> None:
-        """Count the evaluations of a step of which some candidates are left out."""
+        """Count the evaluations of a step that leaves some candidates out."""
 
     def enter(self, step: Step, number: int) -> None:
         """Write what follows once the event or set of a step has passed its clauses."""
 
     def useful(self, name: str, position: str) -> list[str]:
-        """What is true of an event that may be part of a match that is wanted, where some are."""
+        """Tests that an event passes if it may be part of a wanted match; none if all matches are wanted."""
 
     def forget_lists(self, number: int) -> None:
-        """Have the lists that belong to the event of a step made anew."""
+        """Mark the lists that belong to the event of a step to be made anew."""
 
     def size(self, name: str) -> str:
-        """Slot of the number of candidates of a name."""
+        """The slot that holds how many candidates a name has."""
 
     def apart_from(self, scope: Scope, name: str) -> list[str]:
         """Locals with the positions, among the candidates of ``name``, of events that it must differ from."""
 
     def not_in_sets(self, scope: Scope, name: str, position: str) -> None:
-        """Write the jump over an event that is a member of a set that it must differ from."""
+        """Write statements that skip an event that is a member of a set from which it must differ."""
 
     def most_usable(self, step: Step) -> str:
-        """Slot of how many events of one window may be usable for the set of a step."""
+        """The slot that holds how many events of one window may be usable for the set of a step."""
 
     def too_many(self, size: str) -> None:
-        """Write the stop at a set with more usable events than the limit allows."""
+        """Write the stop for a set with more usable events than the limit allows."""
 
     def unless_owned(self, start: str, end: str, *otherwise: str) -> None:
-        """Write statements for what is decided outside the stretch that is asked for."""
+        """Write statements for a match that is decided outside the owned range."""

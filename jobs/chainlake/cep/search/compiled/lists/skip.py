@@ -1,7 +1,7 @@
-"""Value-aware search: where a clause compares a candidate with bound values, only candidates that pass are touched.
+"""Value-aware search: if a clause compares a candidate with bound values, only candidates that pass are touched.
 
-Stretches of 2^shift neighbouring candidates are sorted by the compared value, so the passing ones of each stretch are
-its first: the search pays one look per stretch and one per passing candidate, not one per candidate in scope.
+Stretches of 2^shift neighbouring candidates are sorted by the compared value, so those that pass come first in each
+stretch: the search pays one look per stretch and one per passing candidate, not one per candidate in scope.
 """
 
 from __future__ import annotations
@@ -25,37 +25,37 @@ from chainlake.cep.search.compiled.text.expressions import Expressions
 from chainlake.cep.search.compiled.text.facts import Facts, Form, form_of
 from chainlake.cep.search.compiled.text.slots import Slots
 
-#: Seconds: one candidate tested in order, one look into a stretch, one passing candidate, one candidate sorted.
+#: Seconds for one candidate tested in order, one look into a stretch, one passing candidate, and one candidate sorted.
 TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 12e-9
-#: Seconds: where a search goes on, found for one candidate.
+#: Seconds to find, for one candidate, where a search goes on.
 JUMP = 11e-9
-#: One event is searched for where that is estimated to take at most so many times the seconds of a list: lists by value
-#: were seen to take 1.4 to 1.8 times their estimate, searches no more than theirs.
+#: One event is searched for if that is estimated to take at most this many times the seconds of a list, since lists by
+#: value have been seen to take 1.4 to 1.8 times their estimate, and searches no more than theirs.
 NEAREST = 1.2
-#: Seconds: what is gathered of a candidate, and what it costs to leave candidates out, whatever their number.
+#: Seconds to gather a candidate's values, and to leave candidates out, whatever their number.
 GATHER, LIMIT = 4e-9, 100e-6
-#: Candidates are left out where that takes at most this share of the seconds without it.
+#: Candidates are left out if that takes at most this share of the seconds needed otherwise.
 LIMITED = 0.8
-#: Visits per event of an earlier step from which one list for all of them pays.
+#: With at least this many visits per event of an earlier step, one list for all of them pays.
 LISTED = 1.5
-#: The last two steps are run the other way round where that takes at most this share of the seconds that lists take.
+#: The last two steps are run in reverse order if that takes at most this share of the seconds that lists take.
 PAIRED = 0.9
-#: The share of candidates that pass a condition of which nothing is known.
+#: The assumed share of candidates that pass a condition about which nothing is known.
 GUESS = 0.3
-#: Values drawn to estimate how many candidates pass.
+#: How many values are drawn to estimate how many candidates pass.
 DRAWN = 256
 
 
 @dataclass(frozen=True)
 class Skip:
-    """A value test that a loop skips by.
+    """A value test by which a loop skips candidates.
 
     Args:
-        name: whose candidates are looked through.
+        name: the name whose candidates are searched.
         clause: the clause, which is nothing but this comparison.
         op: ``candidate op bound``.
         candidate: the value of the candidate.
-        bound: the value of what is bound.
+        bound: the value that is bound.
         shift: 2^shift candidates are sorted together.
     """
 
@@ -68,11 +68,11 @@ class Skip:
 
     @property
     def key(self) -> tuple[str, str, str, int]:
-        """Equal where the same is sorted in the same way."""
+        """A key that is equal if the same values are sorted in the same way."""
         return self.name, self.candidate.written, self.op, self.shift
 
     def stretches(self, scan: Scan) -> tuple[np.ndarray, ...]:
-        """The sorted values, and the candidates they belong to."""
+        """The sorted values, and the candidates to which they belong."""
         if self.key not in scan.arrays:
             values = scan.value(self.name, self.candidate).values
             scan.arrays[self.key] = sorted_stretches(values, self.shift, self.op in (">", ">="))
@@ -83,7 +83,7 @@ class Skip:
         return slots.number(self.shift, ("shift", self.key))
 
     def open_loop(self, make: Expressions, out: Writer, number: int, hi: str, size: str, value: str) -> None:
-        """The two loops, over stretches and over what passes in them; ``q`` is the candidate's position."""
+        """Open two loops, over stretches and over what passes in each; ``q`` is the candidate's position."""
         form, slots = make.form(self.name, self.candidate), make.slots
         assert can_be_sorted(form), "chosen for values that can be sorted"
         if isinstance(self.candidate, ast.Ref):
@@ -112,12 +112,12 @@ class Ways:
     """How the loops of a kernel are run.
 
     Args:
-        skips: step number to the value test that its pass skips by.
-        lists: number of every later step with conditions, which lists what passes, to that of the step whose event its
-            list belongs to.
+        skips: by step number, the value test by which the step skips candidates.
+        lists: by the number of a later step with conditions, which lists what passes, the number of the step to whose
+            event the list belongs.
         bars: what leaves candidates out before the search.
-        searches: number of every step that looks for one event to that by which it passes over others, or None.
-        pairing: what the last two steps are run the other way round by; None if they are not.
+        searches: by the number of a step that looks for one event, the comparison by which it skips others, or None.
+        pairing: the condition with which the last two steps are run in reverse order; None if they are not.
     """
 
     skips: Mapping[int, Skip]
@@ -128,21 +128,21 @@ class Ways:
 
 
 def can_be_sorted(form: Form) -> bool:
-    """Whether values of a form can be searched by value: numbers, codes or times, none of them null beside them."""
+    """Whether values of a form can be searched by value: numbers, codes or times without a mask of nulls."""
     return form.letter in ("f", "i") and not form.nullable
 
 
 def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: bool = True) -> Ways:
-    """For which steps of ``plan`` skipping by value, and lists that serve several bindings, are estimated to pay.
+    """How the loops of ``plan`` are run: where skipping by value, and lists that serve several bindings, should pay.
 
     Args:
         plan: the plan.
-        scan: what is looked through.
-        single: number of the step of which one event is wanted: it is searched for if no list serves several bindings.
+        scan: the events and candidates to search.
+        single: the step that wants only one event; it is searched for unless a list serves several bindings.
         every: whether all matches are wanted, in any order.
 
-    A step whose conditions look at some of the bound names only finds the same candidates, but for the window, for all
-    bindings of the others: where it is entered often per event of the last of these names, they are listed once.
+    A step whose conditions look only at some of the bound names finds the same candidates, apart from the window, for
+    all bindings of the others: if it is entered often per event of the last of these names, they are listed once.
     """
     bars: list[Bar] = []
     skips: dict[int, Skip] = {}
@@ -151,7 +151,7 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: boo
     pairing: Pairing | None = None
     order = list(plan.order)
     bound: list[str] = []
-    #: bindings that enter each step
+    #: how many bindings enter each step
     entered = [1.0]
     for number, step in enumerate(plan.steps):
         key = list_key(order, number, step.clauses)
@@ -195,18 +195,18 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: boo
 
 
 def _following(plan: Plan, scan: Scan) -> Pairing | None:
-    """What follows from the conditions of the last two steps, on these events."""
+    """The condition that the last two steps imply, if it holds for the types of these events."""
     pairing = pairing_of(plan)
     if pairing is None:
         return None
     refs = [side for one in (pairing.clause, *plan.steps[-1].clauses) for side in one.literals[0].parts()]
     forms = {form_of(scan.data.columns[side.attr]) for side in refs if isinstance(side, ast.Ref)}
-    # Between doubles and whole numbers, what is rounded need not follow.
+    # Between doubles and whole numbers, rounding can break the implication.
     return pairing if len(forms) == 1 and all(map(can_be_sorted, forms)) else None
 
 
 def _with_what_follows(plan: Plan, scan: Scan) -> Plan:
-    """The plan whose last step has what follows from its conditions among them."""
+    """The plan with the implied condition, if any, among the conditions of its last step."""
     pairing = _following(plan, scan)
     if pairing is None:
         return plan
@@ -217,16 +217,16 @@ def _with_what_follows(plan: Plan, scan: Scan) -> Plan:
 def _paired(
     plan: Plan, scan: Scan, entered: Sequence[float], price: float
 ) -> tuple[Pairing, float, Skip | None, float] | None:
-    """How the last two steps are run the other way round, if that is estimated to pay.
+    """How the last two steps are run in reverse order, if that is estimated to pay.
 
     Args:
         plan: the plan.
-        scan: what is looked through.
-        entered: bindings that enter each step.
+        scan: the events and candidates to search.
+        entered: how many bindings enter each step.
         price: seconds per visit of the last step, run as it is.
 
     Returns:
-        the pairing, the seconds per visit of the list of the last name, what it skips by, and the candidates in scope.
+        the pairing, the seconds per visit of the last name's list, what it skips by, and how many are in scope.
     """
     pairing = _following(plan, scan)
     if pairing is None:
@@ -244,7 +244,7 @@ def _paired(
 
 
 def _search(step: Step, scan: Scan, bound: list[str], scope: float, visits: float) -> tuple[float, Jump | None] | None:
-    """Seconds per visit of a search for one event, and by what it passes over others; None if a list takes less."""
+    """Seconds per visit of a search for one event, and the comparison that skips others; None if a list takes less."""
     size = len(scan.candidates[step.name])
     tests, listed, jumps = scope, scope * TEST, list[tuple[float, Jump]]()
     for clause in step.clauses:
@@ -256,7 +256,7 @@ def _search(step: Step, scan: Scan, bound: list[str], scope: float, visits: floa
         shares = np.array([GUESS]) if compared is None else _shares(op, scan.value(step.name, mine).values, compared)
         listed = min(listed, by_value(scope, float(shares.mean()), visits, size)[0])
         if len(step.clauses) == 1:
-            # So many are tested on average until one passes, and all if none does.
+            # How many are tested on average until one passes; all if none does.
             some = np.maximum(shares, 1e-6)
             tests = float(((1.0 - (1.0 - np.minimum(some, 1.0 - 1e-6)) ** max(scope, 1.0)) / some).mean())
         if op != "=":
@@ -269,14 +269,14 @@ def _search(step: Step, scan: Scan, bound: list[str], scope: float, visits: floa
 
 
 def _limits(plan: Plan, number: int, scan: Scan, bars: list[Bar], unlimited: tuple[float, float]) -> list[Bar]:
-    """The bars that leave so few candidates of a step that they pay.
+    """The bars of a step that leave few enough candidates to pay.
 
     Args:
         plan: the plan.
-        number: of the step.
-        scan: what is looked through.
-        bars: of the steps before.
-        unlimited: seconds of the step without bars, and the tests of a search in order.
+        number: the number of the step.
+        scan: the events and candidates to search.
+        bars: those of earlier steps.
+        unlimited: the seconds of the step without bars, and how many tests a search in order makes.
     """
     rows, count = len(scan.data.ts), len(scan.candidates[plan.steps[number].name])
     seconds, tests = unlimited
@@ -290,13 +290,13 @@ def _limits(plan: Plan, number: int, scan: Scan, bars: list[Bar], unlimited: tup
 
 
 def by_value(scope: float, share: float, visits: float, size: float) -> tuple[float, int]:
-    """Seconds per visit of a loop, and how long its stretches are if it skips by value: the shift, or 0 if it does not.
+    """Seconds per visit of a loop, and the shift of its stretches if it skips by value, or 0 if it does not.
 
     Args:
-        scope: candidates in scope.
-        share: of them that pass the comparison.
+        scope: how many candidates are in scope.
+        share: the share of them that pass the comparison.
         visits: how often the loop is entered.
-        size: candidates that were to be sorted.
+        size: how many candidates would be sorted.
     """
     in_order = scope * TEST
     shift = max(3, min(16, round(log2(sqrt(max(scope, 1.0) * LOOK / (max(share, 1e-3) * PASS))))))
@@ -306,13 +306,13 @@ def by_value(scope: float, share: float, visits: float, size: float) -> tuple[fl
 
 
 def list_key(order: Sequence[str], number: int, clauses: Sequence[Clause]) -> int:
-    """The step of the last name, before that of step ``number``, that its clauses look at."""
+    """The step of the latest bound name that the clauses of step ``number`` look at."""
     named = frozenset[str]().union(*(clause.names for clause in clauses)) - {order[number]}
     return max((order.index(name) for name in named), default=number - 1)
 
 
 def _passing(step: Step, clause: Clause, scan: Scan) -> float:
-    """About which share of a step's candidates passes a clause; a guess where it is no comparison with one name."""
+    """About what share of a step's candidates passes a clause; a guess unless it is a comparison with one name."""
     compared = comparison(step.name, clause)
     if compared is None:
         return GUESS
@@ -331,7 +331,7 @@ def _option(
     scope: float,
     visits: float,
 ) -> tuple[float, Skip] | None:
-    """The cost of skipping by ``clause``, or None if it cannot be or does not pay."""
+    """The cost of skipping by ``clause``, and the test; None if that is not possible or does not pay."""
     compared_by = _compared(step, clause, scan, bound)
     if compared_by is None:
         return None
@@ -345,7 +345,7 @@ def _option(
 
 
 def _compared(step: Step, clause: Clause, scan: Scan, bound: list[str]) -> tuple[str, ast.Node, ast.Node] | None:
-    """The comparison that a clause is, if values can be told by it that cannot pass."""
+    """The comparison that a clause is, if it can rule out candidates by value; else None."""
     compared_by = comparison(step.name, clause)
     if compared_by is None:
         return None
@@ -360,7 +360,7 @@ def _compared(step: Step, clause: Clause, scan: Scan, bound: list[str]) -> tuple
 
 
 def _bound_values(node: ast.Node, scan: Scan) -> np.ndarray | None:
-    """The values of what is compared with, if one name decides it."""
+    """The values with which candidates are compared, if one name decides them; else None."""
     if len(node.names) != 1:
         return None
     found = scan.value(next(iter(node.names)), node)
@@ -368,13 +368,13 @@ def _bound_values(node: ast.Node, scan: Scan) -> np.ndarray | None:
 
 
 def _share(op: str, values: np.ndarray, compared: np.ndarray) -> float:
-    """About which share of pairs passes."""
+    """About what share of pairs passes."""
     shares = _shares(op, values, compared)
     return float(shares.mean())
 
 
 def _shares(op: str, values: np.ndarray, compared: np.ndarray) -> np.ndarray:
-    """About which share of values passes, for some of those that they are compared with."""
+    """About what share of values passes, for a sample of the values with which they are compared."""
     mine = np.sort(values[:: max(1, len(values) // DRAWN)])
     others = compared[:: max(1, len(compared) // DRAWN)]
     below, through = np.searchsorted(mine, others, "left"), np.searchsorted(mine, others, "right")
@@ -385,7 +385,7 @@ def _shares(op: str, values: np.ndarray, compared: np.ndarray) -> np.ndarray:
 
 
 def _scope_size(branch: Branch, name: str, bound: list[str], scan: Scan) -> float:
-    """About how many candidates of ``name`` are in scope when ``bound`` are bound, seen from the last of these."""
+    """About how many candidates of ``name`` are in scope when ``bound`` are bound, judged by the last of these."""
     candidates, window = scan.candidates, scan.window
     if not bound:
         return float(len(candidates[name]))

@@ -1,7 +1,7 @@
-"""Stretches of neighbouring values, each sorted by itself: what a search by value looks into.
+"""Stretches of neighbouring values, each sorted by itself, for searches by value.
 
 Values are sorted as whole numbers whose lowest bits are their places: sorting plain numbers is four times as fast as
-asking NumPy for an order, and value and place are found in one look.
+NumPy's ``argsort``, and one look finds both value and place.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ _INFINITE = int(np.array(np.inf).view(np.int64))
 
 
 def sorted_stretches(values: np.ndarray, shift: int, descending: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Stretches of values sorted, NaN last.
+    """The values, sorted within each stretch, NaN last.
 
     Args:
-        values: doubles or whole numbers, of shape (n,).
-        shift: 2^shift values make a stretch; the last one may be shorter.
-        descending: the largest value of a stretch first.
+        values: doubles or whole numbers, shape (n,).
+        shift: a stretch has 2^shift values; the last one may be shorter.
+        descending: whether the largest value of a stretch comes first.
 
     Returns:
-        the values, and where each of them stood (int32).
+        the sorted values, and the place where each of them was (int32).
     """
     values = np.ascontiguousarray(values, np.float64 if values.dtype.kind == "f" else np.int64)
     found, places = np.empty_like(values), np.empty(len(values), np.int32)
@@ -97,15 +97,15 @@ def sorted_stretches(values: np.ndarray, shift: int, descending: bool) -> tuple[
 
 
 def _reversed(values: np.ndarray, descending: bool) -> np.ndarray:
-    """Values in whose order the smallest comes first; NaN stays last."""
+    """Values to be sorted in ascending order; NaN stays last."""
     # The bitwise complement reverses the order of whole numbers without overflow.
     return (-values if values.dtype.kind == "f" else ~values) if descending else values
 
 
 def _sort(values: np.ndarray, found: np.ndarray, places: np.ndarray, shift: int, descending: bool) -> bool:
-    """Sort the values into ``found`` and ``places``; False if there is no room for places beside them.
+    """Sort the values into ``found`` and ``places``; False if places do not fit into their lowest bits.
 
-    That is so for whole numbers that lie too far apart, and for doubles that differ in their lowest bits only.
+    They do not for whole numbers that are too far apart, and for doubles that differ only in their lowest bits.
     """
     floating = values.dtype.kind == "f"
     base, n = 0, len(values)

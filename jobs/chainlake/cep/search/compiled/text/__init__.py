@@ -1,1 +1,1 @@
-"""Conditions as source text of a kernel, and what is asked of the events while it is written."""
+"""Conditions as source text of a kernel, and what writing it asks about the events."""

@@ -1,4 +1,4 @@
-"""Functions of several events as code, equal to chainlake.cep.values.operations in every bit."""
+"""Functions of several events as code, whose results equal chainlake.cep.values.operations in every bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainlake.cep.search.compiled.text.slots import Slots
 
 
 class Maker(Protocol):
-    """What makes code of values."""
+    """A maker of code for values."""
 
     slots: Slots
 
@@ -24,13 +24,13 @@ class Maker(Protocol):
         """The value of ``node``."""
 
     def fitting(self, value: Code) -> Code:
-        """The value, if its whole numbers cannot pass 64 bits."""
+        """The value, if its whole numbers cannot exceed 64 bits."""
 
     def as_float(self, value: Code) -> str:
         """The value as float64, NaN for null."""
 
 
-#: From here on every double is a whole number.
+#: From this value on, every double is a whole number.
 _WHOLE = "4503599627370496.0"
 
 
@@ -62,7 +62,7 @@ def _seconds(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) -
 def _square_root(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) -> Code:
     x, found = make.fresh(), make.fresh()
     out.put(f"{x} = {make.as_float(values[0])}")
-    # Of infinity it is no finite number.
+    # The root of infinity is not a finite number.
     out.put(f"{found} = math.sqrt({x}) if {x} >= 0.0 and {x} - {x} == 0.0 else {make.slots.nan}")
     return Code(found, "f", "number")
 
@@ -124,7 +124,7 @@ def _modulo(make: Maker, node: ast.Call, values: Sequence[Code], out: Writer) ->
     x, y, found = make.fresh(), make.fresh(), make.fresh()
     if not one.dtype == other.dtype == "i":
         out.put(f"{x} = {make.as_float(one)}", f"{y} = {make.as_float(other)}")
-        # Where both are positive, Python's remainder is that of C.
+        # If both are positive, Python's remainder equals C's.
         out.put(f"{found} = abs({x}) % abs({y}) if {y} != 0.0 and {x} - {x} == 0.0 else {make.slots.nan}")
         out.put(f"{found} = -{found} if {x} < 0.0 else {found}")
         return Code(found, "f", "number")

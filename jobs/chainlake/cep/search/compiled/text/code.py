@@ -15,8 +15,8 @@ class Code:
         text: an expression without side effects.
         dtype: ``f`` float64 (NaN is null), ``i`` int64, ``b`` bool, ``0`` null.
         kind: kind of the value (chainlake.cep.values.values).
-        valid: an expression that is true where the value is not null; None if it always is (floats: but for NaN).
-        size: of an int64, the largest that its absolute value can be: the sum of these.
+        valid: an expression that is true where the value is not null; None if it never is (except NaN in floats).
+        size: for an int64, the parts whose sum its absolute value cannot exceed.
     """
 
     text: str
@@ -30,7 +30,7 @@ NULL = Code("0", "0", "null")
 
 
 class Writer:
-    """Lines of code with indentation."""
+    """Writes lines of code with indentation."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -41,10 +41,10 @@ class Writer:
         self.lines += ["    " * self.depth + line for line in lines]
 
     def open(self, line: str) -> None:
-        """Add a line and go one deeper."""
+        """Add a line and indent those after it."""
         self.put(line)
         self.depth += 1
 
     def close(self, levels: int = 1) -> None:
-        """Go back."""
+        """Undo some levels of indentation."""
         self.depth -= levels

@@ -1,4 +1,4 @@
-"""Clauses that are one comparison of a name's event with something bound, and what follows from two of them."""
+"""Clauses that are one comparison of a name's event with something bound, and what two of them imply."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ def comparison(name: str, clause: Clause) -> tuple[str, ast.Node, ast.Node] | No
 
 @dataclass(frozen=True)
 class Pairing:
-    """That the last two steps are run the other way round.
+    """The last two steps can be run in reverse order.
 
     Args:
-        number: of the last step.
-        clause: what follows between its name and one that is bound before both.
+        number: the number of the last step.
+        clause: what the two steps imply between the last name and one that is bound before both.
     """
 
     number: int
     clause: Clause
 
     def step(self, plan: Plan) -> Step:
-        """The last step while the one before it has bound nothing."""
+        """The last step as it is while the preceding one has bound nothing."""
         last = plan.steps[self.number]
         return replace(last, scope=last.scope.among(plan.order[: self.number - 1]), clauses=(self.clause,))
 
 
 def pairing_of(plan: Plan) -> Pairing | None:
-    """What allows the last two steps to be run the other way round, or None."""
+    """The pairing that allows the last two steps to be run in reverse order, or None."""
     number = len(plan.steps) - 1
     if number < 2:
         return None
@@ -62,7 +62,7 @@ def pairing_of(plan: Plan) -> Pairing | None:
 
 
 def _both(first: str, second: str) -> str | None:
-    """What ``x first y`` and ``y second z`` say of x and z, if they compare in one direction."""
+    """How x compares with z if ``x first y`` and ``y second z``, which must have one direction; else None."""
     for ops in (_DOWN, _UP):
         if first in ops and second in ops:
             return ops[int(first == second == ops[1])]

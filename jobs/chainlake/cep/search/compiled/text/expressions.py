@@ -1,7 +1,7 @@
 """Values and clauses as code: typed, three-valued, and equal to chainlake.cep.values.values in every bit.
 
 Whatever depends on one event alone (``a.price * 1.01``, ``a.kind IN {…}``, a function of one name's attributes) is
-computed by NumPy before the search and read from a column; the code holds only what joins names.
+computed by NumPy before the search and read from a column; the code has only what involves several names.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Group:
 
     Args:
         members: positions of the name's usable events.
-        picked: numbers of the set's members among them.
+        picked: the indices of the set's members in ``members``.
         depth: the number of the last entry of ``picked``.
-        aggregates: each aggregate's code.
+        aggregates: the code of each aggregate.
     """
 
     members: str
@@ -47,21 +47,21 @@ class Group:
 
 
 class Expressions:
-    """Makes code of values and clauses.
+    """Makes code for values and clauses.
 
     Args:
-        slots: gets the columns and constants.
-        facts: what may be known of the events.
-        limited: the names of which only candidates that can pass are searched.
+        slots: receives the columns and constants.
+        facts: what may be assumed about the events.
+        limited: the names for which only candidates that can pass are searched.
     """
 
     def __init__(self, slots: Slots, facts: Facts, limited: frozenset[str] = frozenset()) -> None:
         self.slots, self.facts, self.limited = slots, facts, limited
-        #: name to the code of the position of its single event
+        #: for each name, the code of the position of its single event
         self.singles: dict[str, str] = {}
-        #: name to its set
+        #: for each name, its set
         self.groups: dict[str, Group] = {}
-        #: while the code of a loop over the candidates of one name is made: that name, and what comes before the loop
+        #: while a loop over the candidates of one name is being written: that name, and the code before the loop
         self.candidate: str | None = None
         self.prelude = Writer()
         self._before: dict[str, Code] = {}
@@ -160,13 +160,13 @@ class Expressions:
         return self.facts.of(("form of", name, node.written), lambda scan: form_in(scan, name, node))
 
     def fitting(self, value: Code) -> Code:
-        """The value, if its whole numbers cannot pass 64 bits."""
+        """The value, if its whole numbers cannot exceed 64 bits."""
         if value.dtype == "i" and not self.facts.fit(value.size):
             raise NotCompilable.growing()
         return value
 
     def arithmetic(self, op: str, left: Code, right: Code, out: Writer) -> Code:
-        """As ``values.arithmetic``: whole numbers and ticks exactly, all else in double."""
+        """As ``values.arithmetic``: whole numbers and ticks exactly, all else in doubles."""
         if "0" in (left.dtype, right.dtype):
             return NULL
         kind = result_kind(op, left.kind, right.kind)
@@ -256,19 +256,19 @@ class Expressions:
         return known if node.negated else f"(not ({known}))"
 
     def known(self, literal: ast.Node) -> str:
-        """A condition on one event within a clause on several: a column of truths."""
+        """A condition on one event within a clause on several, read from a column of booleans."""
         name = next(iter(literal.plain))
         slot = self.slots.array("b", lambda scan: scan.truth(name, literal), ("truth", name, literal.written))
         return f"({slot}[{self.singles[name]}] != 0)"
 
     def clause(self, clause: Clause, out: Writer) -> str:
-        """An expression that is true where ``clause`` is TRUE, for every choice of a member of a set.
+        """An expression that is true where ``clause`` is TRUE for every choice of members of sets.
 
         The truth values are those of docs/semantics.md#conditions.
 
         Args:
             clause: all its names are bound.
-            out: gets the statements.
+            out: receives the statements that it needs.
         """
         everyone = sorted(clause.plain & (self.groups.keys() - self.singles.keys()))
         if not everyone:
@@ -288,7 +288,7 @@ class Expressions:
 
 
 def valid_of(value: Value) -> np.ndarray:
-    """Where a value is not null, if an array beside it says so."""
+    """Where a value is not null, by the mask that it has."""
     assert value.valid is not None, "the form says that there is one"
     return value.valid
 
@@ -315,7 +315,7 @@ def _not_nan(value: Code) -> list[str]:
 
 
 def _all(tests: list[str]) -> str:
-    # All are looked at: a jump that goes either way costs more than what it saves.
+    # All are evaluated, since an unpredictable branch costs more than it saves.
     return tests[0] if len(tests) == 1 else "(" + " & ".join(f"({test})" for test in tests) + ")" if tests else "True"
 
 

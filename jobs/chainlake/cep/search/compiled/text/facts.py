@@ -1,7 +1,7 @@
-"""What a kernel's code depends on of the events: questions about them, with the answers they had.
+"""What a kernel's code depends on: questions about the events, with their answers.
 
-The generator sees the events through these questions alone. Where all have the same answers on other events, it would
-write the same code, so the code that is there fits those as well.
+The generator sees the events only through these questions. If all have the same answers on other events, it would
+write the same code, so the existing code fits those events, too.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
 from chainlake.cep.values.values import Lists, Value
 
-#: Whole numbers lie below this in size, or code in int64 may be wrong.
+#: Whole numbers must be smaller than this, or code in int64 may be wrong.
 TOO_LARGE = 2**63
 
 T = TypeVar("T", bound=Hashable)
 
 
 class Form(NamedTuple):
-    """What code depends on of a value.
+    """What code depends on about a value.
 
     Args:
         kind: kind of the value (chainlake.cep.values.values).
-        letter: an array's dtype (f, i, b or O), ``list``, or of one value for all ``float``, ``int`` or ``bool``.
-        nullable: whether an array beside it says which values are null.
+        letter: the dtype of an array (f, i, b or O), ``list``, or ``float``, ``int`` or ``bool`` for one value for all.
+        nullable: whether a mask says which values are null.
     """
 
     kind: str
@@ -37,7 +37,7 @@ class Form(NamedTuple):
 
     @property
     def is_array(self) -> bool:
-        """Whether it is an array of numbers or truths that code can read."""
+        """Whether it is an array of numbers or booleans that code can read."""
         return self.letter in ("f", "i", "b")
 
 
@@ -53,8 +53,8 @@ def form_of(value: Value) -> Form:
 
 
 def form_in(scan: Scan, name: str, node: ast.Node) -> Form:
-    """The form of the value of ``node`` for the candidates of ``name``, the one name that it mentions."""
-    # An attribute has one form for all events, so none of them is looked at.
+    """The form of the value of ``node`` for the candidates of ``name``, the only name that it mentions."""
+    # An attribute has one form for all events, so no values are computed.
     return form_of(scan.data.columns[node.attr] if isinstance(node, ast.Ref) else scan.value(name, node))
 
 
@@ -63,7 +63,7 @@ class Size:
     """How large whole numbers can be.
 
     Args:
-        key: equal for what is equally large on all events.
+        key: equal for numbers that are equally large on all events.
         of: the largest absolute value on the events of a scan.
     """
 
@@ -71,7 +71,7 @@ class Size:
     of: Callable[[Scan], int] = field(compare=False)
 
 
-#: Of numbers of which nothing is known.
+#: The size of numbers about which nothing is known.
 ANY_SIZE = Size("any", lambda scan: TOO_LARGE)
 
 
@@ -79,7 +79,7 @@ class Facts:
     """Questions about a scan and their answers.
 
     Args:
-        scan: the scan that is asked about, until ``seal``.
+        scan: the scan about which questions are asked, until ``seal``.
     """
 
     def __init__(self, scan: Scan) -> None:
@@ -87,18 +87,18 @@ class Facts:
         self._asked: dict[Hashable, tuple[Callable[[Scan], Hashable], Hashable]] = {}
 
     def of(self, key: Hashable, question: Callable[[Scan], T]) -> T:
-        """The answer to ``question``, which is noted under ``key``; it must know nothing but the scan and the key."""
+        """The answer to ``question``, noted under ``key``; it may depend only on the scan and the key."""
         assert self._scan is not None, "nothing is asked once the code is written"
         answer = question(self._scan)
         self._asked[key] = question, answer
         return answer
 
     def fit(self, sizes: tuple[Size, ...]) -> bool:
-        """Whether the sum of whole numbers so large fits in 64 bits."""
+        """Whether the sum of whole numbers of these sizes fits in 64 bits."""
         return self.of(("fit", sizes), lambda scan: sum(size.of(scan) for size in sizes) < TOO_LARGE)
 
     def seal(self) -> None:
-        """Let go of the events; the answers stay."""
+        """Release the events; the answers stay."""
         self._scan = None
 
     def hold_for(self, scan: Scan) -> bool:

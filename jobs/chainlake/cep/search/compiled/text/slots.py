@@ -1,4 +1,4 @@
-"""The arrays and numbers of one kernel. The code names them by number, so equal plans have equal code."""
+"""The arrays and numbers of one kernel. The code refers to them by number, so equal plans have equal code."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ STATUS, FOUND, EVALUATIONS, EVALUATIONS_NEG, EVALUATIONS_PRE, TESTS, TOO_MANY, F
 #: What a kernel returns.
 DONE, FULL, LIMIT = range(3)
 
-#: What gives an array of the events of a scan. It must hold nothing of the events that the code was made with.
+#: Makes an array for the events of a scan. It must hold nothing of the events for which the code was made.
 Make = Callable[[Scan], np.ndarray]
-#: A table from the candidates of the first name to how many of the second one lie before their ts and a shift.
+#: A table from the candidates of the first name to how many of the second name are before their ts plus a shift.
 Table = tuple[str, str, int]
-#: letter to table and dtype
+#: By letter, the table and the dtype.
 _TABLES: dict[str, tuple[str, DTypeLike]] = {
     "f": ("F", np.float64), "i": ("I", np.int64), "b": ("B", np.bool_), "j": ("J", np.int32),
 }  # fmt: skip
@@ -28,7 +28,7 @@ _NOTHING: dict[str, np.ndarray] = {letter: np.zeros(1, kind) for letter, (_, kin
 
 @dataclass
 class Arguments:
-    """What a kernel is called with, for the events of one scan; arrays by letter."""
+    """The arguments of a kernel for the events of one scan; arrays by letter."""
 
     arrays: dict[str, list[np.ndarray]]
     floats: np.ndarray
@@ -36,29 +36,29 @@ class Arguments:
     state: np.ndarray
 
     def put(self, name: str, values: np.ndarray) -> None:
-        """Give the array ``name`` of the code."""
+        """Set the array that the code calls ``name``."""
         letter, _, number = name.partition("_")
         self.arrays[letter][int(number)] = values
 
     def array(self, name: str) -> np.ndarray:
-        """The array ``name`` of the code."""
+        """The array that the code calls ``name``."""
         letter, _, number = name.partition("_")
         return self.arrays[letter][int(number)]
 
     def set_number(self, name: str, value: int) -> None:
-        """Give the whole number ``name`` of the code."""
+        """Set the whole number that the code calls ``name``."""
         self.ints[int(name.partition("_")[2])] = value
 
 
 @dataclass
 class _Numbers:
-    """Constants: those that are known, and what gives the others."""
+    """Constants: those that are known, and functions that give the others."""
 
     known: list[float] = field(default_factory=list)
     later: list[tuple[int, Callable[[Scan], float]]] = field(default_factory=list)
 
     def made(self, scan: Scan, kind: DTypeLike) -> np.ndarray:
-        """All of them, for the events of a scan."""
+        """All constants, for the events of a scan."""
         found: np.ndarray = np.array(self.known, kind)
         for number, make in self.later:
             found[number] = make(scan)
@@ -68,8 +68,8 @@ class _Numbers:
 class Slots:
     """Arrays of float64 (``F``), int64 (``I``), bool (``B``), int32 (``J``), and constants (``kf``, ``ki``).
 
-    Every method that adds one returns its name in the code. Equal keys get the same slot. Arrays are made when the
-    kernel is run, so that its code costs nothing to have, and serves other events.
+    Every method that adds one returns its name in the code. Equal keys get the same slot. Arrays are made only when the
+    kernel is run, so that making its code is cheap, and the code serves other events.
     """
 
     def __init__(self) -> None:
@@ -77,16 +77,16 @@ class Slots:
         self.float_constants, self.int_constants = _Numbers(), _Numbers()
         self.states = FIRST_FREE
         self.header: list[str] = []
-        #: name to the attributes that are read of its candidates, of those that are numbers without nulls beside them
+        #: for each name, which attributes of its candidates are read, of those that are numbers without a mask of nulls
         self.read: dict[str, set[str]] = {}
-        #: the tables of scopes: among the candidates that are searched, and among all
+        #: the tables of scopes: among the searched candidates, and among all
         self.tables: dict[Table, None] = {}
         self.counted: dict[Table, None] = {}
         self._named: dict[Hashable, str] = {}
         self.nan = self.number(float("nan"), "nan")
 
     def array(self, letter: str, make: Make | None, key: Hashable) -> str:
-        """An array (f, i, b or j) that ``make`` gives when the kernel is run; without it, the runner gives it."""
+        """An array (f, i, b or j) that ``make`` makes when the kernel is run; without it, the runner sets it."""
         if key in self._named:
             return self._named[key]
         found = self.arrays[letter]
@@ -94,21 +94,21 @@ class Slots:
         return self._add(key, letter, _TABLES[letter][0], len(found) - 1)
 
     def reads(self, name: str, attr: str | None = None) -> None:
-        """Note that the candidates of a name are read, and of these an attribute: numbers without nulls beside them."""
+        """Note that a name's candidates are read, and one of their attributes: numbers without a mask of nulls."""
         self.read.setdefault(name, set()).update([] if attr is None else [attr])
 
     def number(self, value: float | int, key: Hashable) -> str:
-        """A constant: float or int (bool counts as int), whatever its value."""
+        """A constant: float or int (bool counts as int); the code does not depend on its value."""
         if key in self._named:
             return self._named[key]
         return self._number(isinstance(value, float), value if isinstance(value, float) else int(value), None, key)
 
     def number_of(self, floating: bool, make: Callable[[Scan], float], key: Hashable) -> str:
-        """A constant that ``make`` gives when the kernel is run."""
+        """A constant that ``make`` computes when the kernel is run."""
         return self._named[key] if key in self._named else self._number(floating, 0, make, key)
 
     def first_time(self, key: Hashable) -> bool:
-        """Whether this is asked for the first time."""
+        """Whether this is asked about ``key`` for the first time."""
         if key in self._named:
             return False
         self._named[key] = ""
@@ -143,7 +143,7 @@ class Slots:
         return self._add(key, letter, table, len(found.known) - 1)
 
     def _add(self, key: Hashable, letter: str, table: str, number: int) -> str:
-        # With an underscore, which no local of the code has: the two can never be confused.
+        # The name has an underscore, which no local of the code has, so the two can never be confused.
         name = f"{letter}_{number}"
         self.header.append(f"{name} = {table}[{number}]")
         self._named[key] = name
