@@ -9,7 +9,16 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
-from chainlake.schemas.ops_rows import DayStatus, IntervalStatus
+from chainlake.schemas.ops_rows import (
+    DayStatus,
+    Engine,
+    FileProblem,
+    IntervalStatus,
+    OrderOrigin,
+    PhaseName,
+    RunStatus,
+    StepName,
+)
 from chainlake.schemas.table import TIMESTAMP, Column, Table
 
 _TAIL = (
@@ -24,9 +33,9 @@ def _log(name: str, comment: str, key: tuple[str, ...], *columns: Column) -> Tab
 
 
 def _one_of(words: Any) -> str:
-    """The words of a closed set, such as `'a, b or c.'`."""
+    """The words of a closed set, such as `'a, b or c'`."""
     *some, last = get_args(words)
-    return f"{', '.join(some)} or {last}."
+    return f"{', '.join(some)} or {last}"
 
 
 FILES = _log(
@@ -53,8 +62,7 @@ FILES = _log(
         "outcome",
         pa.string(),
         "ok: read to its end; removed: unread and gone from landing; otherwise why it is not read, or not to its end: "
-        "empty, no_format, no_row, damaged, damaged_archive, parser_error, bad_path_date, bad_path_revision, "
-        "doubled_path, link, not_a_file. Null: read before outcomes were noted.",
+        f"{_one_of(FileProblem)}. Null: read before outcomes were noted.",
     ),
     Column("reason", pa.string(), "What is wrong with a file that is not read to its end, in one line."),
 )
@@ -76,7 +84,7 @@ EVENT_DAYS = _log(
     ("source", "day"),
     Column("source", pa.string(), "Name of the source.", False),
     Column("day", pa.date32(), "UTC day.", False),
-    Column("status", pa.string(), _one_of(DayStatus), False),
+    Column("status", pa.string(), f"{_one_of(DayStatus)}.", False),
     Column("rows", pa.int64(), "Events of the day."),
     Column("duplicates", pa.int64(), "Raw rows that repeat an event."),
     Column("conflicts", pa.int64(), "Raw rows that contradict an event and lost."),
@@ -110,7 +118,7 @@ INTERVALS = _log(
     Column(
         "input_fingerprint", pa.string(), "Hash of the checksums of the days whose events, or matches, it reads.", False
     ),
-    Column("status", pa.string(), _one_of(IntervalStatus), False),
+    Column("status", pa.string(), f"{_one_of(IntervalStatus)}.", False),
     Column("rows", pa.int64(), "Rows of the day after publishing."),
     Column("added", pa.int64(), "Rows added."),
     Column("withdrawn", pa.int64(), "Rows withdrawn."),
@@ -133,20 +141,22 @@ RUNS = _log(
     "One row per phase of a step.",
     ("run_id", "source", "step", "phase", "definition"),
     Column("source", pa.string(), "Name of the source.", False),
-    Column("step", pa.string(), "ingest, detect or monitor.", False),
-    Column("phase", pa.string(), "Phase within the step.", False),
-    Column("definition", pa.string(), "pattern/NAME or model/NAME, empty if none.", False),
+    Column("step", pa.string(), f"{_one_of(StepName)}.", False),
+    Column("phase", pa.string(), f"Phase within the step: {_one_of(PhaseName)}.", False),
+    Column("definition", pa.string(), "pattern/NAME, episodes/NAME, ranked/NAME or model/NAME, empty if none.", False),
     Column("day_from", pa.date32(), "First day."),
     Column("day_to", pa.date32(), "Day after the last."),
     Column("started", TIMESTAMP, "Start of the phase."),
     Column("ended", TIMESTAMP, "End of the phase."),
-    Column("status", pa.string(), "ok, nothing, failed, or incomplete: done, but for files that reason names.", False),
+    Column("status", pa.string(), f"{_one_of(RunStatus)}: done, but for files that reason names.", False),
     Column("reason", pa.string(), "Why it failed, was incomplete or had nothing to do, one line."),
     Column("rows_in", pa.int64(), "Rows read."),
     Column("rows_out", pa.int64(), "Rows written."),
     Column("code_version", pa.string(), "Version of Chainlake."),
     Column("spark_app_id", pa.string(), "Spark application, empty if none was started."),
-    Column("engine", pa.string(), "Back end that changes the tables: files or spark; null if nothing was done."),
+    Column(
+        "engine", pa.string(), f"{_one_of(Engine)}: the back end that changes the tables; null if nothing was done."
+    ),
 )
 
 PLANS = _log(
@@ -156,7 +166,7 @@ PLANS = _log(
     Column("definition", pa.string(), "pattern/NAME.", False),
     Column("day", pa.date32(), "UTC day.", False),
     Column("join_order", pa.list_(pa.field("element", pa.string())), "Names in the order they are bound, per branch."),
-    Column("how", pa.string(), "declared, measured or estimated."),
+    Column("how", pa.string(), f"{_one_of(OrderOrigin)}."),
     Column("stated", pa.string(), "Rates the order was chosen from, JSON."),
     Column("estimated", pa.string(), "Estimated cost per order, JSON."),
     Column("evaluations", pa.int64(), "Edge-condition evaluations E."),

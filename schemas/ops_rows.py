@@ -17,6 +17,26 @@ ReadStatus = DayStatus | Literal["unmatched"]
 IntervalStatus = Literal["publishing", "done", "failed", "audit_failed", "retired"]
 #: The outcome of a phase.
 RunStatus = Literal["ok", "nothing", "failed", "incomplete"]
+#: The steps that compute from events.
+ComputingStep = Literal["detect", "monitor"]
+#: What works on tables of the lake, and notes its phases.
+StepName = Literal["ingest", ComputingStep, "check", "maintain", "retire"]
+#: The phases of steps; one that has no parts has its own name.
+PhaseName = Literal[
+    "plan", "parse", "resolve", "detect", "ranking", "episodes", "monitor", "audit", "publish",
+    "ingest", "check", "maintain", "retire",
+]  # fmt: skip
+#: The back ends that change tables.
+Engine = Literal["files", "spark"]
+#: Where the order of a search of a lake's days comes from.
+OrderOrigin = Literal["declared", "estimated"]
+#: Why a landed file is not read, or not to its end.
+FileProblem = Literal[
+    "empty", "no_format", "no_row", "damaged", "damaged_archive", "parser_error", "bad_path_date", "bad_path_revision",
+    "doubled_path", "link", "not_a_file",
+]  # fmt: skip
+#: What became of a landed file.
+FileOutcome = Literal["ok", "removed", FileProblem]
 
 
 class _Set(TypedDict):
@@ -46,7 +66,7 @@ class FileRow(_Set):
     rows_quarantined: NotRequired[int | None]
     first_ts: NotRequired[datetime | None]
     last_ts: NotRequired[datetime | None]
-    outcome: NotRequired[str | None]
+    outcome: NotRequired[FileOutcome | None]
     reason: NotRequired[str | None]
 
 
@@ -138,8 +158,8 @@ class RunRow(_Set):
     """A row of ``ops.runs``."""
 
     source: str
-    step: str
-    phase: str
+    step: StepName
+    phase: PhaseName
     definition: str
     day_from: NotRequired[date | None]
     day_to: NotRequired[date | None]
@@ -151,7 +171,7 @@ class RunRow(_Set):
     rows_out: NotRequired[int | None]
     code_version: NotRequired[str | None]
     spark_app_id: NotRequired[str | None]
-    engine: NotRequired[str | None]
+    engine: NotRequired[Engine | None]
 
 
 class BestCounts(TypedDict):
@@ -171,7 +191,7 @@ class _Searched(TypedDict):
     definition: str
     day: date
     join_order: NotRequired[Sequence[str] | None]
-    how: NotRequired[str | None]
+    how: NotRequired[OrderOrigin | None]
     stated: NotRequired[str | None]
     estimated: NotRequired[str | None]
     evaluations: NotRequired[int | None]

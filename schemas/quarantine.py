@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Literal, get_args
+
 import pyarrow as pa
 
 from chainlake.schemas.source import SourceLike
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
+
+#: Where it was found that a row is no event.
+Stage = Literal["parse", "resolve"]
+#: Why a row, or a line that should be one, cannot be used.
+RowProblem = Literal[
+    "columns", "quotes", "carriage_return", "long_line", "nul_byte", "bad_encoding", "bad_json",
+    "missing", "unknown_type", "not_a_number", "not_a_whole_number", "not_boolean", "out_of_range",
+    "bad_time", "time_unit", "time_range", "time_contradiction", "parser_error",
+]  # fmt: skip
+#: Why a row gives way to another one of the same event.
+LostTo = Literal["conflict"]
 
 
 def quarantine_table(source: SourceLike) -> Table:
@@ -32,5 +45,5 @@ def quarantine_table(source: SourceLike) -> Table:
             Column("written_at", TIMESTAMP, "When the row was written.", True, True),
         ),
         key=("file_id", "line", "entry", "stage"),
-        checks=(Check("stage_known", "stage IN ('parse', 'resolve')"),),
+        checks=(Check("stage_known", f"stage IN {get_args(Stage)}"),),
     )

@@ -15,7 +15,7 @@ import pytest
 
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.conditions.scan import BLOCK_ROWS
-from chainlake.cep.explain.report import choose, explain
+from chainlake.cep.explain.report import chosen_orders, explain
 from chainlake.cep.language import functions
 from chainlake.cep.library import as_dicts
 from chainlake.cep.search.compiled import machine
@@ -361,8 +361,8 @@ def test_matching_a_small_file_does_not_import_numba() -> None:
 def test_explain_says_which_backend_and_why() -> None:
     events = table([("A", 0, 1.0), ("B", 1, 2.0)], pa.float64())
     pattern = compile_pattern(RISING, strict_units=False)
-    lines = list(explain(pattern, choose(pattern, events=events)))
+    lines = list(explain(pattern, chosen_orders(pattern, events=events)))
     assert [line for line in lines if line.startswith("  backend")] == [
         "  backend   numpy: about 2 evaluations are done before machine code is ready"
     ]
-    assert not any("backend" in line for line in explain(pattern, choose(pattern)))
+    assert not any("backend" in line for line in explain(pattern, chosen_orders(pattern)))

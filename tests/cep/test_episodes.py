@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep.episodes.days import NOTHING_OPEN, Timing, day_of, digest, state_of, state_text
+from chainlake.cep.episodes.days import NOTHING_OPEN, Timing, digest, episodes_of_day, state_of, state_text
 from chainlake.cep.episodes.merge import merged, of_matches
 from chainlake.schemas.episodes import MOST_IDS
 
@@ -109,7 +109,7 @@ def test_episodes_are_those_by_definition_however_days_are_cut(seed: int) -> Non
             today = [m for m in matches if begin <= m["decided"] < end]
             draw.shuffle(today)
             before = None if digest(state) == NOTHING_OPEN else state_of(state, *types)
-            day = day_of(timing, before, [table(today, kinds)], end)
+            day = episodes_of_day(timing, before, [table(today, kinds)], end)
             decided = day.decided.to_pylist()
             assert all(begin <= row["end"] + timing.late < end for row in decided)
             seen["waited"] += sum(row["end"] + timing.pause < begin for row in decided)
@@ -132,9 +132,9 @@ def test_deciding_at_the_end_and_a_pause_would_be_too_early() -> None:
     early = [row for cut in ([first], [late]) for row in merged(table(cut, kinds), 2).to_pylist()]
     assert len(early) == 2
     timing = Timing(2, 10)
-    today = day_of(timing, None, [table([first], kinds)], 10)
+    today = episodes_of_day(timing, None, [table([first], kinds)], 10)
     assert (len(today.decided), len(today.open)) == (0, 1)
-    whole = day_of(timing, today.open, [table([late], kinds)], 17)
+    whole = episodes_of_day(timing, today.open, [table([late], kinds)], 17)
     assert [(row["start"], row["end"], row["matches"]) for row in whole.decided.to_pylist()] == [(0, 4, 2)]
 
 
@@ -145,10 +145,10 @@ def test_equal_states_are_the_same_bytes_whatever_led_to_them() -> None:
     for _ in range(50):
         matches = history(draw, kinds, 12)
         timing = Timing(4, 12)
-        whole = state_text(day_of(timing, None, [table(matches, kinds)], 0).open)
+        whole = state_text(episodes_of_day(timing, None, [table(matches, kinds)], 0).open)
         cut = draw.randrange(len(matches) + 1)
-        before = day_of(timing, None, [table(matches[:cut], kinds)], 0).open
+        before = episodes_of_day(timing, None, [table(matches[:cut], kinds)], 0).open
         kept = state_of(state_text(before), pa.float64(), pa.float64())
         assert state_text(kept) == state_text(before)
-        assert state_text(day_of(timing, kept, [table(matches[cut:], kinds)], 0).open) == whole
-    assert state_text(day_of(timing, None, [table([], kinds)], 0).open) == "[]"
+        assert state_text(episodes_of_day(timing, kept, [table(matches[cut:], kinds)], 0).open) == whole
+    assert state_text(episodes_of_day(timing, None, [table([], kinds)], 0).open) == "[]"

@@ -14,7 +14,7 @@ import chainlake as cl
 from chainlake.cep import compile_pattern, find, match_rows
 from chainlake.cep.episodes.merge import merged
 from chainlake.cep.episodes.sources import columns_of, of_batch, of_rows
-from chainlake.cep.explain.report import choose, explain
+from chainlake.cep.explain.report import chosen_orders, explain
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import SourceText
@@ -146,7 +146,7 @@ def test_layout_and_words() -> None:
 
 def test_explain_says_it() -> None:
     pattern = compiled(f"{PAIR} MEASURES a.x AS severity EPISODES BY k PAUSE 1 min")
-    lines = [line for line in explain(pattern, choose(pattern))]
+    lines = [line for line in explain(pattern, chosen_orders(pattern))]
     at = next(n for n, line in enumerate(lines) if line.startswith("episodes"))
     assert lines[at] == "episodes  matches of one k at most 1 min apart are one; the top one is the most severe"
     assert lines[at + 1] == "          decided 65 s after their last event: until then a match may join them"

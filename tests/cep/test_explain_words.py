@@ -6,7 +6,7 @@ import pytest
 
 from chainlake.cep import compile_pattern, find
 from chainlake.cep.explain.near_misses import near_misses
-from chainlake.cep.explain.report import choose, explain, mermaid
+from chainlake.cep.explain.report import chosen_orders, explain, mermaid
 from chainlake.cep.library import from_dicts
 from chainlake.definitions.derived import Series
 
@@ -14,7 +14,7 @@ from chainlake.definitions.derived import Series
 def lines(query: str) -> list[str]:
     """What ``explain`` says."""
     pattern = compile_pattern(query, series=Series("k"))
-    return list(explain(pattern, choose(pattern)))
+    return list(explain(pattern, chosen_orders(pattern)))
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_is_bound_kept_and_decided_is_said(query: str, wanted: list[str]) -
 
 def test_the_picture_of_neighbours_is_a_row() -> None:
     pattern = compile_pattern("PATTERN SEQ STRICT (A a, B+ b, C c) WITHIN 1 min")
-    assert list(mermaid(choose(pattern)))[1:] == [
+    assert list(mermaid(chosen_orders(pattern)))[1:] == [
         '  q1((q1)) -- "take a" --> q2((q2))',
         '  q2((q2)) -- "next b" --> q3((q3))',
         '  q3((q3)) -- "next b" --> q3((q3))',
@@ -83,7 +83,7 @@ def table(text: str) -> object:
 def test_near_misses_end_with_the_matches_of_the_search(query: str) -> None:
     pattern = compile_pattern(f"PATTERN {query}", strict_units=False)
     events = table("A,0,1 B,1,2 B,2,5 C,3,0 A,4,9 B,5,4 C,6,1 C,7,1")
-    reports = near_misses(pattern, events, [one.plan for one in choose(pattern)], (0, 100))
+    reports = near_misses(pattern, events, [one.plan for one in chosen_orders(pattern)], (0, 100))
     wanted = [0] * len(pattern.branches)
     for batch in find(pattern, events, own=(0, 100)):
         wanted[batch.branch] += batch.n
@@ -97,7 +97,7 @@ def test_near_misses_end_with_the_matches_of_the_search(query: str) -> None:
 def test_what_ended_a_match_in_the_end_is_named() -> None:
     pattern = compile_pattern("PATTERN SEQ(A a, C c, UNTIL(B s)) WHERE s.x > 3 WITHIN 10", strict_units=False)
     events = table("A,0,1 B,1,9 C,3,0 A,4,9 C,6,1")
-    (report,) = near_misses(pattern, events, [one.plan for one in choose(pattern)], (0, 100))
+    (report,) = near_misses(pattern, events, [one.plan for one in chosen_orders(pattern)], (0, 100))
     last = report.stages[-1]
     assert (last.what, last.entered, last.left) == ("complete", 3, 1)
     assert [(miss.reason, miss.count) for miss in last.misses.values()] == [("a forbidden s inside it", 2)]

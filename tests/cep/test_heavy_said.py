@@ -13,7 +13,7 @@ import pytest
 import chainlake as cl
 from chainlake.cep import Statistics, compile_pattern, match
 from chainlake.cep.automata.simulate import simulate, unfit_for
-from chainlake.cep.explain.report import choose, explain
+from chainlake.cep.explain.report import chosen_orders, explain
 from chainlake.cep.language.declared.function import Code
 from chainlake.cep.library import from_dicts
 from chainlake.cep.lint.report import lint
@@ -62,7 +62,7 @@ def test_lint_tells_every_mistake_of_a_declaration_and_of_the_query() -> None:
 def test_explain_says_how_calls_are_searched() -> None:
     pattern = compiled("PATTERN SEQ(A a, B b) WHERE near(a.x, b.x) <= 3 AND a.k = b.k WITHIN 6")
     table, _ = from_dicts(many(20))
-    lines = list(explain(pattern, choose(pattern, None, table)))
+    lines = list(explain(pattern, chosen_orders(pattern, None, table)))
     said = "where all cheaper conditions of the step hold, once for each pair"
     assert f"  calls     near of a and b, about 1000 ms for 1,000: by NumPy, {said}" in lines
     assert "  backend   numpy: near is called between the steps, with many pairs at a time" in lines
@@ -73,7 +73,7 @@ def test_explain_says_how_calls_are_searched() -> None:
 def test_explain_says_for_about_how_many_pairs() -> None:
     events = many(200)
     pattern = compiled("PATTERN AND(A a, A b) WHERE near(a.x, b.x) <= 3 AND a.k = b.k WITHIN 12")
-    lines = list(explain(pattern, choose(pattern, None, from_dicts(events)[0])))
+    lines = list(explain(pattern, chosen_orders(pattern, None, from_dicts(events)[0])))
     (told,) = (line for line in lines if line.startswith("            for about "))
     said = re.fullmatch(r" +for about ([\d,]+) pairs of events, up to 4,096 at a time", told)
     pairs = sum(
@@ -81,12 +81,12 @@ def test_explain_says_for_about_how_many_pairs() -> None:
         for one in events for other in events
     )  # fmt: skip
     assert said is not None and 0.5 < int(said[1].replace(",", "")) / pairs < 2
-    assert not any(" for about " in line for line in explain(pattern, choose(pattern)))
+    assert not any(" for about " in line for line in explain(pattern, chosen_orders(pattern)))
 
 
 def _plain(table: Any) -> tuple[cl.Pattern, Any]:
     pattern = compiled("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 6")
-    return pattern, choose(pattern, None, table)
+    return pattern, chosen_orders(pattern, None, table)
 
 
 def test_the_declared_cost_decides_the_order() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from chainlake.cep import compile_pattern, find, match
 from chainlake.cep.estimate.cost import linear_extensions
-from chainlake.cep.explain.report import choose, explain
+from chainlake.cep.explain.report import chosen_orders, explain
 from chainlake.cep.language.normal_form import MAX_CLAUSES, MAX_NAMES
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.cep.lint.report import lint
@@ -43,7 +43,7 @@ def test_a_chain_of_equal_types_is_compiled_explained_and_looked_through_soon(st
         pattern = compile_pattern(text)
         assert lint(text).errors == ()
         table, _ = from_dicts(events(60))
-        list(explain(pattern, choose(pattern, None, None)))
+        list(explain(pattern, chosen_orders(pattern, None, None)))
         assert sum(batch.n for batch in find(compile_pattern(text, strict_units=False), table)) == 0
 
 

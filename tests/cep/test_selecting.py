@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
-from chainlake.cep.explain.report import choose, explain
+from chainlake.cep.explain.report import chosen_orders, explain
 from chainlake.cep.library import from_dicts
 from chainlake.cep.policy import Policy
 from chainlake.cep.search.choosing.backend import decide
@@ -237,7 +237,7 @@ def test_explain_says_how_matches_are_chosen(
     )
     pattern = compile_pattern(f"PATTERN {query}", strict_units=False)
     events = Events([{"id": str(i), "type": kind, "ts": i, "attrs": {}} for i, kind in enumerate("AB")])
-    lines = list(explain(pattern, choose(pattern, events=events.table)))
+    lines = list(explain(pattern, chosen_orders(pattern, events=events.table)))
     assert f"  mode      {line}" in lines
 
 

@@ -59,7 +59,7 @@ def launcher(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[subp
         process.kill()
         process.wait()
         wait_until(lambda: not left(home), 30)
-        guard.sweep(str(home.root), grace_s=0)
+        guard.end_all(str(home.root), grace_s=0)
 
 
 def left(home: Home) -> list[psutil.Process]:

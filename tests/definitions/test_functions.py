@@ -17,7 +17,7 @@ from chainlake.cep.heavy.errors import FunctionFailed
 from chainlake.cep.library import as_dicts, from_dicts
 from chainlake.cep.search.find import find
 from chainlake.definitions.source import load_sources
-from chainlake.detect.order import Plan, record_plan
+from chainlake.detect.order import SearchPlan, record_plan
 from chainlake.detect.stage import Found
 from chainlake.errors import DefinitionError
 from chainlake.lake.records import ops
@@ -180,7 +180,7 @@ def test_plans_keep_what_calls_cost(tmp_path: Path) -> None:
     home = Home(tmp_path / "home", str(tmp_path / "lake"), tmp_path / "config", tmp_path / "cache")
     found = Found(evaluations=9, pair_evals=5, pair_memo_hits=2, looked_at=30, inside=20, seconds=(1.0, 4.0, 2.0))
     item = SimpleNamespace(name="pattern/p", fingerprints={date(2024, 1, 1): "", date(2024, 1, 2): ""})
-    plan = Plan("estimated", (("a", "b"),), {}, [{}], None, ())
+    plan = SearchPlan("estimated", (("a", "b"),), {}, [{}], None, ())
     record_plan(home, item, plan, found + Found(), "run")  # type: ignore[arg-type]
     rows = {row["day"]: row for row in ops.current(home, "plans")}
     names = ("pair_evals", "pair_memo_hits", "replication", "longest_task")

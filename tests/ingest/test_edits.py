@@ -18,7 +18,7 @@ from chainlake.lake import faults
 from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFile, DataFiles
-from chainlake.lake.sql.query import Lake as Sql
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.lake.store.event_files import EventFiles
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Part, Staged, Turn
@@ -108,9 +108,9 @@ def check(session: SparkSession | None, lake: Lake, fresh: Lake) -> None:
         assert stored.names[-1] == "extra" and stored.field("extra").metadata[b"comment"] == b"New [m]"
     assert [d["checksum"] for d in lake.days("bars").values()] == [d["checksum"] for d in fresh.days("bars").values()]
     query = "SELECT count(*), count(extra), sum(extra), sum(volume) FROM events.bars WHERE event_date = '2025-01-02'"
-    wanted = Sql(fresh.home).query(query).fetchall()
+    wanted = SqlConnection(fresh.home).query(query).fetchall()
     assert wanted[0][:2] == (80, 20)
-    assert Sql(lake.home).query(query).fetchall() == wanted
+    assert SqlConnection(lake.home).query(query).fetchall() == wanted
     if session is not None:
         tables.read(session, lake.home, "events", "bars").createOrReplaceTempView("edited")
         assert [tuple(row) for row in session.sql(query.replace("events.bars", "edited")).collect()] == wanted
@@ -126,7 +126,9 @@ def test_an_attribute_that_no_file_has_can_be_asked_for(lake: Lake) -> None:
     append_files(home, table, event_in_a_file(home, table), app="a", base_version=0, mark="m")
     edit(lake, *EXTRA)
     prepare_tables(home, load_sources(home)["bars"])
-    assert Sql(home).query("SELECT volume, extra, event_date FROM events.bars").fetchall() == [(7, None, DAYS[0])]
+    assert SqlConnection(home).query("SELECT volume, extra, event_date FROM events.bars").fetchall() == [
+        (7, None, DAYS[0])
+    ]
     version = tables.version(home, "events", "bars")
     prepare_tables(home, load_sources(home)["bars"])
     assert tables.version(home, "events", "bars") == version
@@ -240,8 +242,8 @@ def test_tables_without_rows_do_not_keep_a_wrong_first_try(
     assert same_tables(home, fresh.home) == []
     assert tables.arrow_schema(home, "raw", "bars") == tables.arrow_schema(fresh.home, "raw", "bars")
     assert len(changes(home, "events.bars", 0).rows) == 40
-    seen = Sql(home).query("SELECT count(*), sum(volume) FROM events.bars").fetchall()[0]
-    assert seen == Sql(fresh.home).query("SELECT count(*), sum(volume) FROM events.bars").fetchall()[0]
+    seen = SqlConnection(home).query("SELECT count(*), sum(volume) FROM events.bars").fetchall()[0]
+    assert seen == SqlConnection(fresh.home).query("SELECT count(*), sum(volume) FROM events.bars").fetchall()[0]
     if session is not None:
         tables.read(session, home, "events", "bars").createOrReplaceTempView("anew")
         assert tuple(session.sql("SELECT count(*), sum(volume) FROM anew").collect()[0]) == seen

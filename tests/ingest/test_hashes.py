@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from chainlake.definitions.source import load_source
-from chainlake.ingest.events.hashes import content_hashes, event_ids, row_hashes
+from chainlake.ingest.events.hashes import content_hashes, event_hashes, event_ids
 from chainlake.lake.spark.types import frame_of
 from chainlake.schemas.events import events_table
 from chainlake.schemas.table import TIMESTAMP
@@ -91,7 +91,7 @@ def test_they_are_what_sql_gives(tmp_path: Path, spark: SparkSession, identity: 
     rows = pa.concat_tables([rows.slice(1_000), rows.slice(0, 1_000)])
     c1, c2 = content_hashes(source, rows)
     rows = rows.append_column("_c1", pa.array(c1)).append_column("_c2", pa.array(c2))
-    h1, h2 = row_hashes(events_table(source), rows)
+    h1, h2 = event_hashes(events_table(source), rows)
     ids = event_ids(source, rows).to_pylist()
     content, row = [a.name for a in source.attributes], events_table(source).non_volatile
     sql = [hash_sql(number, names) for names in (content, row) for number in (1, 2)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import bz2
+import io
 import lzma
 import re
+import tarfile
 import zipfile
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -291,12 +293,22 @@ def test_a_model_that_is_wrong_is_linted(tmp_path: Path, capsys: pytest.CaptureF
         assert said in capsys.readouterr().out
 
 
+def tarred(content: bytes) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        member = tarfile.TarInfo("a.csv")
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return file.getvalue()
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         (bz2.compress(GOOD.encode()), "it is compressed by bzip2, which is not read"),
         (lzma.compress(GOOD.encode()), "it is compressed by xz, which is not read"),
         (b"PAR1\x15\x04 and so on PAR1", "it is a Parquet file, which is not read"),
+        (tarred(GOOD.encode()), "it is a tar archive, which is not read"),
         (GOOD.replace("\n", "\r").encode(), "its lines end in lone carriage returns"),
         # A name says nothing of the content.
         (b"other,columns\n1,2\n", "no column"),
@@ -311,6 +323,9 @@ def test_what_is_no_text_is_called_by_its_name(tmp_path: Path, content: bytes, s
     assert said in whole.counts.reason
     errors = lint(tmp_path, TEXT, file).errors
     assert said in errors[0].what and "a.csv.bz2" in errors[0].what
+    for error in errors:
+        # Ingest and lint say the same of one file, in their own order.
+        assert error.what.removeprefix(f"{file.name}: ") in whole.counts.reason or error.line is not None
     good = tmp_path / "good.csv.bz2"
     good.write_text(GOOD)
     assert len(parsed(source(tmp_path), good)[0]) == 2

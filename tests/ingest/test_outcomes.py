@@ -79,7 +79,7 @@ def test_what_a_run_ends_with():
 
     def error(day, taken=(), waits=(), due=()):
         left = left_by(BARS, rows, {path: waiting[path] for path in waits}, taken, Days.one(day), due)
-        return left, left.error(BARS, {"files": 1})
+        return left, left.failure(BARS, {"files": 1})
 
     left, failure = error(D[5])
     assert isinstance(failure, FilesUnread) and failure.exit_code == 4
@@ -197,7 +197,7 @@ def test_the_last_line_names_what_was_left(tmp_path, capsys):
     left = {"unread": 6, "waiting": 1, "left": [f"f{n}: no_format" for n in range(6)]}
 
     def last(result):
-        assert step.run_step(args, "ingest", lambda *a, **k: result) == 0
+        assert step.call_step(args, "ingest", lambda *a, **k: result) == 0
         return capsys.readouterr().out.strip()
 
     assert last({**nothing, "unread": 0, "waiting": 0, "left": []}).endswith(": nothing to do")
@@ -214,6 +214,6 @@ def test_the_last_line_names_what_was_left(tmp_path, capsys):
         raise FilesUnread(BARS, {"a\n\x1b[31m": "no_format"}, {"files": 1, "unread": 1, "waiting": 0, "left": ["a"]})
 
     with pytest.raises(FilesUnread, match=r"a\\n\\x1b\[31m \(no_format\)"):
-        step.run_step(args, "ingest", failing)
+        step.call_step(args, "ingest", failing)
     assert capsys.readouterr().out.strip().endswith(": files 1, unread 1 (a)")
     assert '"exit_code": 4' in out.read_text() and '"files": 1' in out.read_text()

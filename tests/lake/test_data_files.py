@@ -24,7 +24,7 @@ from chainlake.lake.delta import data_files, tables
 from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.lake.delta.rules import Rules
 from chainlake.lake.spark.types import frame_of
-from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Applied, Part, Staged, Turn
 from chainlake.lake.store.spark import SparkLake
@@ -100,7 +100,7 @@ def published(home: Home, monkeypatch: pytest.MonkeyPatch) -> str:
     assert FilesLake(home).commit(FilesLake(home).additions(MIXED, files), Turn("test")) == Applied(500, 0, 0, 1)
     expected = str(rows.sort_by("id").to_pylist())
     assert str(tables.arrow(home, "events", "mixed").select(MIXED.column_names).sort_by("id").to_pylist()) == expected
-    by_duckdb = Lake(home).query("SELECT * FROM events.mixed ORDER BY id").to_arrow_table()
+    by_duckdb = SqlConnection(home).query("SELECT * FROM events.mixed ORDER BY id").to_arrow_table()
     assert str(by_duckdb.cast(MIXED.arrow()).to_pylist()) == expected
     return expected
 

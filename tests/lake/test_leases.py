@@ -162,7 +162,7 @@ def test_a_killed_holder_of_this_machine_is_replaced_at_once(remote: Home) -> No
 
 
 def test_a_number_that_another_process_has_now_is_a_dead_holder() -> None:
-    mine = machine.signature("ops")
+    mine = machine.own_holder("ops")
     assert not machine.is_dead(mine)
     assert machine.is_dead({**mine, "started": "1"})
     assert machine.is_dead({**mine, "pid": 2**22 + 1})

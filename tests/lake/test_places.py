@@ -26,7 +26,7 @@ from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.defined.registered import later_versions, next_version, registered_table
-from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.lake.sql.scan import list_tables
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Staged
@@ -74,7 +74,7 @@ def interval(table: Table, day: date, version: int, status: str = "done", rows: 
 
 
 def shown(home: Home, columns: str = "match_id") -> list[Any]:
-    rows = Lake(home).query(f"SELECT {columns} FROM matches.p ORDER BY match_id").fetchall()
+    rows = SqlConnection(home).query(f"SELECT {columns} FROM matches.p ORDER BY match_id").fetchall()
     return [int(row[0], 16) if columns == "match_id" else row[0] for row in rows]
 
 
@@ -201,7 +201,7 @@ def test_lakes_of_older_releases_are_moved(
     os.rename(edited.table("matches", "p/v2"), nested(edited))
     rows = [1, 5, 7] if all_done else [1, 2]
     assert shown(edited) == rows
-    assert Lake(edited).query('SELECT count(*) FROM matches."p/v2"').fetchone() == (3 if all_done else 2,)
+    assert SqlConnection(edited).query('SELECT count(*) FROM matches."p/v2"').fetchone() == (3 if all_done else 2,)
     if point:
         die(monkeypatch, point, lambda: maintain(edited, run_id="r"))
         assert shown(edited) == rows

@@ -18,7 +18,7 @@ from chainlake.lake.commits.changes import changes
 from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import data_files, tables
-from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.parts import days_of
 from chainlake.lake.store.port import Staged, Turn
@@ -100,7 +100,9 @@ def seen(spark: SparkSession, home: Home) -> dict[str, Any]:
     """What Spark, delta-rs and DuckDB see, and the change feed."""
     order = [("match_id", "ascending")]
     frame = tables.read(spark, home, "matches", "p")
-    by_duckdb = Lake(home).query("SELECT * FROM matches.p ORDER BY match_id").to_arrow_table().cast(TABLE.arrow())
+    by_duckdb = (
+        SqlConnection(home).query("SELECT * FROM matches.p ORDER BY match_id").to_arrow_table().cast(TABLE.arrow())
+    )
     feed = changes(home, "matches.p", 0).rows.sort_by(order)
     return {
         "spark": str(frame.toArrow().sort_by(order).to_pylist()),

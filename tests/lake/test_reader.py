@@ -23,7 +23,7 @@ from chainlake.lake.commits.changes import changes
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.reader import UnreadableTable, UnwritableTable, open_table
 from chainlake.lake.records import ops
-from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.maintain import maintain_table
 from chainlake.lake.upkeep.same import published_tables, same_tables
@@ -47,8 +47,8 @@ def marked(home: Home) -> Home:
 
 
 READERS: dict[str, Callable[[Home], Any]] = {
-    "sql": lambda home: Lake(home).query("SELECT count(*) FROM events.brbars").fetchall(),
-    "show": lambda home: Lake(home).query("SHOW ALL TABLES").fetchall(),
+    "sql": lambda home: SqlConnection(home).query("SELECT count(*) FROM events.brbars").fetchall(),
+    "show": lambda home: SqlConnection(home).query("SHOW ALL TABLES").fetchall(),
     "changes": lambda home: changes(home, "events.brbars", 0),
     "rows": lambda home: tables.arrow(home, "events", "brbars"),
     "files": lambda home: FilesLake(home).day_files("events", "brbars", DAYS, 3),
@@ -130,10 +130,10 @@ def test_every_feature_that_is_not_known_is_refused(
     protocol(Path(home.table("events", "s")), reader, features, configuration)
     query = "SELECT sum(n) FROM events.s"
     if said is None:
-        assert Lake(home).query(query).fetchall() == [(3,)]
+        assert SqlConnection(home).query(query).fetchall() == [(3,)]
         return
     with pytest.raises(UnreadableTable, match=rf"events\.s .*{said}"):
-        Lake(home).query(query)
+        SqlConnection(home).query(query)
 
 
 def test_files_outside_the_table_are_refused(home: Home) -> None:
@@ -143,7 +143,7 @@ def test_files_outside_the_table_are_refused(home: Home) -> None:
     log = folder / "_delta_log" / f"{0:020}.json"
     log.write_text(re.sub(r'"path":"', f'"path":"file://{folder}-of-another/', log.read_text()))
     with pytest.raises(UnreadableTable, match=r"events\.s is made of files outside its folder"):
-        Lake(home).query("SELECT * FROM events.s")
+        SqlConnection(home).query("SELECT * FROM events.s")
 
 
 def test_status_and_steps_refuse_operations_tables_too(home: Home) -> None:
@@ -166,7 +166,7 @@ def test_a_table_that_asks_more_of_its_writers_is_read_and_not_written(home: Hom
     asked = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly", feature]}
     actions = [{"commitInfo": {"timestamp": 1, "operation": "x"}}, {"protocol": asked}]
     (folder / "_delta_log" / f"{1:020}.json").write_text("\n".join(map(json.dumps, actions)))
-    assert Lake(home).query("SELECT count(*) FROM matches.things").fetchall() == [(0,)]
+    assert SqlConnection(home).query("SELECT count(*) FROM matches.things").fetchall() == [(0,)]
     writes: list[Callable[[], Any]] = [
         lambda: append_arrow(home, THINGS, things([thing("a")]), app="a", base_version=1, mark="m"),
         lambda: append_files(home, THINGS, [], app="a", base_version=1, mark="m"),
@@ -199,7 +199,7 @@ def test_what_spark_deletes_is_refused_until_spark_has_taken_it_out(spark: Spark
     spark.sql(f"DELETE FROM {place} WHERE id = 'b'")
     assert list(Path(path).glob("deletion_vector_*.bin"))
     with pytest.raises(UnreadableTable) as raised:
-        Lake(home).query("SELECT id FROM matches.things")
+        SqlConnection(home).query("SELECT id FROM matches.things")
     with pytest.raises(UnreadableTable):
         append_files(home, THINGS, [], app="a", base_version=3, mark="m")
     assert raised.value.hint is not None
@@ -208,5 +208,5 @@ def test_what_spark_deletes_is_refused_until_spark_has_taken_it_out(spark: Spark
     for step in steps:
         spark.sql(step)
     assert open_table(home, "matches", "things").protocol().min_reader_version == 1
-    assert Lake(home).query("SELECT id FROM matches.things ORDER BY id").fetchall() == [("a",), ("c",)]
+    assert SqlConnection(home).query("SELECT id FROM matches.things ORDER BY id").fetchall() == [("a",), ("c",)]
     assert tables.read(spark, home, "matches", "things").count() == 2

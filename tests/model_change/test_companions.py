@@ -11,7 +11,7 @@ from chainlake.definitions.source import load_sources
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
-from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.lake.upkeep.same import MODELS
 from chainlake.model_change import monitor as library
 from chainlake.model_change.days.definitions import KINDS, kind_name, load_definition, result_table
@@ -57,7 +57,7 @@ def test_a_monitor_is_published_audited_and_validated(lab, here, name) -> None:
     assert [row["status"] for row in noted] == ["done"] * 3 and noted[0]["state_in"] == EMPTY
     assert [row["state_in"] for row in noted[1:]] == [row["state_out"] for row in noted[:-1]]
     origin = f"SELECT count(*), count(published_by) FROM models.{table.name}_origin"
-    assert Lake(lab).query(origin).fetchall() == [(len(whole.found),) * 2]
+    assert SqlConnection(lab).query(origin).fetchall() == [(len(whole.found),) * 2]
     (model,), _ = load_models(lab, load_sources(lab))
     (outcome,) = gate.models(Audit(lab), [model], Days(day(0), day(4)))
     assert outcome.days == (day(1), day(2), day(3)) and not outcome.broken
@@ -71,7 +71,7 @@ def test_zones_are_asked_for_by_node_and_time(lab, here) -> None:
     (lab.config / "models" / "slope.yaml").write_text(COMPANIONS["safe_zones"])
     deliver(lab, {i: readings(i) for i in (1, 2)})
     monitor(lab, "lab", Days(day(1), day(3)), run_id="r", ports=here)
-    found = Lake(lab).query("SELECT * FROM models.zones WHERE node = 'a' ORDER BY valid_from").fetchall()
+    found = SqlConnection(lab).query("SELECT * FROM models.zones WHERE node = 'a' ORDER BY valid_from").fetchall()
     events = tables.arrow(lab, "models", "zone_events").sort_by("ts").to_pylist()
     wanted = [(row["ts"], row["kind"]) for row in events for zone in row["zones"] or () if zone["node"] == "a"]
     assert [(row[3], row[5]) for row in found] == wanted and len(wanted) > 2

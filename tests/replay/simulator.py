@@ -180,7 +180,7 @@ class Simulation:
                 result = self._run(verb, days, self._now(), undisturbed=not fate.kind, nested=nested)
                 self._note(f"  {result}")
             except _ALLOWED as error:
-                self._note(f"  {runs.one_line(error)}"[:300])
+                self._note(f"  {runs.error_line(error)}"[:300])
         if not nested and fate.kind in ("kill", "late", "error") and self.rng.random() < 0.4:
             self._step(verb, days, nested=True)
 
@@ -209,7 +209,7 @@ class Simulation:
                 self._note(f"  {verbs.retired(self.home, name, drop=drop)}")
             except (*_ALLOWED, UsageError) as error:
                 # It may never have been published.
-                self._note(f"  {runs.one_line(error)}"[:300])
+                self._note(f"  {runs.error_line(error)}"[:300])
 
     def _fate(self, verb: str, nested: bool) -> Fate:
         kind = self.rng.choices(["", "kill", "late", "error", "nest"], [4, 2, 2, 1, 0 if nested else 2])[0]

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 from chainlake.cli.main import main
 from chainlake.errors import UsageError
 from chainlake.lake.records import ops
-from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.paths import Home
 from chainlake.schemas.models import METRICS
 from tests.sql.test_sql import event, write_matches
@@ -43,7 +43,7 @@ def edited(home: Home) -> Home:
 
 
 def test_rows_show_the_definition_their_day_came_from(edited: Home) -> None:
-    found = Lake(edited).query(
+    found = SqlConnection(edited).query(
         "SELECT day, definition_hash, published_version, interrupted FROM matches.rise_origin ORDER BY day"
     )
     assert found.fetchall() == [
@@ -53,13 +53,15 @@ def test_rows_show_the_definition_their_day_came_from(edited: Home) -> None:
         (D0 + timedelta(days=3), "old", 3, True),
         (D0 + timedelta(days=4), None, None, False),
     ]
-    columns = [column[0] for column in Lake(edited).query("SELECT * FROM matches.Rise_Origin").description or ()]
+    columns = [
+        column[0] for column in SqlConnection(edited).query("SELECT * FROM matches.Rise_Origin").description or ()
+    ]
     assert columns[:3] == ["match_id", "decision_ts", "start_ts"] and columns[-1] == "interrupted"
 
 
 def test_days_of_another_version_of_the_table_do_not_count(edited: Home) -> None:
     note(edited, 0, "done", "wide", table_name="matches.rise/v2")
-    found = Lake(edited).query("SELECT definition_hash FROM matches.rise_origin WHERE day = DATE '2013-10-07'")
+    found = SqlConnection(edited).query("SELECT definition_hash FROM matches.rise_origin WHERE day = DATE '2013-10-07'")
     assert found.fetchall() == [("old",)]
 
 
@@ -69,7 +71,7 @@ def test_models_have_it_too(home: Home) -> None:
     table = pa.Table.from_pylist(full, schema=METRICS.arrow())
     write_deltalake(home.table("models", "metrics"), table)
     note(home, 0, "done", "h", definition="model/m", table_name="models.changes")
-    assert Lake(home).query("SELECT model, day, definition_hash FROM models.metrics_origin").fetchall() == [
+    assert SqlConnection(home).query("SELECT model, day, definition_hash FROM models.metrics_origin").fetchall() == [
         ("m", D0, "h")
     ]
 
@@ -77,7 +79,7 @@ def test_models_have_it_too(home: Home) -> None:
 def test_there_is_no_origin_of_what_does_not_exist(edited: Home) -> None:
     for name in ("matches.fall_origin", "models.state_origin", "ops.intervals_origin"):
         with pytest.raises(UsageError, match=name):
-            Lake(edited).query(f"SELECT * FROM {name}")
+            SqlConnection(edited).query(f"SELECT * FROM {name}")
 
 
 def test_one_query_shows_what_status_does(

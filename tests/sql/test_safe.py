@@ -19,7 +19,7 @@ from deltalake import write_deltalake
 
 from chainlake.errors import ChainlakeError, InfrastructureError, UsageError
 from chainlake.lake.sql import safe
-from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.paths import PROJECT, Home
 
 pytestmark = pytest.mark.slow
@@ -63,10 +63,10 @@ def filled(home: Home) -> Home:
     ],
 )
 def test_a_safe_statement_finds_the_same_rows(sql: str, filled: Home) -> None:
-    def rows(lake: Lake) -> list[tuple[Any, ...]]:
+    def rows(lake: SqlConnection) -> list[tuple[Any, ...]]:
         return [row for row in lake.query(sql).fetchall() if "SHOW" not in sql or row[1] in ("events", "quarantine")]
 
-    assert rows(Lake(filled, safe=True)) == rows(Lake(filled)) != []
+    assert rows(SqlConnection(filled, safe=True)) == rows(SqlConnection(filled)) != []
 
 
 def test_times_that_a_log_cuts_to_milliseconds_are_found(filled: Home) -> None:
@@ -82,7 +82,7 @@ def test_times_that_a_log_cuts_to_milliseconds_are_found(filled: Home) -> None:
         cut.append(json.dumps(action))
     log.write_text("\n".join(cut) + "\n")
     sql = "SELECT event_id FROM events.s WHERE ts > TIMESTAMPTZ '2024-03-01 00:00:00+00' ORDER BY ALL"
-    assert Lake(filled, safe=True).query(sql).fetchall() == [("b",), ("c",)]
+    assert SqlConnection(filled, safe=True).query(sql).fetchall() == [("b",), ("c",)]
 
 
 secret_of_python = "not for statements"
@@ -175,7 +175,7 @@ def test_nothing_but_tables_is_reached(sql: str, filled: Home) -> None:
     file.write_text("word\nchainlake-secret\n")
     parquet = next(Path(filled.table("events", "s")).rglob("*.parquet"))
     before = sorted(filled.root.rglob("*"))
-    lake = Lake(filled, safe=True)
+    lake = SqlConnection(filled, safe=True)
     with pytest.raises(ChainlakeError) as refused:
         found = lake.query(sql.format(file=file, folder=folder, parquet=parquet)).fetchall()
         pytest.fail(f"it gave {found}")
@@ -190,8 +190,8 @@ def test_without_safe_a_statement_has_the_users_rights(filled: Home) -> None:
     """The control: what is refused above is there to be had."""
     file = filled.root / "mine.csv"
     file.write_text("word\nmine\n")
-    assert Lake(filled).query(f"SELECT * FROM read_csv('{file}')").fetchall() == [("mine",)]
-    Lake(filled).query(f"COPY (SELECT 1) TO '{filled.root}/made'")
+    assert SqlConnection(filled).query(f"SELECT * FROM read_csv('{file}')").fetchall() == [("mine",)]
+    SqlConnection(filled).query(f"COPY (SELECT 1) TO '{filled.root}/made'")
     assert (filled.root / "made").exists()
 
 
@@ -208,19 +208,19 @@ def test_a_table_that_arrow_would_read_wrongly_is_refused(home: Home) -> None:
             }  # fmt: skip
     log.write_text("\n".join(json.dumps(line) for line in lines) + "\n")
     with pytest.raises(InfrastructureError, match="deletionVectors"):
-        Lake(home, safe=True).query("SELECT * FROM events.s").fetchall()
+        SqlConnection(home, safe=True).query("SELECT * FROM events.s").fetchall()
 
 
 def test_a_long_statement_is_refused_before_it_is_parsed(filled: Home) -> None:
     begin = time.monotonic()
     with pytest.raises(UsageError, match="more than the 100000 characters"):
-        Lake(filled, safe=True).query("SELECT " + "/*" * 200_000)
+        SqlConnection(filled, safe=True).query("SELECT " + "/*" * 200_000)
     assert time.monotonic() - begin < 5
 
 
 def test_a_statement_is_interrupted(filled: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(safe, "SECONDS", 1.0)
-    lake = Lake(filled, safe=True)
+    lake = SqlConnection(filled, safe=True)
     with pytest.raises(UsageError, match="took longer than the 1 s"):
         lake.query("WITH RECURSIVE t(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM t) SELECT count(*) FROM t").fetchall()
     assert lake.query("SELECT count(*) FROM events.s").fetchall() == [(4,)]

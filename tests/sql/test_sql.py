@@ -18,7 +18,7 @@ from deltalake import write_deltalake
 from chainlake.cli.main import main
 from chainlake.errors import UsageError
 from chainlake.lake.records.defined.registered import choose
-from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.paths import PROJECT, Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.ops import ALL as OPS
@@ -72,7 +72,7 @@ def filled(home: Home) -> Home:
 
 
 def rows(home: Home, sql: str) -> list[tuple[Any, ...]]:
-    return Lake(home).query(sql).fetchall()
+    return SqlConnection(home).query(sql).fetchall()
 
 
 def test_struct_fields_are_columns(filled: Home) -> None:
@@ -115,7 +115,7 @@ def test_a_lake_by_uri_goes_through_arrow(filled: Home, monkeypatch: pytest.Monk
 
 def test_a_table_without_files_has_its_columns(home: Home) -> None:
     write_matches(home, "rise", [])
-    found = Lake(home).query("SELECT a.ts, b[1].price, match_id FROM matches.rise")
+    found = SqlConnection(home).query("SELECT a.ts, b[1].price, match_id FROM matches.rise")
     assert found.fetchall() == [] and [str(column[1]) for column in found.description][:2] == [
         "TIMESTAMP WITH TIME ZONE",
         "DOUBLE",
@@ -167,8 +167,8 @@ def test_joins_ctes_and_odd_names(filled: Home) -> None:
 
 def test_only_the_mentioned_tables_are_opened(filled: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
-    plain = Lake._scan
-    monkeypatch.setattr(Lake, "_scan", lambda self, *name: opened.append(name) or plain(self, *name))
+    plain = SqlConnection._scan
+    monkeypatch.setattr(SqlConnection, "_scan", lambda self, *name: opened.append(name) or plain(self, *name))
     rows(filled, "SELECT 'matches.my-fall' FROM matches.rise -- matches.all")
     assert opened == [("matches", "rise")]
 
@@ -280,7 +280,7 @@ def test_damage_that_shows_when_rows_are_fetched_is_infrastructure(
         def fetchmany(self, _: int) -> list[Any]:
             raise duckdb.InvalidInputException("No magic bytes found at end of file '/lake/matches/p/x.parquet'")
 
-    monkeypatch.setattr(Lake, "query", lambda self, sql: Half())
+    monkeypatch.setattr(SqlConnection, "query", lambda self, sql: Half())
     assert main(["sql", "SELECT * FROM matches.p"]) == 5
     assert "a file of the query cannot be read: No magic bytes" in capsys.readouterr().err
 
@@ -333,9 +333,9 @@ def test_starts_fast_and_without_spark(filled: Home) -> None:
 
 def test_the_query_is_one_statement_of_reading(filled: Home, tmp_path: Any) -> None:
     with pytest.raises(UsageError, match="CREATE"):
-        Lake(filled).query("CREATE TABLE matches.x AS SELECT 1")
+        SqlConnection(filled).query("CREATE TABLE matches.x AS SELECT 1")
     target = tmp_path / "out.csv"
-    Lake(filled).query(f"COPY (SELECT a.price FROM matches.rise ORDER BY 1) TO '{target}'")
+    SqlConnection(filled).query(f"COPY (SELECT a.price FROM matches.rise ORDER BY 1) TO '{target}'")
     assert target.read_text().split() == ["price", "9.0", "10.5"]
 
 
@@ -360,7 +360,7 @@ def test_a_column_keeps_its_meaning_where_a_flat_name_is_like_it() -> None:
 def test_a_flat_row_per_match(home: Home) -> None:
     rows = [{"a": event(0, 10.0), "b": [event(1, 9.0), event(2, 8.0)]}, {"a": event(3, 7.0), "b": None}]
     write_matches(home, "dip", rows)
-    lake = Lake(home)
+    lake = SqlConnection(home)
     found = lake.query(
         "SELECT a_price, a_ticker, b_count, b_first_price, b_last_price, b_last_ts FROM matches.dip_flat ORDER BY a_ts"
     ).fetchall()

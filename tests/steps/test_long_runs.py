@@ -19,7 +19,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.staleness import status_rows
-from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.lake.store.files import FilesLake
 from chainlake.operations.backfills.backfill import run_plan
 from chainlake.operations.backfills.plan import plan_range
@@ -141,7 +141,7 @@ def test_after_an_edit_a_day_keeps_its_rows_until_its_own_turn(home: Home, tasks
     configured(home, near=pattern(step=100.0))
     detect(made, "lab", Days.one(day(1)), run_id="r2", repair_horizon=0)
     assert published(0) == before and published(1) == []
-    hashes = Lake(made).query("SELECT DISTINCT day, definition_hash FROM matches.near_origin").fetchall()
+    hashes = SqlConnection(made).query("SELECT DISTINCT day, definition_hash FROM matches.near_origin").fetchall()
     assert [at for at, _ in hashes] == [day(0)]
     assert {row.day: row.state for row in status_rows(made, [the_pattern(made)])} == {day(0): "stale", day(1): "done"}
     detect(made, "lab", Days.one(day(1)), run_id="r3")

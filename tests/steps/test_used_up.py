@@ -21,7 +21,7 @@ from chainlake.definitions.source import load_sources
 from chainlake.detect.chained import rounds
 from chainlake.errors import InputError
 from chainlake.lake.delta import tables
-from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.paths import Home
 from chainlake.quality import Audit
 from chainlake.quality.matches import gate
@@ -107,7 +107,7 @@ def test_views_of_what_is_used_up(home: Home) -> None:
     contents = busy(3)
     lake = lake_of(home, contents)
     run(lake, Days(day(0), day(3)))
-    con = Lake(lake)
+    con = SqlConnection(lake)
     rows = con.query("SELECT publish_order, a.event_id, b.event_id FROM matches.chronicle_ordered").fetchall()
     kind = CHRONICLE.expected([row for rows in contents.values() for row in rows])
     ids = [(dict(one)["a"][0], dict(one)["b"][0]) for one in kind]
@@ -127,7 +127,7 @@ def test_the_view_of_what_is_used_up_is_that_of_the_rows(home: Home) -> None:
         policy = load_patterns(lake, load_sources(lake), only=name)[0][0].pattern.extras.policy
         assert policy is not None
         told = Consumed.by(policy, tables.arrow(lake, "matches", name))
-        shown = Lake(lake).query(f"SELECT event_id FROM matches.{name}_consumed ORDER BY 1").fetchall()
+        shown = SqlConnection(lake).query(f"SELECT event_id FROM matches.{name}_consumed ORDER BY 1").fetchall()
         assert [one for (one,) in shown] == sorted(told.ids.to_pylist()) and shown, kind.query
 
 

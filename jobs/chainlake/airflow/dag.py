@@ -24,6 +24,7 @@ from chainlake.airflow.plugin import DailyTimetable
 from chainlake.days import Days
 from chainlake.errors import ChainlakeError, UsageError
 from chainlake.paths import Home
+from chainlake.run.results import Computed
 
 #: A time before all history, so that any day can be backfilled.
 START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -128,7 +129,7 @@ def gated(step: str, source: str, description: str, *, max_active_runs: int) -> 
             inlets=[events(source)],
             outlets=published,
         )
-        def run(bundle: dict[str, Any]) -> Generator[Metadata, None, dict[str, Any]]:
+        def run(bundle: tasks.Bundle) -> Generator[Metadata, None, dict[str, Any]]:
             days = this_day()
             label = f"{bundle['name']} {days.start}"
             get_current_context()["bundle_name"] = label  # type: ignore[typeddict-unknown-key]
@@ -180,7 +181,7 @@ def maintenance(dag_id: str, description: str) -> DAG:
 
 
 def ranged(
-    dag_id: str, description: str, params: dict[str, Param], plan: Callable[[dict[str, Any]], list[dict[str, Any]]]
+    dag_id: str, description: str, params: dict[str, Param], plan: Callable[[dict[str, Any]], list[ranges.Line]]
 ) -> DAG:
     """A DAG that is run by hand on any stretch of days: it plans without a JVM, and then runs what was planned.
 
@@ -207,14 +208,14 @@ def ranged(
     ) as dag:
 
         @task(task_id="plan")
-        def list_lines() -> list[dict[str, Any]]:
+        def list_lines() -> list[ranges.Line]:
             try:
                 return plan(dict(get_current_context()["params"]))
             except ChainlakeError as error:
                 raise AirflowFailException(error.summary) from error
 
         @task(pool=SPARK_POOL, execution_timeout=RANGE_TIMEOUT, map_index_template="{{ line_name }}")
-        def run(line: dict[str, Any]) -> dict[str, Any]:
+        def run(line: ranges.Line) -> Computed:
             context = get_current_context()
             context["line_name"] = line["name"]  # type: ignore[typeddict-unknown-key]
             return ranges.run_line(line, f"{this_run()}.{context['ti'].map_index}")

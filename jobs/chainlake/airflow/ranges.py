@@ -8,13 +8,33 @@ whose days do, or episodes or rankings, all its applications of patterns are one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from chainlake.airflow import tasks
 from chainlake.days import Days
 from chainlake.errors import UsageError
 from chainlake.paths import Home
+from chainlake.run.results import COUNTS, Computed
+
+
+class OneRun(TypedDict):
+    """A step of the command line on some days: ``definitions`` by name, and further arguments as ``options``."""
+
+    step: str
+    source: str
+    start: str
+    end: str
+    definitions: list[str]
+    options: list[str]
+
+
+class Line(TypedDict):
+    """What one mapped task runs, in this order; ``error``: why there is nothing that could be run, else empty."""
+
+    name: str
+    applications: list[OneRun]
+    error: str
+
 
 #: The largest number of mapped tasks; more would fail the task that lists them (Airflow's ``max_map_length``).
 MOST_LINES = 1024
@@ -32,7 +52,7 @@ class TooManyTasks(UsageError):
         return cls(what, hint="Give a larger chunk, or fewer days.").holding(count=count)
 
 
-def backfill_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
+def backfill_lines(params: dict[str, Any]) -> list[Line]:
     """The lines of a ``backfill_history`` run.
 
     Args:
@@ -52,7 +72,7 @@ def backfill_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
     )
 
 
-def ingest_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
+def ingest_lines(params: dict[str, Any]) -> list[Line]:
     """The only line of an ``ingest_history`` run, in a list.
 
     Args:
@@ -62,7 +82,7 @@ def ingest_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
         UsageError: there is no day.
     """
     days, source = Days.parse(params["start"], params["end"]), params["source"]
-    told = {
+    told: OneRun = {
         "step": "ingest",
         "source": source,
         "start": str(days.start),
@@ -73,7 +93,7 @@ def ingest_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
     return [{"name": f"ingest {source}", "applications": [told], "error": ""}]
 
 
-def restate_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
+def restate_lines(params: dict[str, Any]) -> list[Line]:
     """The lines of a ``restate_stale`` run.
 
     Args:
@@ -85,16 +105,16 @@ def restate_lines(params: dict[str, Any]) -> list[dict[str, Any]]:
     return _lines(None, sources=params["sources"] or None, chunk=params["chunk"], only_stale=True)
 
 
-def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
-    from chainlake.lake.records.runs import one_line
+def _lines(days: Days | None, **options: Any) -> list[Line]:
+    from chainlake.lake.records.runs import error_line
     from chainlake.operations.backfills.launch import options_of
     from chainlake.operations.backfills.plan import plan_range
 
     plan = plan_range(Home.from_env(), days, **options)
-    lines: list[dict[str, Any]] = []
+    lines: list[Line] = []
     ordered = {(one.step, one.source) for one in plan.applications if one.in_order}
     for application in plan.applications:
-        told = {
+        told: OneRun = {
             "step": application.step,
             "source": application.source,
             "start": str(application.days.start),
@@ -109,13 +129,13 @@ def _lines(days: Days | None, **options: Any) -> list[dict[str, Any]]:
         else:
             lines.append({"name": name, "applications": [told], "error": ""})
     # A definition that cannot be computed becomes a task that fails with the reason, and stops no other.
-    lines += [{"name": name, "applications": [], "error": one_line(error)} for name, error in plan.failures]
+    lines += [{"name": name, "applications": [], "error": error_line(error)} for name, error in plan.failures]
     if len(lines) > MOST_LINES:
         raise TooManyTasks.of(len(lines))
     return lines
 
 
-def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
+def run_line(line: Line, run_id: str) -> Computed:
     """Run the applications of a line, one after the other.
 
     Returns:
@@ -131,8 +151,8 @@ def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
 
     if line["error"]:
         raise AirflowFailException(line["error"])
-    total: dict[str, Any] = dict.fromkeys(("days", "added", "changed", "withdrawn"), 0)
-    applications: Sequence[dict[str, Any]] = line["applications"]
+    total: Computed = {"days": 0, "added": 0, "changed": 0, "withdrawn": 0}
+    applications = line["applications"]
     failed: list[AirflowFailException] = []
     for number, told in enumerate(applications, 1):
         tasks.log.info("application %d of %d: %s %s", number, len(applications), told["start"], told["end"])
@@ -154,7 +174,7 @@ def run_line(line: dict[str, Any], run_id: str) -> dict[str, Any]:
             continue
         # An ingest lists the days that it changed; the other steps give their number.
         counts = {**result, "days": len(result["days"])} if isinstance(result["days"], list) else result
-        for name in total:
+        for name in COUNTS:
             total[name] += counts[name]
     if failed:
         raise AirflowFailException("; ".join(map(str, failed)))

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from chainlake.airflow.names import first_start
 from chainlake.days import Days
@@ -27,6 +27,14 @@ from chainlake.lake.spark.site import Site
 from chainlake.paths import CODE, PROJECT, Home
 
 log = logging.getLogger("chainlake")
+
+
+class Bundle(TypedDict):
+    """Definitions that run together: ``name`` identifies the mapped task; ``definitions`` by name, empty for all."""
+
+    name: str
+    definitions: list[str]
+
 
 _ONE_DAY = timedelta(days=1)
 #: Exit codes that a retry cannot fix (docs/semantics.md#exit-codes).
@@ -72,7 +80,7 @@ def days_of_run(start: datetime | None, end: datetime | None) -> Days:
     return Days.one(start.date())
 
 
-def gate(step: str, source: str, days: Days) -> list[dict[str, Any]] | None:
+def gate(step: str, source: str, days: Days) -> list[Bundle] | None:
     """Whether the events that ``step`` needs for ``days`` are there; decided without a JVM.
 
     Returns:
@@ -114,11 +122,8 @@ def _waited_for(home: Home, source: str, day: date, status: str | None) -> str:
     return f"its ingest failed or was killed; repeat it: 'chainlake ingest {source} {day} {end}'"
 
 
-def bundles(source: str) -> list[dict[str, Any]]:
-    """The bundles of definitions of ``source``, each for one Spark application: a single bundle with all definitions.
-
-    A bundle has a name, which identifies the mapped task, and the names of its definitions (empty for all).
-    """
+def bundles(source: str) -> list[Bundle]:
+    """The bundles of definitions of ``source``, one Spark application each: all definitions in one."""
     return [{"name": source, "definitions": []}]
 
 

@@ -12,6 +12,9 @@ from chainlake.days import Days
 from chainlake.errors import DefinitionError, InfrastructureError, InputError, UsageError
 from chainlake.words import closest
 
+#: How a grid of values is written.
+_GRID = "Write fall=0.001..0.01:5 for five values, or fall=0.001,0.002."
+
 
 class UnknownVerb(UsageError):
     """The first word of a command is not a verb."""
@@ -136,12 +139,19 @@ class BadOption(UsageError):
         return cls._of(option, f"{option}: {text} is not in {days}")
 
     @classmethod
-    def grid(cls, option: str, what: str) -> BadOption:
-        """The values do not have the form that the option wants."""
-        hint = (
-            "Write fall=0.001..0.01:5 for five values, or fall=0.001,0.002." if option == "--grid" else "E.g. 15 min."
-        )
-        return cls._of(option, f"{option}: {what}", hint)
+    def no_grid(cls, option: str, text: str) -> BadOption:
+        """Values of a parameter that are not written as a grid."""
+        return cls._of(option, f"{option}: '{text}' is no grid", _GRID)
+
+    @classmethod
+    def wide_grid(cls, option: str, most: int) -> BadOption:
+        """Grids that together have more settings than are tried."""
+        return cls._of(option, f"{option}: there are more than {most:,} settings", _GRID)
+
+    @classmethod
+    def no_duration(cls, option: str, text: str) -> BadOption:
+        """It is no length of time."""
+        return cls._of(option, f"{option}: '{text}' is no duration", "E.g. 15 min.")
 
     @classmethod
     def parameter(cls, option: str, name: str, known: Sequence[str]) -> BadOption:
@@ -281,10 +291,10 @@ class UnfitFiles(InputError):
         return cls(f"the file cannot be read for now: {error}", file=file, hint="Try again.")
 
     @classmethod
-    def of_source(cls, file: str, why: str, source: str, source_file: str) -> UnfitFiles:
-        """A file does not fit its source, for the reason ``why``."""
+    def of_source(cls, file: str, code: str, why: str, source: str, source_file: str) -> UnfitFiles:
+        """A file is none of a source; ``why`` says in words what ``code`` stands for."""
         return cls(
-            f"the file cannot be read as {source}: {why}",
+            f"the file cannot be read as {source}: {code}: {why}",
             file=file,
             hint=f"{source_file} says which files and columns the source has.",
         )

@@ -34,7 +34,7 @@ def add_step_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[str, Any]], **options: Any) -> int:
+def call_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[str, Any]], **options: Any) -> int:
     """Call ``step(home, source, days, run_id=…, **options)`` and report its result.
 
     The result, or the reason of a failure in one line, is written to ``--result``; the result is also printed as the

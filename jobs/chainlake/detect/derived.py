@@ -25,7 +25,7 @@ from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.defined.wanted import days_of, names_of
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals
-from chainlake.lake.records.runs import one_line
+from chainlake.lake.records.runs import error_line
 from chainlake.lake.records.staleness import Judged, fingerprint, judge
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, Verdict
@@ -98,7 +98,7 @@ def run_pieces(run: DetectRun, pieces: Iterable[Piece]) -> DetectResult:
             failed.setdefault(name, error)
             if not isinstance(error, AuditFailed):
                 record_failure(run.home, piece.definition, piece.inputs(), error, run.run_id)
-            print(f"{name} failed: {one_line(error)}", flush=True)
+            print(f"{name} failed: {error_line(error)}", flush=True)
     return DetectResult(0, tuple(published), tuple(failed.items()))
 
 
@@ -128,8 +128,7 @@ def publish_derived(
         print(f"{name} {day} not published: {reason}", flush=True)
     yield done
     if verdict.broken:
-        which = "of these days" if output.links is None else "from that day on"
-        raise DaysBroken.of(name, verdict, f"Nothing {which} was published; the matches are.")
+        raise DaysBroken.of(name, verdict, onwards=output.links is not None, folder=None)
 
 
 @dataclass(frozen=True)

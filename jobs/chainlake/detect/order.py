@@ -27,7 +27,7 @@ from chainlake.detect.stage import Found
 from chainlake.detect.work import Work
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-from chainlake.schemas.ops_rows import BestCounts, PlanRow
+from chainlake.schemas.ops_rows import BestCounts, OrderOrigin, PlanRow
 
 #: Inputs of at most so many events are sampled completely: their order is then the best, and costs some 10 ms.
 WHOLE = 20_000
@@ -58,7 +58,7 @@ class Stated(TypedDict):
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """How a pattern is searched, and why.
 
     Args:
@@ -71,7 +71,7 @@ class Plan:
         models: cost model of each branch.
     """
 
-    how: str
+    how: OrderOrigin
     orders: tuple[tuple[str, ...], ...]
     stated: Stated
     estimated: list[dict[str, float]]
@@ -103,7 +103,9 @@ def draw_of(ask: Ask, survey: Survey, key: str, rows: int) -> Draw:
     return Draw(ask, tuple(stretches), tuple(thinning), columns)
 
 
-def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: Iterable[Mapping[str, object]]) -> Plan:
+def choose_plan(
+    draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: Iterable[Mapping[str, object]]
+) -> SearchPlan:
     """The plan of one run.
 
     Args:
@@ -134,7 +136,7 @@ def choose_plan(draw: Draw, survey: Survey, rows: pa.Table, key: str, ingested: 
         orders = tuple(choose_order(branch, declared) for branch in pattern.branches)
     else:
         orders = tuple(best_order(model, "auto") for model in models)
-    return Plan(
+    return SearchPlan(
         "declared" if by_rates else "estimated",
         orders,
         stated,
@@ -210,7 +212,7 @@ def counted_best(best: BestSearches) -> BestCounts:
     }
 
 
-def record_plan(home: Home, item: Work, plan: Plan, found: Found, run_id: str) -> None:
+def record_plan(home: Home, item: Work, plan: SearchPlan, found: Found, run_id: str) -> None:
     """Write one row per day to ``ops.plans``.
 
     Evaluations are counted per run; a run of several days notes them on its last.

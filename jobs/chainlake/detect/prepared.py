@@ -11,7 +11,7 @@ from chainlake.days import Days
 from chainlake.detect.division.counts import Ask, Counting, Survey
 from chainlake.detect.division.curve import CELLS, Curve, Estimate, work_curve
 from chainlake.detect.division.cut import Share, Wanted, cut, pieces_of, slice_of, spans_of
-from chainlake.detect.order import Plan, ask_of, choose_plan, draw_of
+from chainlake.detect.order import SearchPlan, ask_of, choose_plan, draw_of
 from chainlake.detect.work import Work
 from chainlake.lake.records.event_days import EventDays
 from chainlake.schemas.ops_rows import RateOfKey
@@ -31,7 +31,7 @@ class Planned:
     item: Work
     ask: Ask
     survey: Survey
-    plan: Plan
+    plan: SearchPlan
 
     def curve(self, counting: Counting, pieces: int) -> Curve:
         """The curve of its work, fine enough to be cut into ``pieces``."""

@@ -1,6 +1,6 @@
 """What the detect step computes: its patterns are counted, searched and staged together, then each is published.
 
-Each stage takes the value of the one before: ``Work``, ``Prepared``, ``Staged``, ``Audited``, ``Published``.
+Each stage takes the value of the one before: ``Work``, ``Prepared``, ``StagedMatches``, ``Audited``, ``Published``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from chainlake.cep.matches.day_limit import check_day
 from chainlake.days import Days
 from chainlake.definitions.source import Sources
 from chainlake.detect.division.counts import Counting
-from chainlake.detect.order import Plan, record_plan
+from chainlake.detect.order import SearchPlan, record_plan
 from chainlake.detect.prepared import prepare
 from chainlake.detect.stage import Found, Search, stage
 from chainlake.detect.work import DetectResult, SearchRun, Work
@@ -29,16 +29,16 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.chain import Link
 from chainlake.lake.records.chained import begins_anew
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.runs import one_line
+from chainlake.lake.records.runs import error_line
 from chainlake.lake.records.staleness import fingerprint
-from chainlake.lake.store.port import Staged as StagedRows
+from chainlake.lake.store.port import Staged
 from chainlake.quality import DaysBroken, MatchFiles, Verdict, audit_matches
 from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.schemas.ops_rows import RateOfKey
 
 
 @dataclass(frozen=True)
-class Staged:
+class StagedMatches:
     """A pattern whose matches were searched for.
 
     Args:
@@ -51,7 +51,7 @@ class Staged:
     """
 
     item: Work
-    plan: Plan
+    plan: SearchPlan
     folder: str
     found: Found
     links: Mapping[date, Link] | None = None
@@ -67,7 +67,7 @@ class Audited:
         verdict: the audit's verdict.
     """
 
-    staged: Staged
+    staged: StagedMatches
     verdict: Verdict
 
     @property
@@ -75,8 +75,7 @@ class Audited:
         """The error to raise once the other days are published; None if the audit passed."""
         if not self.verdict.broken:
             return None
-        hint = f"Nothing of these days was published; the staged rows are kept in {self.staged.folder}."
-        return DaysBroken.of(self.staged.item.name, self.verdict, hint)
+        return DaysBroken.of(self.staged.item.name, self.verdict, onwards=False, folder=self.staged.folder)
 
 
 def run_work(run: SearchRun, work: Sequence[Work]) -> DetectResult:
@@ -101,24 +100,26 @@ def run_work(run: SearchRun, work: Sequence[Work]) -> DetectResult:
                 failed.setdefault(name, error)
                 if not isinstance(error, AuditFailed):
                     record_failure(run.home, item.compiled.definition, item.fingerprints, error, run.run_id)
-                print(f"{name} failed: {one_line(error)}", flush=True)
+                print(f"{name} failed: {error_line(error)}", flush=True)
         waiting = again
     whole = {item.name for item in work} - failed.keys()
     return DetectResult(len(whole), tuple(published), tuple(failed.items()))
 
 
-def _each(find_all: Callable[[Sequence[Work]], list[Staged]], work: Sequence[Work]) -> list[Staged | Exception]:
+def _each(
+    find_all: Callable[[Sequence[Work]], list[StagedMatches]], work: Sequence[Work]
+) -> list[StagedMatches | Exception]:
     """Search all patterns at once; if that fails, each alone, so that one does not stop the others."""
     try:
         return [*find_all(work)]
     except Exception as error:  # a scan's failure is raised where each pattern is accepted
         if len(work) == 1:
             return [error]
-        print(f"each pattern is searched alone: {one_line(error)}", flush=True)
+        print(f"each pattern is searched alone: {error_line(error)}", flush=True)
         return [one for item in work for one in _each(find_all, [item])]
 
 
-def find(run: SearchRun, work: Sequence[Work]) -> list[Staged]:
+def find(run: SearchRun, work: Sequence[Work]) -> list[StagedMatches]:
     """Count, plan, cut and search some patterns, all with the same tasks."""
     every = [day for item in work for day in item.fingerprints]
     folders = [staging_folder(run.home, run.run_id, item.compiled.pattern.name) for item in work]
@@ -136,12 +137,12 @@ def find(run: SearchRun, work: Sequence[Work]) -> list[Staged]:
             discard(folder)
         raise
     return [
-        Staged(one.item, one.plan, folder, each)
+        StagedMatches(one.item, one.plan, folder, each)
         for one, folder, each in zip(prepared.patterns, folders, found, strict=True)
     ]
 
 
-def accept(run: SearchRun, item: Work, staged: Staged | Exception) -> Staged:
+def accept(run: SearchRun, item: Work, staged: StagedMatches | Exception) -> StagedMatches:
     """Accept what was found for a pattern, if it is complete and within its limits, and note its plan; else raise."""
     with run.phase("detect", item.days, item.name) as row:
         if isinstance(staged, Exception):
@@ -185,7 +186,7 @@ def _too_long(pattern: Pattern, number: int) -> str:
     )
 
 
-def audit(run: SearchRun, staged: Staged) -> Audited:
+def audit(run: SearchRun, staged: StagedMatches) -> Audited:
     """Find out which days of the staged matches may be published."""
     item = staged.item
     with run.phase("audit", item.days, item.name) as row:
@@ -204,7 +205,7 @@ def publish(run: SearchRun, audited: Audited) -> Published:
         output = MatchOutput(
             item.compiled.definition,
             item.compiled.table,
-            StagedRows(staged.found.paths),
+            Staged(staged.found.paths),
             item.fingerprints,
             audited.verdict.reasons,
             staged.links,

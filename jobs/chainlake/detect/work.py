@@ -20,8 +20,9 @@ from chainlake.quality import Audit
 from chainlake.run.ports import Ports
 from chainlake.run.results import Detected
 from chainlake.schemas.events import events_table
+from chainlake.schemas.ops_rows import ComputingStep, PhaseName
 
-STEP = "detect"
+STEP: ComputingStep = "detect"
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class DetectRun:
     ports: Ports
     audit: Audit = field(repr=False)
 
-    def phase(self, name: str, days: Days, definition: str = "") -> AbstractContextManager[Phase]:
+    def phase(self, name: PhaseName, days: Days, definition: str = "") -> AbstractContextManager[Phase]:
         """A phase of the step for ``ops.runs``: of one definition, or of all, on ``days``."""
         return phase(
             self.home, self.run_id, source=self.source.name, step=STEP, phase=name, definition=definition, days=days

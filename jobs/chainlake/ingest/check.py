@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from chainlake.days import Days
 from chainlake.definitions.source import Source
 from chainlake.ingest.checksum import EMPTY_CHECKSUM, checksum
-from chainlake.ingest.events.hashes import row_hashes as event_hashes
+from chainlake.ingest.events.hashes import event_hashes
 from chainlake.ingest.landing.plan import is_current
 from chainlake.lake.delta.sums.row_hashes import row_hashes
 from chainlake.lake.delta.where import delta_literal

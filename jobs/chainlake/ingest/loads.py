@@ -15,7 +15,7 @@ from chainlake.ingest.landing.outcomes import holds_nothing
 from chainlake.ingest.landing.plan import Plan
 from chainlake.ingest.parser_version import parser_version
 from chainlake.ingest.rows.parsed import WAITING, Counts, Task
-from chainlake.schemas.ops_rows import FileRow
+from chainlake.schemas.ops_rows import FileOutcome, FileRow
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class _Figures(NamedTuple):
     rows_quarantined: int | None
     first_ts: datetime | None
     last_ts: datetime | None
-    outcome: str | None
+    outcome: FileOutcome | None
     reason: str | None
 
     @classmethod
@@ -112,6 +112,7 @@ class _Figures(NamedTuple):
         """From the counts of a content that was just parsed."""
         times = _instant(counts.first_us), _instant(counts.last_us)
         rows = counts.rows_read, counts.rows_raw, counts.rows_quarantined
+        assert counts.outcome != WAITING
         return cls(counts.load_id, *rows, *times, counts.outcome, " ".join(counts.reason.split()) or None)
 
 

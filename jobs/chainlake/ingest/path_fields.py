@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from chainlake.definitions.formats.time_formats import contradicted
 from chainlake.definitions.source import Source
+from chainlake.schemas.ops_rows import FileProblem
 
 #: The highest revision that can be stored.
 HIGHEST = 2**63 - 1
@@ -24,7 +25,7 @@ class PathFields(NamedTuple):
     fields: dict[str, str]
     file_date: date | None
     revision: int
-    problem: str = ""
+    problem: FileProblem | Literal[""] = ""
 
     @property
     def detail(self) -> str:

@@ -18,16 +18,18 @@ from chainlake.ingest.landing.discovery import Landed, look_into
 from chainlake.ingest.landing.expected import LandedNames, expected_globs
 from chainlake.ingest.landing.walk import walk
 from chainlake.ingest.path_fields import path_fields
+from chainlake.ingest.rows.choice import HEAD, choose_format
 from chainlake.ingest.rows.parse import HOPELESS, parse_file
 from chainlake.ingest.rows.parsed import BadRows, Counts, RawRows, Task
-from chainlake.ingest.rows.text_columns import HEAD, header_of, no_lines, swallowed
+from chainlake.ingest.source_findings import BadRowsOf, NamesNoFile, NoFormat, NothingRead, Quarantined, UnreadFile
 from chainlake.paths import Home
-from chainlake.words import counted
 
 #: How many landed files are looked at: the last ones by name, and only the first block of each.
 MOST_FILES = 20
 #: Days around a file's date for which ``expect`` may name it.
 _AROUND = range(-3, 4)
+#: So much of the first row with a fault is told.
+_TOLD = 60
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,9 @@ def lint_source(home: Home, path: Path, files: Sequence[Path] = ()) -> SourceRep
     report = _Look(source, whole=bool(files))
     for entry in walked.entries:
         if entry.stat is None:
-            report.error(f"{entry.relative} is not read: {entry.detail}")
+            report.wrong(UnreadFile.refused(source.file, entry.relative, entry.detail))
     for waiting, why in walked.waiting.items():
-        report.error(f"{waiting} cannot be read: {why}")
+        report.wrong(UnreadFile.failed(source.file, waiting, why))
     for relative, file in chosen.items():
         report.file(file, relative)
     if landed:
@@ -105,13 +107,10 @@ class _Look:
         self.errors: list[DefinitionError] = []
         self.warnings: list[DefinitionError] = []
 
-    def error(self, what: str, *, line: int | None = None, column: int | None = None, hint: str | None = None) -> None:
-        one = DefinitionError(what, file=self.source.file, line=line, column=column, hint=hint)
-        if one.summary not in [known.summary for known in self.errors]:
-            self.errors.append(one)
-
-    def warn(self, what: str, *, key: str | None = None, hint: str | None = None) -> None:
-        self.warnings.append(DefinitionError(what, file=self.source.file, key=key, hint=hint))
+    def wrong(self, error: DefinitionError) -> None:
+        """Keep an error; one that several files give is told once."""
+        if error.summary not in [known.summary for known in self.errors]:
+            self.errors.append(error)
 
     def file(self, file: str, relative: str) -> None:
         """Check one file, or each member of an archive."""
@@ -123,65 +122,52 @@ class _Look:
         try:
             return look_into(self.source, file, relative)
         except (NotReadable, OSError) as error:
-            self.error(f"{relative} cannot be read: {error}")
+            self.wrong(UnreadFile.failed(self.source.file, relative, error))
             return ()
 
     def content(self, landed: Landed) -> None:
         path = landed.path
         if landed.problem:
-            hint = "Its digits are YYYYMMDD, unless path is {pattern: …, date_format: …}."
-            told = f"{path}: {landed.problem}: {landed.detail}"
-            self.error(told, hint=hint if landed.problem == "bad_path_date" else None)
+            self.wrong(UnreadFile.problem(self.source.file, path, landed.problem, landed.detail))
         if landed.problem in (*HOPELESS, "bad_path_date"):
             return
         if self.source.path.pattern is not None and not landed.fields:
-            self.warn(f"{path}: 'path' does not fit it, so it has no date and no revision", key="path")
+            self.warnings.append(NothingRead.path_fields(self.source.file, path))
         try:
             with open_bytes(landed.file, landed.member) as stream:
                 head = gather(stream, HEAD)[0]
         except (Damaged, NotReadable, OSError) as error:
-            self.error(f"{path} cannot be read: {error}")
+            self.wrong(UnreadFile.failed(self.source.file, path, error))
             return
         if self.fits(path, head):
             self.rows(path, Task.of(landed, ""))
 
     def fits(self, path: str, head: bytes) -> bool:
         """Whether a format fits the file; if none does, each whose glob fits reports where and why."""
-        named = [form for form in self.source.formats if form.fits_path(path)]
-        if not named:
-            globs = ", ".join(str(form.glob) for form in self.source.formats)
-            self.error(f"{path}: no format's glob fits it", hint=f"The globs are {globs}.")
-            return False
-        split = [(form, why) for form in named if (why := swallowed(head, form))]
-        named = [form for form in named if form not in [one for one, _ in split]]
-        headers = [list(form.columns) if form.columns is not None else header_of(head, form) for form in named]
-        if any(
-            form.kind == "json_map" or (header is not None and not form.misfits(header))
-            for form, header in zip(named, headers, strict=True)
-        ):
+        file, choice = self.source.file, choose_format(self.source.formats, path, head)
+        if choice.form is not None:
             return True
-        if lacking := no_lines(head):
-            self.error(f"{path}: {lacking}")
-            return False
-        for form, why in split:
-            self.error(f"{path}: {form.name}: {why}")
-        for form, header in zip(named, headers, strict=True):
+        if choice.no_lines:
+            self.wrong(NoFormat.no_lines(file, path, choice.no_lines))
+        elif not choice.unfit:
+            self.wrong(NoFormat.by_path(file, path, [str(form.glob) for form in self.source.formats]))
+        for one in () if choice.no_lines else choice.unfit:
+            form, header = one.form, one.header
             if header is None:
-                self.error(f"{path}: {form.name}: there is no header line")
+                self.wrong(NoFormat.of_format(file, path, form.name, one.why))
                 continue
-            listed = f"The header has {', '.join(header)[:300]}. What a file may lack is listed under 'optional'."
-            tested = set(form.header_test) <= set(header)
-            for missing in form.missing(header) if tested else []:
-                at = missing.needed
-                self.error(f"{path}: {form.name}: {missing.text}", line=at.line, column=at.at, hint=listed)
-            if not tested or not form.missing(header):
-                self.error(f"{path}: {form.name}: {'; '.join(form.misfits(header))}", hint=listed)
+            missing = form.missing(header) if set(form.header_test) <= set(header) else []
+            for column in missing:
+                self.wrong(NoFormat.lacking(file, path, form.name, column, header))
+            if not missing:
+                self.wrong(NoFormat.header(file, path, form.name, one.why, header))
         return False
 
     def rows(self, path: str, task: Task) -> None:
         """Report what becomes of the rows, and which attributes none of them has."""
+        file = self.source.file
         bad: Counter[tuple[str, str]] = Counter()
-        examples: dict[tuple[str, str], str] = {}
+        examples: dict[tuple[str, str], tuple[int, str]] = {}
         good = 0
         empty = {attribute.name for attribute in self.source.attributes}
         for piece in self.pieces(task):
@@ -192,22 +178,18 @@ class _Look:
             for row in piece.batch.to_pylist():
                 why = (row["reason"], row["field"] or "")
                 bad[why] += 1
-                examples.setdefault(why, f"line {row['line']}: {(row['value'] or row['raw'] or '')[:60]!r}")
+                examples.setdefault(why, (row["line"], (row["value"] or row["raw"] or "")[:_TOLD]))
         if bad:
-            told = "; ".join(
-                f"{count} {reason}{f' ({field})' if field else ''}, such as {examples[reason, field]}"
-                for (reason, field), count in bad.most_common(5)
-            )
-            what = f"{path}: {counted(bad.total(), 'row')} of {bad.total() + good} would go to quarantine: {told}"
+            reasons = [BadRowsOf(*why, count, *examples[why]) for why, count in bad.most_common()]
+            found = Quarantined.rows(file, path, reasons, good)
             if good:
-                self.warn(what)
+                self.warnings.append(found)
             else:
-                self.error(what)
+                self.wrong(found)
         if good:
-            for name in sorted(empty):
-                self.warn(f"{path}: attribute {name} has no value in any of {counted(good, 'row')}", key=name)
+            self.warnings += [NothingRead.attribute(file, path, name, good) for name in sorted(empty)]
         elif not bad:
-            self.warn(f"{path}: it holds no rows")
+            self.warnings.append(NothingRead.rows(file, path))
 
     def pieces(self, task: Task) -> Iterator[RawRows | BadRows]:
         rows = 0
@@ -225,4 +207,4 @@ class _Look:
         for at, glob in enumerate(self.source.expect):
             wanted = [expected_globs(self.source, day)[at] for day in days]
             if days and not any(map(names.has, wanted)):
-                self.warn(f"'{glob}' names none of the {counted(len(paths), 'landed file')}", key=f"expect.{at}")
+                self.warnings.append(NamesNoFile.of(self.source.file, glob, at, len(paths)))

@@ -8,10 +8,9 @@ and the final rows of the days last. After a kill anywhere, the retry does it al
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
 
 from chainlake.days import Days, day_of
 from chainlake.definitions.source import Source, asked_source
@@ -33,13 +32,13 @@ from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.faults import around
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
-from chainlake.lake.records.runs import phase
+from chainlake.lake.records.runs import Phase, phase
 from chainlake.lake.remembered import remember
 from chainlake.paths import Home
 from chainlake.run.common import discard, staging_folder
 from chainlake.run.ports import Ports, open_ports
 from chainlake.run.results import Ingested, Taken
-from chainlake.schemas.ops_rows import FileRow, RateRow, RunRow
+from chainlake.schemas.ops_rows import FileRow, PhaseName, RateRow, RunRow
 from chainlake.schemas.raw import raw_table
 from chainlake.storage.door import storage_of
 
@@ -82,7 +81,7 @@ def ingest(
         result: Ingested = {**done.taken, **done.left.result()}
         report.rows_in, report.rows_out = result["rows"], result["added"] + result["changed"]
         report.reason = done.left.text() or report.reason
-        failure = done.left.error(source, result)
+        failure = done.left.failure(source, result)
         if failure is not None:
             report.status = "incomplete"
     if failure is not None:
@@ -285,7 +284,7 @@ class _Attempt:
             raise RereadFailed(self.source, held)
         return lost
 
-    def _phase(self, name: str) -> Any:
+    def _phase(self, name: PhaseName) -> AbstractContextManager[Phase]:
         return phase(self.home, self.run_id, source=self.source.name, step="ingest", phase=name, days=self.days)
 
     def _touched(self, counts: dict[str, Counts]) -> list[date]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import get_args
 
 from chainlake.errors import UsageError
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import Engine
 from chainlake.storage.door import storage_of
 
 #: The environment variable that chooses the engine.
 VARIABLE = "CHAINLAKE_ENGINE"
-_ENGINES = ("auto", "files", "spark")
+_ENGINES = ("auto", *get_args(Engine))
 
 
 class WrongEngine(UsageError):
@@ -36,7 +38,7 @@ def asked_engine() -> str:
     return os.environ.get(VARIABLE) or "auto"
 
 
-def engine_of() -> str:
+def engine_of() -> Engine:
     """The engine that works, ``files`` or ``spark``; ``auto`` takes ``files``."""
     return "spark" if asked_engine() == "spark" else "files"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from chainlake.errors import AuditFailed, InfrastructureError, UsageError
@@ -91,8 +91,22 @@ class WriterBetween(InfrastructureError):
     table: str
 
     @classmethod
-    def of(cls, table: str, undone: str) -> WriterBetween:
-        """For a table, and what did not happen to it."""
+    def appending(cls, table: str) -> WriterBetween:
+        """To note something in a table."""
+        return cls._of(table, "nothing was noted there")
+
+    @classmethod
+    def widening(cls, table: str) -> WriterBetween:
+        """To add columns to a table."""
+        return cls._of(table, "its new columns were not added")
+
+    @classmethod
+    def replacing(cls, table: str, other: str) -> WriterBetween:
+        """To put another table in the place of a table."""
+        return cls._of(table, f"{other} did not take its place")
+
+    @classmethod
+    def _of(cls, table: str, undone: str) -> WriterBetween:
         error = cls(f"another writer has changed {table} in between; {undone}", hint="Run this again.")
         return error.holding(table=table)
 
@@ -103,6 +117,17 @@ class RowRefused(AuditFailed):
     table: str
 
     @classmethod
+    def null(cls, table: str, column: str) -> RowRefused:
+        """There is no value in a column that must have one."""
+        return cls.of(table, f"NOT NULL constraint violated for column: {column}.")
+
+    @classmethod
+    def check(cls, table: str, name: str, sql: str, values: Mapping[str, object]) -> RowRefused:
+        """A condition of the table is not true of a row; ``values``: those that the condition is about."""
+        row = " ".join(f"- {column} : {value}" for column, value in values.items())
+        return cls.of(table, f"CHECK constraint {name} ({sql}) violated by row with values: {row}")
+
+    @classmethod
     def of(cls, table: str, rule: str) -> RowRefused:
-        """For a table, and the rule with the values that break it."""
+        """For a table, and the rule with what breaks it, in the words of Delta's."""
         return cls(f"a row breaks a rule of {table}: {rule}").holding(table=table)

@@ -40,7 +40,7 @@ def launched_for(home: str) -> list[psutil.Process]:
     return found
 
 
-def sweep(home: str, grace_s: float = GRACE_S) -> int:
+def end_all(home: str, grace_s: float = GRACE_S) -> int:
     """End everything that was launched for ``home``: SIGTERM, then SIGKILL until nothing is left.
 
     Returns:
@@ -98,7 +98,7 @@ def main(home: str) -> None:
     if sys.stdin.buffer.read() != b"bye\n":
         # This gives the database time to shut down cleanly on its own death signal.
         time.sleep(0.2)
-        sweep(home)
+        end_all(home)
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ class Airflow:
             self._keeper = None
         if self._guard is not None:
             # Tasks and their Spark applications have process groups of their own.
-            guard.sweep(str(self.home.root))
+            guard.end_all(str(self.home.root))
         if self._postgres is not None:
             self._postgres.stop()
             self._postgres = None
@@ -158,7 +158,7 @@ class Airflow:
 
     def _start(self) -> None:
         self._take_lock()
-        left = guard.sweep(str(self.home.root))
+        left = guard.end_all(str(self.home.root))
         if left:
             self.say(f"ended {left} processes that an earlier run had left")
         self._guard = guard.start(str(self.home.root))

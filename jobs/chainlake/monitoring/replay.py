@@ -7,8 +7,9 @@ from datetime import date
 
 from chainlake.catalog.models import LoadedModel
 from chainlake.days import Days
+from chainlake.schemas.ops_rows import ComputingStep
 
-STEP = "monitor"
+STEP: ComputingStep = "monitor"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from chainlake.lake.commits.publish import ModelOutput, Published, PublishingRun
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.records.chained import begins_anew
 from chainlake.lake.records.event_days import EventDays, Pinned
-from chainlake.lake.records.runs import Phase, one_line, phases
+from chainlake.lake.records.runs import Phase, error_line, phases
 from chainlake.lake.records.staleness import fingerprint
 from chainlake.model_change.days.definitions import result_table
 from chainlake.monitoring.compute import Outcome, compute
@@ -38,6 +38,7 @@ from chainlake.quality.gates.companions import GATES
 from chainlake.quality.gates.models import Gated, audit_together
 from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.run.ports import Ports
+from chainlake.schemas.ops_rows import PhaseName
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class MonitorRun:
     pinned: Pinned
     audit: Audit
 
-    def phases(self, name: str, items: Sequence[Replay]) -> AbstractContextManager[dict[str, Phase]]:
+    def phases(self, name: PhaseName, items: Sequence[Replay]) -> AbstractContextManager[dict[str, Phase]]:
         """A phase of the step for some models, with one report for each definition."""
         spans = {item.model.definition.name: item.days for item in items}
         return phases(self.home, self.run_id, spans, source=self.source, step=STEP, phase=name)
@@ -126,7 +127,7 @@ def run_work(run: MonitorRun, work: Sequence[Course]) -> MonitorResult:
         result += MonitorResult.of(found.published, found.failed)
         for name, error in found.failed.items():
             # An error in one model must not stop the others; the caller raises it once they have published.
-            log.error("%s failed: %s", name, one_line(error))
+            log.error("%s failed: %s", name, error_line(error))
         for name in {*ended, *found.failed}:
             del waiting[name]
     log.info("Data Docs: %s", run.audit.build_docs())
@@ -201,7 +202,7 @@ def _stage(run: MonitorRun, items: Sequence[Replay], folder: Folder) -> tuple[li
                 row.rows_in = found.events
                 if isinstance(one, Exception):
                     failed[name] = one
-                    row.status, row.reason = "failed", one_line(one)
+                    row.status, row.reason = "failed", error_line(one)
                     continue
                 good.append(one)
                 row.rows_out = len(one.found) + len(one.metrics)
@@ -227,8 +228,11 @@ def _finish(run: MonitorRun, outcomes: Sequence[Outcome], folder: Folder) -> Fin
         for outcome in outcomes:
             run.record(outcome.item, error)
         return Finished(failed={outcome.item.model.definition.name: error for outcome in outcomes})
-    hint = f"Nothing from that day on was published; the staged rows are kept in {folder.path}."
-    broken: Failures = {one.name: DaysBroken.of(one.name, one.verdict, hint) for one in audited if one.verdict.broken}
+    broken: Failures = {
+        one.name: DaysBroken.of(one.name, one.verdict, onwards=True, folder=folder.path)
+        for one in audited
+        if one.verdict.broken
+    }
     return Finished(published, broken)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 from chainlake.days import Days
 from chainlake.definitions.source import Source, load_sources
@@ -35,7 +35,7 @@ from chainlake.schemas.models import SHARED
 from chainlake.schemas.ops import ALL
 from chainlake.storage.door import storage_of
 
-STEP = "check"
+STEP: Literal["check"] = "check"
 #: How many seconds to wait for a writer before a table is read under its lock.
 _WAIT_S = 600.0
 _SOURCE = ("raw", "events", "quarantine")

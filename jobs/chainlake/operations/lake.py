@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from chainlake.lake.commits.changes import Feed, changes
-from chainlake.lake.sql.query import Lake as Queries
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.operations.open_episodes import open_views
 from chainlake.operations.ranked_scopes import scope_views
 from chainlake.operations.status import status_table
@@ -87,6 +87,6 @@ class Lake:
         """
         return changes(self.home, table, since)
 
-    def _queries(self, *, safe: bool) -> Queries:
+    def _queries(self, *, safe: bool) -> SqlConnection:
         views = {("ops", "status"): self.status, **open_views(self.home), **scope_views(self.home)}
-        return Queries(self.home, views, safe=safe)
+        return SqlConnection(self.home, views, safe=safe)

@@ -5,22 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Literal
 
 from chainlake.errors import InfrastructureError
 from chainlake.lake.commits.places import take_places, with_later_versions
 from chainlake.lake.delta import tables
 from chainlake.lake.errors import UnknownTable
-from chainlake.lake.records.runs import one_line, phase
+from chainlake.lake.records.runs import error_line, phase
 from chainlake.lake.sql.scan import list_tables
 from chainlake.lake.upkeep.maintain import Maintained, maintain_table
 from chainlake.operations.sweep import Swept, sweep
 from chainlake.paths import Home
 from chainlake.run.common import raise_together, sweep_leftovers
+from chainlake.run.results import MaintainedTables
 
 log = logging.getLogger(__name__)
 
-STEP = "maintain"
+STEP: Literal["maintain"] = "maintain"
 #: How many seconds to wait for a process that writes to a table.
 _WAIT_S = 600.0
 SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "ranked", "models", "alerts", "ops")
@@ -28,7 +29,7 @@ SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "ranked", "mode
 
 def maintain(
     home: Home, *, run_id: str, only: Sequence[str] | None = None, keep: timedelta | None = None
-) -> dict[str, Any]:
+) -> MaintainedTables:
     """Maintain all tables, or some.
 
     Args:
@@ -38,8 +39,7 @@ def maintain(
         keep: how long replaced data are kept; ``chainlake.lake.upkeep.maintain`` has the default.
 
     Returns:
-        ``{"tables": …, "compacted": files merged, "loads": raw loads removed, "removed": files deleted, "files": …,
-        "logs": old logs removed or cut, "cached": things removed from the cache}``; the last two only with all tables.
+        what was done; logs and cache are swept with all tables alone.
 
     Raises:
         UsageError: a table does not exist.
@@ -58,7 +58,7 @@ def maintain(
                 found = maintain_table(home, schema, name, keep=keep)
             except InfrastructureError as error:
                 failures.append((f"{schema}.{name}", error))
-                log.info(f"{schema}.{name} not maintained: {one_line(error)}")
+                log.info(f"{schema}.{name} not maintained: {error_line(error)}")
                 continue
             if found is None:
                 log.info(f"{schema}.{name} was dropped in the meantime")
@@ -74,10 +74,17 @@ def maintain(
         for folder in home.unused:
             log.info(f"{folder} is not used any more; remove it if nothing in it is yours")
         raise_together(failures, f"{len(done)} tables maintained")
-    counts = {name: sum(getattr(one, name) for one in done) for name in ("compacted", "loads", "removed", "files")}
     for folder in swept.foreign:
         log.info(f"the logs in {folder} are not swept: the folder was there before Chainlake used it")
-    return {"tables": len(done), **counts, "logs": swept.logs, "cached": swept.cached}
+    return {
+        "tables": len(done),
+        "compacted": sum(one.compacted for one in done),
+        "loads": sum(one.loads for one in done),
+        "removed": sum(one.removed for one in done),
+        "files": sum(one.files for one in done),
+        "logs": swept.logs,
+        "cached": swept.cached,
+    }
 
 
 def all_tables(home: Home) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,7 @@ from chainlake.lake.delta.log import signature
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
-from chainlake.lake.records.runs import one_line
+from chainlake.lake.records.runs import error_line
 from chainlake.lake.remembered import take_for_new
 from chainlake.lake.upkeep.findings import (
     STRUCTURE,
@@ -107,7 +107,7 @@ def _attempt(result: Repaired, say: Callable[[str], None], act: Callable[[], str
     try:
         line = act()
     except ChainlakeError as error:
-        result.left.append(one_line(error))
+        result.left.append(error_line(error))
         return
     result.done.append(line)
     say(line)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.parsing.query import parse
@@ -26,11 +26,12 @@ from chainlake.lake.records.defined.registered import later_versions
 from chainlake.lake.records.runs import phase
 from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
+from chainlake.run.results import RetiredDefinition
 from chainlake.schemas.models import SHARED
 from chainlake.schemas.ops_rows import IntervalRow
 from chainlake.storage.door import storage_of
 
-STEP = "retire"
+STEP: Literal["retire"] = "retire"
 _KEPT, _DROPPED = "retired, rows kept", "retired, rows dropped"
 #: Kind → folder and suffix of its files.
 FILES = {
@@ -59,7 +60,7 @@ class StillInUse(InputError):
         )
 
 
-def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
+def retire(home: Home, name: str, *, drop: bool, run_id: str) -> RetiredDefinition:
     """Retire a definition.
 
     Args:
@@ -70,7 +71,7 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> dict[str, Any]:
         run_id: id under which the run is logged.
 
     Returns:
-        ``{"definition": …, "days": days marked, "dropped": tables (or parts of tables) removed}``.
+        what was done.
 
     Raises:
         UsageError: nothing was ever published under the name, or both a pattern and a model have it.

@@ -19,7 +19,7 @@ from chainlake.days import Days
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
-from chainlake.ingest.landing.outcomes import READ, reason_of, unread
+from chainlake.ingest.landing.outcomes import READ, unread, why_unread
 from chainlake.ingest.landing.waiting_log import early
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.definitions import Definition
@@ -101,7 +101,7 @@ def left_files(home: Home) -> list[str]:
     dated: list[FileRow] = files.filter(pc.greater(files["file_date"], now.date())).to_pylist()
     future = [row for row in dated if early(row["file_date"], now)]
     return [
-        *_lines("not read", [(reason_of(row), _place(row)) for row in _unread_files(home, files)]),
+        *_lines("not read", [(why_unread(row), _place(row)) for row in _unread_files(home, files)]),
         *_lines("waiting", [(row["reason"], _place(row)) for row in waiting if not early(row["file_date"], now)]),
         *_lines(
             "file dated in the future",

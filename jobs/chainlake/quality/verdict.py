@@ -13,11 +13,21 @@ class DaysBroken(AuditFailed):
     """Some of the computed days are not as they should be."""
 
     @classmethod
-    def of(cls, name: str, verdict: Verdict, hint: str) -> DaysBroken:
-        """For the definition, a verdict with at least one broken day, and what to do next."""
+    def of(cls, name: str, verdict: Verdict, *, onwards: bool, folder: str | None) -> DaysBroken:
+        """For a definition whose days were not published.
+
+        Args:
+            name: of the definition.
+            verdict: at least one day of it is broken.
+            onwards: no day after the first broken one was published either.
+            folder: where the staged rows are kept; ``None`` if they are made of published matches.
+        """
         day, reason = min(verdict.broken.items())
         days = f"{len(verdict.broken)} of {len(verdict.reasons)} days"
-        return cls(f"the audit of {name} failed on {days}, first {day}: {reason}", hint=hint)
+        which = "from that day on" if onwards else "of these days"
+        rest = "the matches are" if folder is None else f"the staged rows are kept in {folder}"
+        what = f"the audit of {name} failed on {days}, first {day}: {reason}"
+        return cls(what, hint=f"Nothing {which} was published; {rest}.")
 
 
 @dataclass(frozen=True)

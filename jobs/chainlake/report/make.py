@@ -17,7 +17,7 @@ from chainlake.catalog.models import LoadedModel
 from chainlake.catalog.patterns import load_patterns
 from chainlake.definitions.source import Sources, load_sources
 from chainlake.digests import text_digest
-from chainlake.env.processes.ending import reason_of
+from chainlake.env.processes.ending import reason_with_stack
 from chainlake.lake.errors import LockBusy
 from chainlake.lake.locks import local_lock
 from chainlake.lake.records.recorded import UNREADABLE, Recorded
@@ -28,7 +28,7 @@ from chainlake.quality.docs import index_page
 from chainlake.report import models, overview, patterns
 from chainlake.report.drawing.road import is_road
 from chainlake.report.kept import Kept, Made, digest_of, failures, folder_of, is_due, note_due, replace_file, take_due
-from chainlake.report.reading import Lake
+from chainlake.report.reading import SourceReader
 
 log = logging.getLogger("chainlake")
 
@@ -119,7 +119,7 @@ def after_step(home: Home, seconds: float) -> None:
             )
             log.info("report: %s%s", outcome.index, left)
     except Exception as error:
-        log.warning("report: it could not be made: %s", reason_of(error))
+        log.warning("report: it could not be made: %s", reason_with_stack(error))
 
 
 def _within(home: Home, folder: Path) -> Outcome | None:
@@ -176,7 +176,7 @@ def _page(kept: Kept, one: _Due, folder: Path) -> bool:
     try:
         files = one.make()
     except Exception as error:
-        kept.failed[one.name] = reason_of(error)
+        kept.failed[one.name] = reason_with_stack(error)
         log.warning("report: the page of %s could not be made: %s", one.name, kept.failed[one.name])
         return False
     for path, text in files.items():
@@ -249,7 +249,7 @@ def _due(home: Home, judged: Sequence[Judged], loaded: Sequence[LoadedModel], so
     by_name = {one.name: one for one in judged}
     of_model = {one.definition.name: one for one in loaded}
     found = []
-    lakes = {name: Lake(home, source) for name, source in sources.items()}
+    lakes = {name: SourceReader(home, source) for name, source in sources.items()}
     for one in judged:
         kind, _, bare = one.name.partition("/")
         if one.unjudged or kind in _DERIVED:
@@ -277,7 +277,7 @@ def _text(home: Home, folder: str, name: str) -> str:
 
 
 def _pattern(
-    lakes: Mapping[str, Lake], sources: Sources, loaded: Sequence[LoadedModel], judged: Sequence[Judged]
+    lakes: Mapping[str, SourceReader], sources: Sources, loaded: Sequence[LoadedModel], judged: Sequence[Judged]
 ) -> Mapping[str, str]:
     one, *also = judged
     lake = lakes[one.definition.source]
@@ -288,5 +288,5 @@ def _pattern(
     return patterns.pages(patterns.Subject(lake, compiled[0], one, also, changes))
 
 
-def _model(lake: Lake, loaded: LoadedModel, judged: Judged) -> Mapping[str, str]:
+def _model(lake: SourceReader, loaded: LoadedModel, judged: Judged) -> Mapping[str, str]:
     return models.pages(models.Subject(lake, loaded, judged))

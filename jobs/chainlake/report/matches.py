@@ -19,7 +19,7 @@ from chainlake.markup import Html, joined, link, section, table, tag
 from chainlake.report.drawing import charts
 from chainlake.report.drawing.road import PLACE
 from chainlake.report.page import chart, document
-from chainlake.report.reading import Event, Lake, Match
+from chainlake.report.reading import Event, Match, SourceReader
 from chainlake.report.reasons import Reason, reasons_of
 from chainlake.report.showing import MISSING, Clock, counted, number, plain, unit_of, with_unit
 
@@ -49,7 +49,7 @@ class Around:
     panels: tuple[str, ...]
 
 
-def around(lake: Lake, compiled: CompiledPattern, match: Match) -> Around:
+def around(lake: SourceReader, compiled: CompiledPattern, match: Match) -> Around:
     """A match with the events around it."""
     source = lake.source
     span = charts.Span(*_shown(compiled, match), Clock.of(source))
@@ -89,7 +89,7 @@ def _still(events: pa.Table, name: str, key: str) -> bool:
     return bool(pc.all(pc.equal(ends[f"{name}_min"], ends[f"{name}_max"])).as_py())
 
 
-def panel(lake: Lake, compiled: CompiledPattern, found: Around, attribute: str, height: int) -> charts.Spec:
+def panel(lake: SourceReader, compiled: CompiledPattern, found: Around, attribute: str, height: int) -> charts.Spec:
     """The chart of one attribute of a match's series, with the match's events on it and the window shaded."""
     match, source = found.match, lake.source
     lines: dict[str, list[tuple[int, float | None]]] = {one: [] for one in match.keys[:SERIES]}
@@ -109,7 +109,7 @@ def panel(lake: Lake, compiled: CompiledPattern, found: Around, attribute: str, 
     )
 
 
-def figure(lake: Lake, compiled: CompiledPattern, found: Around, attribute: str, height: int) -> Html:
+def figure(lake: SourceReader, compiled: CompiledPattern, found: Around, attribute: str, height: int) -> Html:
     """A panel, with a text for readers who cannot see it."""
     match, clock = found.match, found.span.clock
     bound = ", ".join(
@@ -120,7 +120,7 @@ def figure(lake: Lake, compiled: CompiledPattern, found: Around, attribute: str,
     return chart(panel(lake, compiled, found, attribute, height), Html(""), said, tall=height + 50)
 
 
-def page(lake: Lake, compiled: CompiledPattern, found: Around, origin: Html) -> str:
+def page(lake: SourceReader, compiled: CompiledPattern, found: Around, origin: Html) -> str:
     """The page of a match.
 
     Args:
@@ -186,7 +186,7 @@ def _length(us: int) -> str:
     return f"{seconds / 60:.4g} min" if seconds >= 120 else f"{seconds:.6g} s"
 
 
-def _about_units(lake: Lake) -> str:
+def _about_units(lake: SourceReader) -> str:
     stated = [one.name for one in lake.source.attributes if unit_of(lake.source, one.name)]
     if stated:
         return (
@@ -195,7 +195,7 @@ def _about_units(lake: Lake) -> str:
     return f"The source {lake.source.name} states no units."
 
 
-def _events(lake: Lake, match: Match) -> Html:
+def _events(lake: SourceReader, match: Match) -> Html:
     source, clock = lake.source, Clock.of(lake.source)
     shown = [one.name for one in source.attributes if any(one.name in event.row for event in match.events)]
     header = ("name", "time", source.key, *(with_unit(source, one) for one in shown), "file", "line")
@@ -223,7 +223,7 @@ def _file(event: Event) -> Html:
     return tag("code", event.file, class_="file")
 
 
-def _why(lake: Lake, compiled: CompiledPattern, match: Match) -> Html:
+def _why(lake: SourceReader, compiled: CompiledPattern, match: Match) -> Html:
     pattern = compiled.pattern
     if pattern.front.counted:
         kept = f"The table keeps only the number of events of {', '.join(pattern.front.counted)}"

@@ -27,7 +27,7 @@ from chainlake.report.drawing import charts
 from chainlake.report.drawing.road import PLACE, Change, is_road, road_map
 from chainlake.report.drawing.states import shown, which_are
 from chainlake.report.page import chart, document
-from chainlake.report.reading import Lake
+from chainlake.report.reading import SourceReader
 from chainlake.report.showing import Clock, counted, number, unit_of, with_unit
 
 #: The largest numbers of days drawn, and of events on them.
@@ -53,7 +53,7 @@ class Subject:
         judged: its days.
     """
 
-    lake: Lake
+    lake: SourceReader
     loaded: LoadedModel
     judged: Judged
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.explain.near_misses import Report, Stage, near_misses
 from chainlake.cep.explain.parts import bounds, ranking
-from chainlake.cep.explain.report import choose, explain
+from chainlake.cep.explain.report import chosen_orders, explain
 from chainlake.cep.language.check import PSEUDO
 from chainlake.days import Days, day_of, day_start_us, us_of
 from chainlake.definitions.source import Source
@@ -27,7 +27,7 @@ from chainlake.report.drawing import charts
 from chainlake.report.drawing.road import MATCHES, PLACE, Change, is_road, road_map
 from chainlake.report.drawing.states import shown, which_are, words_of
 from chainlake.report.page import chart, document
-from chainlake.report.reading import Lake, Match, chosen, whole
+from chainlake.report.reading import Match, SourceReader, chosen, whole
 from chainlake.report.showing import Clock, counted, number, with_unit
 
 #: The largest numbers of events and evaluations of a search for near misses, which should take only seconds.
@@ -49,7 +49,7 @@ class Subject:
         changes: changes of models on the same source.
     """
 
-    lake: Lake
+    lake: SourceReader
     compiled: CompiledPattern
     judged: Judged
     derived: Sequence[Judged] = ()
@@ -136,7 +136,7 @@ def _meaning(of: Subject) -> Html:
     text = pattern.text.text
     said = [tag("p", one) for one in _comment(text)]
     rows = list(_terms([*bounds(pattern), *ranking(pattern)]))
-    whole_text = "\n".join(explain(pattern, choose(pattern)))
+    whole_text = "\n".join(explain(pattern, chosen_orders(pattern)))
     return section(
         "What it means",
         *said,
@@ -273,7 +273,7 @@ def _near_misses(of: Subject) -> Html:
         events = of.lake.needed(of.compiled, Days.one(day).micros())
         if len(events) > SEARCHED:
             return section(title, _too_much(f"{day} reads {len(events):,} events", verb))
-        choices = choose(of.compiled.pattern, None, events)
+        choices = chosen_orders(of.compiled.pattern, None, events)
         cost = sum(min(one.estimates.values(), default=0.0) for one in choices)
         if cost > EVALUATED:
             return section(title, _too_much(f"the search of {day} would take about {cost:,.0f} evaluations", verb))

@@ -98,7 +98,7 @@ class Match:
         return found
 
 
-class Lake:
+class SourceReader:
     """The tables of one source. Days of events that were read are kept for the next match as long as they are small.
 
     Args:
@@ -187,7 +187,7 @@ class Lake:
         return {row["event_id"]: row for row in pa.concat_tables(found).to_pylist()}
 
 
-def chosen(lake: Lake, compiled: CompiledPattern, judged: Judged) -> list[Match]:
+def chosen(lake: SourceReader, compiled: CompiledPattern, judged: Judged) -> list[Match]:
     """The matches of a pattern that its page draws: the best if it has a ranking or episodes, else the latest.
 
     Args:
@@ -208,7 +208,7 @@ def chosen(lake: Lake, compiled: CompiledPattern, judged: Judged) -> list[Match]
     return whole(lake, table, picked)
 
 
-def _ranked(lake: Lake, name: str) -> list[Match]:
+def _ranked(lake: SourceReader, name: str) -> list[Match]:
     """The best matches of the last period, rank by rank."""
     columns = ["scope_kind", "scope_start", "per", "rank", "score", "match_id", "decision_ts", "start_ts", "end_ts"]
     rows = tables.arrow(lake.home, "ranked", name, columns=columns)
@@ -227,7 +227,7 @@ def _ranked(lake: Lake, name: str) -> list[Match]:
     return found
 
 
-def _of_episodes(lake: Lake, compiled: CompiledPattern, judged: Judged) -> list[Match]:
+def _of_episodes(lake: SourceReader, compiled: CompiledPattern, judged: Judged) -> list[Match]:
     """The top matches of the most severe episodes of the last days with matches, or of the latest if none is severe."""
     days = _last_days(judged)
     if days is None or compiled.episodes is None:
@@ -248,7 +248,7 @@ def _of_episodes(lake: Lake, compiled: CompiledPattern, judged: Judged) -> list[
     return found
 
 
-def _latest(lake: Lake, table: str, judged: Judged) -> list[Match]:
+def _latest(lake: SourceReader, table: str, judged: Judged) -> list[Match]:
     """The latest matches that do not overlap, then others."""
     days = _last_days(judged)
     if days is None:
@@ -288,7 +288,7 @@ def _match(row: Mapping[str, Any], why: str) -> Match:
     return Match(str(row["match_id"]), us_of(row["start_ts"]), us_of(row["end_ts"]), us_of(row["decision_ts"]), why)
 
 
-def whole(lake: Lake, table: str, picked: Sequence[Match]) -> list[Match]:
+def whole(lake: SourceReader, table: str, picked: Sequence[Match]) -> list[Match]:
     """Matches with all their events and numbers, in the order given."""
     if not picked:
         return []
@@ -332,7 +332,7 @@ def _bound(row: Mapping[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
                 yield name, struct
 
 
-def _event(lake: Lake, name: str, struct: dict[str, Any], events: Mapping[str, dict[str, Any]]) -> Event:
+def _event(lake: SourceReader, name: str, struct: dict[str, Any], events: Mapping[str, dict[str, Any]]) -> Event:
     row = events.get(struct["event_id"], struct)
     file = lake.paths.get(row.get("file_id") or "")
     return Event(name, us_of(row["ts"]), str(row[lake.source.key]), row, file, row.get("line"))

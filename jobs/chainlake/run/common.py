@@ -16,7 +16,7 @@ from chainlake.env.own_folders import MARKER
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.definitions import Definition
-from chainlake.lake.records.runs import one_line
+from chainlake.lake.records.runs import error_line
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 
@@ -121,7 +121,7 @@ def record_failure(
                 "engine_version": definition.engine_version,
                 "input_fingerprint": found,
                 "status": "failed",
-                "reason": one_line(error),
+                "reason": error_line(error),
             }
             for day, found in fingerprints.items()
         ],
@@ -149,5 +149,5 @@ def raise_together(failures: Sequence[tuple[str, BaseException]], done: str) -> 
     for candidate in (InputError, AuditFailed, DefinitionError):
         if any(isinstance(error, candidate) for error in errors):
             kind = candidate
-    listed = "; ".join(f"{name}: {one_line(error)}" for name, error in failures)
+    listed = "; ".join(f"{name}: {error_line(error)}" for name, error in failures)
     raise kind(f"{len(failures)} failed ({done}): {listed}") from errors[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 
 class ChangedRows(TypedDict):
@@ -17,6 +17,10 @@ class Computed(ChangedRows):
     """The result of computing days; ``days``: how many were published."""
 
     days: int
+
+
+#: The numbers of ``Computed``, which are summed up over several steps.
+COUNTS: tuple[Literal["days", "added", "changed", "withdrawn"], ...] = ("days", "added", "changed", "withdrawn")
 
 
 class Detected(Computed):
@@ -72,6 +76,42 @@ class Written(Computed, total=False):
 
     error: str
     exit_code: int
+
+
+class MaintainedTables(TypedDict):
+    """What came of ``maintain``.
+
+    Args:
+        tables: maintained.
+        compacted: files merged.
+        loads: raw loads removed.
+        removed: files deleted.
+        files: left.
+        logs: old logs removed or cut, if all tables were maintained.
+        cached: things removed from the cache, if all tables were.
+    """
+
+    tables: int
+    compacted: int
+    loads: int
+    removed: int
+    files: int
+    logs: int
+    cached: int
+
+
+class RetiredDefinition(TypedDict):
+    """What came of ``retire``.
+
+    Args:
+        definition: its name in ``ops``.
+        days: marked.
+        dropped: tables, or parts of tables, that were removed.
+    """
+
+    definition: str
+    days: int
+    dropped: list[str]
 
 
 class Backfilled(Computed):

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from chainlake.cep.events.columns import kind_of
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import FIXED_COLUMNS, PSEUDO
 from chainlake.cep.language.errors.names import UnknownAttribute, UnknownEvent
@@ -40,8 +41,6 @@ class PositiveName:
 
 def kinds_of(columns: Mapping[str, pa.DataType]) -> dict[str, str]:
     """Column name to the kind of its values (``unusable`` if the language has none for its type)."""
-    from chainlake.cep.events.columns import kind_of
-
     return {name: kind_of(kind) or "unusable" for name, kind in columns.items()}
 
 

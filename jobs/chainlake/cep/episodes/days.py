@@ -54,7 +54,7 @@ class Day:
     open: pa.Table
 
 
-def day_of(timing: Timing, before: pa.Table | None, matches: Iterable[pa.Table], end: int | None) -> Day:
+def episodes_of_day(timing: Timing, before: pa.Table | None, matches: Iterable[pa.Table], end: int | None) -> Day:
     """The episodes that are decided on a day, and those that stay open.
 
     Args:

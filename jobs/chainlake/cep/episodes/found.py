@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.episodes.days import Timing, day_of
+from chainlake.cep.episodes.days import Timing, episodes_of_day
 from chainlake.cep.episodes.sources import of_batch, rule_of
 from chainlake.cep.errors import NoEpisodes
 from chainlake.cep.library import MatchOptions, as_dicts, prepared
@@ -84,7 +84,7 @@ def merged_matches(
     rule = rule_of(pattern)
     timing = Timing(rule.pause, pattern.decided_us)
     stretches = [of_batch(pattern, events, batch) for batch in batches]
-    day = day_of(timing, None, stretches, None)
+    day = episodes_of_day(timing, None, stretches, None)
     every = pa.concat_tables([one.select(["top_match"]) for one in stretches])["top_match"].combine_chunks()
     begins = np.cumsum([0, *(batch.n for batch in batches)])
 

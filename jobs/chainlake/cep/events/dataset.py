@@ -15,7 +15,7 @@ from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import MOST_TICKS, Clock
 from chainlake.cep.events.columns import encoded, filled, kind_of, ticks_of, values_of
 from chainlake.cep.events.errors import UnfitColumn
-from chainlake.cep.events.order import in_order, total_order
+from chainlake.cep.events.order import in_order, moved_order
 from chainlake.cep.values.arrow import FALSE, MINUS_ONE, ZERO, int64_array, numpy_of, plain, text_array
 from chainlake.cep.values.texts import Texts
 from chainlake.cep.values.values import NULL, Value
@@ -80,8 +80,8 @@ class Dataset:
         kept = self.pick(searched)
         ids = plain(events["event_id"]) if wanted.by_id or wanted.in_stream else None
         if wanted.by_seq:
-            if not known and not in_order(kept):
-                order = total_order(events, kept, rows=self._picked)
+            order = None if known else moved_order(events, kept, rows=self._picked)
+            if order is not None:
                 self._picked = order if self._picked is None else self._picked[order]
                 kept = searched[self._picked]
         elif not known and (not _is_sorted(kept) or ids is not None and not _ties_sorted(kept, ids, self._picked)):

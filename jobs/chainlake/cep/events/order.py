@@ -47,8 +47,21 @@ def total_order(
     Raises:
         InputError: ``seq`` does not hold whole numbers.
     """
+    order = moved_order(events, ts, group, by_type=by_type, rows=rows)
+    return np.arange(len(ts)) if order is None else order
+
+
+def moved_order(
+    events: pa.Table,
+    ts: np.ndarray,
+    group: np.ndarray | None = None,
+    *,
+    by_type: bool = False,
+    rows: np.ndarray | None = None,
+) -> np.ndarray | None:
+    """As ``total_order``, but ``None`` if the rows lie in that order, so that nothing has to be gathered."""
     if in_order(ts, group):
-        return np.arange(len(ts))
+        return None
     if group is None:
         order = np.argsort(ts, kind="stable")
         times = ts[order]

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.events.columns import ticks_of
-from chainlake.cep.events.order import in_order, total_order
+from chainlake.cep.events.order import moved_order, total_order
 from chainlake.cep.events.series import series_of
 from chainlake.cep.values.arrow import int64_array, plain
 from chainlake.cep.values.texts import masked
@@ -61,8 +61,7 @@ def add_previous(
     ts = ticks_of(events["ts"], "ts")
     for any_type in sorted({one.of_any_type for _, one in wanted}):
         group, known = _numbers(events, key, any_type)
-        # Rows that already lie in the order of the streams need not be gathered.
-        order = None if in_order(ts, group) else total_order(events, ts, group)
+        order = moved_order(events, ts, group)
         times, ordered = (ts, group) if order is None else (ts[order], group[order])
         for column, one in wanted:
             if one.of_any_type != any_type:
@@ -88,24 +87,23 @@ def places(events: pa.Table, key: str | None) -> pa.Array:
         whole numbers, null for events without a key.
     """
     ts = ticks_of(events["ts"], "ts")
-    if key is None and in_order(ts):
-        return int64_array(np.arange(len(ts)))
-    order, group, known = _streams(events, key, ts, any_type=True)
-    group = group[order]
-    begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else np.zeros(0, int)
-    sizes = np.diff(np.append(begins, len(group)))
-    found = np.empty(len(group), np.int64)
-    found[order] = np.arange(len(group)) - np.repeat(begins, sizes)
+    group, known = (None, None) if key is None else _numbers(events, key, any_type=True)
+    order, found = moved_order(events, ts, group), np.arange(len(ts))
+    if group is not None:
+        begins, sizes = _stretches(group if order is None else group[order])
+        found -= np.repeat(begins, sizes)
+    if order is not None:
+        at, found = found, np.empty(len(ts), np.int64)
+        found[order] = at
     return int64_array(found) if known is None else masked(found, known)
 
 
 def last_of_each(events: pa.Table, key: str | None, steps: int) -> pa.Table:
     """The last ``steps`` events of each type and key, in the order of ``events``; they include those of each key."""
-    order, group, known = _streams(events, key, ticks_of(events["ts"], "ts"), any_type=False)
-    group = group[order]
-    begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else np.zeros(0, int)
-    ends = np.append(begins[1:], len(group))
-    keep = np.arange(len(group)) >= np.repeat(ends - steps, ends - begins)
+    group, known = _numbers(events, key, any_type=False)
+    order = total_order(events, ticks_of(events["ts"], "ts"), group)
+    begins, sizes = _stretches(group[order])
+    keep = np.arange(len(group)) >= np.repeat(begins + sizes - steps, sizes)
     rows = np.sort(order[keep if known is None else keep & known[order]])
     return events.take(int64_array(rows))
 
@@ -135,13 +133,10 @@ def _steps_back(group: np.ndarray, ts: np.ndarray, one: Earlier) -> np.ndarray:
     return np.where(before >= first, before, -1)
 
 
-def _streams(
-    events: pa.Table, key: str | None, ts: np.ndarray, any_type: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """The rows, stream by stream, in the order of (ts, seq, event_id); for each row, the number of its stream, and
-    whether it is in one (None if all are)."""
-    group, known = _numbers(events, key, any_type)
-    return total_order(events, ts, group), group, known
+def _stretches(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each number begins in whole numbers of which equal ones stand together, and how many there are of it."""
+    begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else np.zeros(0, int)
+    return begins, np.diff(np.append(begins, len(group)))
 
 
 def _numbers(events: pa.Table, key: str | None, any_type: bool) -> tuple[np.ndarray, np.ndarray | None]:

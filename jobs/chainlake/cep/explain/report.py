@@ -43,7 +43,7 @@ _STRETCH = 100
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenOrder:
     """The order in which a branch binds its names.
 
     Args:
@@ -63,7 +63,9 @@ class Choice:
     asked: Mapping[str, float] = field(default_factory=dict)
 
 
-def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Table | None = None) -> list[Choice]:
+def chosen_orders(
+    pattern: Pattern, order: Sequence[str] | None = None, events: pa.Table | None = None
+) -> list[ChosenOrder]:
     """The order of each branch, as a run would choose it.
 
     Args:
@@ -78,7 +80,7 @@ def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Tabl
     if events is None:
         wanted = order if order is not None else pattern.declared_order()
         how = "given" if order is not None else "written" if wanted is None else "declared"
-        return [Choice(make_plan(b, given_order(b, wanted or b.positive)), how, {}) for b in pattern.branches]
+        return [ChosenOrder(make_plan(b, given_order(b, wanted or b.positive)), how, {}) for b in pattern.branches]
     check_kinds(pattern, events)
     data = dataset(pattern, events)
     found = []
@@ -94,7 +96,7 @@ def choose(pattern: Pattern, order: Sequence[str] | None = None, events: pa.Tabl
         limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
         decision = decide("auto", Compiled(scan, plan, limits, wanted=selects), Estimate.of(model, chosen))
         mode = told(pattern, branch, decision.compiled is not None)
-        found.append(Choice(plan, how, model.estimates([chosen]), decision, mode, _asked(model)))
+        found.append(ChosenOrder(plan, how, model.estimates([chosen]), decision, mode, _asked(model)))
     return found
 
 
@@ -104,7 +106,7 @@ def _asked(model: Model) -> dict[str, float]:
     return {written: model.pairs(clause) for written, clause in of}
 
 
-def explain(pattern: Pattern, choices: Sequence[Choice]) -> Iterator[str]:
+def explain(pattern: Pattern, choices: Sequence[ChosenOrder]) -> Iterator[str]:
     """The lines of the explanation: normal form, states and edges, read range, decision rule, orders."""
     yield f"{pattern.name}: {pattern.description or 'no description'}"
     if pattern.source:
@@ -194,7 +196,7 @@ def _among(which: str, names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{which} of {', '.join(names)}" if names else ""
 
 
-def mermaid(choices: Sequence[Choice]) -> Iterator[str]:
+def mermaid(choices: Sequence[ChosenOrder]) -> Iterator[str]:
     """The lines of a Mermaid flowchart of the chains; all branches begin in the same state and end in F or R."""
     yield "flowchart LR"
     for number, choice in enumerate(choices, 1):

@@ -8,6 +8,7 @@ from chainlake.cep.language import ast, functions
 from chainlake.cep.language.errors.kinds import Incomparable, NoSet, WrongKind
 from chainlake.cep.language.errors.names import UnknownAttribute
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.values.like import problem_of
 
 #: Columns of an events table that are not attributes (docs/tables.md); patterns refer to ``ts``, ``id`` and ``type``.
 FIXED_COLUMNS = frozenset({"event_id", "event_date", "file_id", "line", "ingested_at"})
@@ -50,8 +51,6 @@ class Checker:
                 self.condition(part)
 
     def text_test(self, node: ast.Like) -> None:
-        from chainlake.cep.values.like import problem_of
-
         word = "MATCHES" if node.regex else "LIKE"
         kind = self.kind(node.value)
         if kind not in OPEN | {"string"}:
@@ -190,10 +189,10 @@ class Checker:
     def call(self, node: ast.Call) -> str:
         function = node.own or functions.lookup(node.function)
         assert function is not None, "resolve.py lets only known functions through"
-        for number, problem_of in function.constants.items():
+        for number, refusal in function.constants.items():
             for arg in node.args[number : number + 1]:
                 given = arg.value if isinstance(arg, ast.Literal) else None
-                problem = problem_of(given)
+                problem = refusal(given)
                 if problem is not None:
                     raise WrongKind.constant(self.source, getattr(arg, "at", node.at), node.function, given, problem)
         kinds = tuple(self.kind(arg) for arg in node.args)

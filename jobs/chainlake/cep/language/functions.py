@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from chainlake.cep.language.declared.function import Code, Declared, Heavy, Place
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from chainlake.cep.values.texts import Words
-    from chainlake.cep.values.values import Value
-
+from chainlake.cep.values import operations, pairs
+from chainlake.cep.values.texts import Words
+from chainlake.cep.values.values import Value, absolute, correlation
 
 #: Kinds that are unknown before events are seen.
 OPEN = frozenset({"any", "null"})
@@ -117,8 +117,6 @@ def _ordered(kinds: tuple[str, ...]) -> str | None:
 
 
 def _zone_problem(zone: Any) -> str | None:
-    from zoneinfo import ZoneInfo
-
     if not isinstance(zone, str):
         return "a zone is a text such as 'Europe/Berlin' or 'UTC'"
     try:
@@ -138,8 +136,6 @@ def _later(name: str) -> Callable[[tuple[Any, ...]], Value | Words]:
     """The implementation of that name, imported when it is called, since compiling patterns needs no NumPy."""
 
     def apply(args: tuple[Any, ...]) -> Value | Words:
-        from chainlake.cep.values import operations
-
         found: Callable[[tuple[Any, ...]], Value | Words] = getattr(operations, name)
         return found(args)
 
@@ -163,8 +159,6 @@ class _Pairs:
     name: str
 
     def __call__(self, *columns: Any) -> Any:
-        from chainlake.cep.values import pairs
-
         return getattr(pairs, self.name)(*columns)
 
 
@@ -179,22 +173,16 @@ def _texts(kinds: tuple[str, ...]) -> str | None:
 
 def _arrow(name: str) -> Callable[[pa.Array], pa.Array]:
     def apply(texts: pa.Array) -> pa.Array:
-        import pyarrow.compute as pc
-
         return getattr(pc, name)(texts)
 
     return apply
 
 
 def _abs(args: tuple[Value, ...]) -> Value:
-    from chainlake.cep.values.values import absolute
-
     return absolute(args[0])
 
 
 def _corr(args: tuple[Value, ...]) -> Value:
-    from chainlake.cep.values.values import correlation
-
     return correlation(*args)
 
 

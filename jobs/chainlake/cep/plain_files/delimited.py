@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 
 from chainlake.cep.plain_files.errors import UnfitColumn, UnfitLine
 from chainlake.cep.plain_files.places import csv_error, delimiter_of, text_of
@@ -25,8 +26,6 @@ def read_delimited(file: Path) -> pa.Table:
         InputError: with the line: text that is not UTF-8, a NUL, a carriage return inside a line, unbalanced quotes,
             a row that does not have as many cells as the header; or two columns have one name.
     """
-    import pyarrow.csv
-
     data = text_of(file)
     _check_lines(file, data)
     try:

@@ -19,8 +19,7 @@ from chainlake.cep.ranking.lists import Lists, Values
 from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import value_names
 from chainlake.cep.ranking.score import beyond_one, scores, sort_keys
-from chainlake.cep.search.bounding.watch import Lists as SeenLists
-from chainlake.cep.search.bounding.watch import Watch
+from chainlake.cep.search.bounding.watch import SeenLists, Watch
 from chainlake.cep.search.found.batch import MatchBatch, concatenated
 from chainlake.cep.search.statistics import BestSearch, ListCounts
 from chainlake.cep.values.arrow import int64_array, numpy_of

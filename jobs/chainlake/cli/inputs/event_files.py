@@ -138,7 +138,6 @@ def compiled(
     from chainlake.cep.pattern import compile_pattern
     from chainlake.cep.plain_files.column_notes import notes_of
     from chainlake.definitions.derived import Series
-    from chainlake.paths import Home
 
     table = events.table
     strict = "ts" not in table.column_names or not pa.types.is_integer(table.schema.field("ts").type)

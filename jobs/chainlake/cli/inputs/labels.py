@@ -89,7 +89,7 @@ def settings_of(grids: Sequence[str]) -> Iterator[dict[str, float]]:
     """
     axes = [_axis(text) for text in grids]
     if math.prod(len(values) for _, values in axes) > MOST:
-        raise BadOption.grid("--grid", f"there are more than {MOST:,} settings")
+        raise BadOption.wide_grid("--grid", MOST)
     names = [name for name, _ in axes]
     for combination in itertools.product(*(values for _, values in axes)):
         yield dict(zip(names, combination, strict=True))
@@ -108,8 +108,8 @@ def _axis(text: str) -> tuple[str, list[float]]:
         else:
             found = [float(part) for part in values.split(",")]
     except ValueError:
-        raise BadOption.grid("--grid", f"'{text}' is no grid") from None
+        raise BadOption.no_grid("--grid", text) from None
     if not name.strip() or not all(map(math.isfinite, found)):
-        raise BadOption.grid("--grid", f"'{text}' is no grid")
+        raise BadOption.no_grid("--grid", text)
     # Sums of steps have trailing digits that nobody wrote.
     return name.strip(), [float(f"{value:.12g}") for value in found]

@@ -104,8 +104,9 @@ def _rows(source: Source, file: Landed, bad: Counter[str]) -> pa.Table:
     whole = read_file(source, Task.of(file, file.path))
     bad.update(whole.bad["reason"].to_pylist())
     if whole.counts.outcome not in _USABLE:
+        why = whole.counts.outcome, whole.counts.reason
         place = file.file if file.member is None else f"{file.file}!{file.member}"
-        raise UnfitFiles.of_source(place, f"{whole.counts.outcome}: {whole.counts.reason}", source.name, source.file)
+        raise UnfitFiles.of_source(place, *why, source.name, source.file)
     table = whole.rows
     lines, entries = table["line"].to_pylist(), table["entry"].to_pylist()
     several = len(set(lines)) < len(lines)

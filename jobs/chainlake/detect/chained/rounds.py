@@ -15,14 +15,14 @@ from chainlake.days import Days
 from chainlake.detect.chained.course import Course, Next
 from chainlake.detect.chained.walk import Leg, Walked, walk
 from chainlake.detect.division.counts import Counting
-from chainlake.detect.order import Plan
+from chainlake.detect.order import SearchPlan
 from chainlake.detect.prepared import planned
-from chainlake.detect.run import Staged, accept, audit, publish, rates
+from chainlake.detect.run import StagedMatches, accept, audit, publish, rates
 from chainlake.detect.stage import Search
 from chainlake.detect.work import DetectResult, SearchRun, Work
 from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
 from chainlake.lake.commits.publish import Published
-from chainlake.lake.records.runs import one_line
+from chainlake.lake.records.runs import error_line
 from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.storage.door import storage_of
 
@@ -40,7 +40,7 @@ class _Came:
         self.failed.setdefault(definition.name, error)
         if not isinstance(error, AuditFailed):
             record_failure(run.home, definition, {day: print_}, error, run.run_id)
-        print(f"{definition.name} failed: {one_line(error)}", flush=True)
+        print(f"{definition.name} failed: {error_line(error)}", flush=True)
 
 
 def run_chains(run: SearchRun, courses: Sequence[Course]) -> DetectResult:
@@ -79,7 +79,7 @@ def _next(run: SearchRun, course: Course, came: _Came) -> list[Next]:
 class _Searched:
     """What was found on some days of a pattern."""
 
-    plan: Plan
+    plan: SearchPlan
     folder: str
     walked: Walked
 
@@ -108,7 +108,7 @@ def _searched(
             discard(folder)
         if len(legs) == 1:
             return [error]
-        print(f"each pattern is searched alone: {one_line(error)}", flush=True)
+        print(f"each pattern is searched alone: {error_line(error)}", flush=True)
         return [one for leg, item in zip(legs, items, strict=True) for one in _searched(run, [leg], [item])]
     return [_Searched(*one) for one in zip(plans, folders, walked, strict=True)]
 
@@ -125,7 +125,7 @@ def _finish(
         accept(run, item, searched)
         return
     walked = searched.walked
-    staged = Staged(item, searched.plan, searched.folder, walked.found, walked.links, leg.state.ids)
+    staged = StagedMatches(item, searched.plan, searched.folder, walked.found, walked.links, leg.state.ids)
     if walked.found.failure is None:
         needed = course.came([walked.links[day].state_out for day in leg.days])
         days = list(leg.days)[:needed]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from chainlake.catalog.episodes import CompiledEpisodes
 from chainlake.catalog.patterns import CompiledPattern
-from chainlake.cep.episodes.days import day_of
+from chainlake.cep.episodes.days import episodes_of_day
 from chainlake.cep.episodes.sources import columns_of, of_rows, rule_of
 from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.values.arrow import numpy_of
@@ -68,7 +68,7 @@ class PublishedMatches:
         while True:
             since = max(min(self._first, end), end - reach)
             # What is decided at the day's start or later is open.
-            open_ = day_of(timing, None, [self.of(since, end)], end).open
+            open_ = episodes_of_day(timing, None, [self.of(since, end)], end).open
             begun = pc.min(open_["start"]).as_py()
             if since <= self._first or begun is None or begun - timing.pause > since:
                 return Open(open_, since)

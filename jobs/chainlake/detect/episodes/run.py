@@ -11,8 +11,7 @@ import pyarrow as pa
 
 from chainlake.catalog.episodes import CompiledEpisodes
 from chainlake.catalog.patterns import CompiledPattern
-from chainlake.cep.episodes.days import day_of as made_on
-from chainlake.cep.episodes.days import digest, state_text
+from chainlake.cep.episodes.days import digest, episodes_of_day, state_text
 from chainlake.days import Days, day_of, day_start_us
 from chainlake.detect.chained.course import STRETCH
 from chainlake.detect.chained.segments import Segment, segments, to_do_flags
@@ -94,7 +93,9 @@ def _segment(run: DetectRun, item: EpisodesWork, part: Segment) -> Iterator[Publ
     """Make and publish the days of one segment, as far as possible."""
     first = item.days.first or day_of(part.first)
     matches = PublishedMatches(run.home, item.compiled, first)
-    way = SegmentWay(part, item.episodes.definition, matches.open_at, lambda open_: state_of(open_.stretches), STRETCH)
+    way = SegmentWay(
+        part, item.episodes.definition, matches.open_at, lambda open_: state_digest(open_.stretches), STRETCH
+    )
     while (stretch := way.next()) is not None:
         leg = Leg(Days(day_of(stretch.begin), day_of(stretch.end)), way.before(stretch))
         with run.phase("episodes", leg.days, item.episodes.definition.name) as row:
@@ -168,20 +169,20 @@ def make(matches: PublishedMatches, leg: Leg) -> Made:
     """Make the episodes of some days."""
     timing = matches.episodes.timing
     open_ = None if leg.before is None else leg.before.stretches
-    state = EMPTY if open_ is None else state_of(open_)
+    state = EMPTY if open_ is None else state_digest(open_)
     per_day: dict[date, pa.Table] = {}
     links: dict[date, Link] = {}
     count = 0
     for day, some in matches.by_day(leg.days).items():
-        found = made_on(timing, open_, [some], Days.one(day).micros()[1])
+        found = episodes_of_day(timing, open_, [some], Days.one(day).micros()[1])
         per_day[day] = episode_rows(matches.episodes, found.decided)
-        after = state_of(found.open)
+        after = state_digest(found.open)
         links[day] = Link(state, after)
         open_, state, count = found.open, after, count + number_of(some)
     return Made(per_day, links, count)
 
 
-def state_of(stretches: pa.Table) -> str:
+def state_digest(stretches: pa.Table) -> str:
     """The digest of the open stretches."""
     return digest(state_text(stretches))
 

@@ -20,7 +20,7 @@ def unexpected(error: BaseException) -> int:
     return InfrastructureError.exit_code
 
 
-def reason_of(error: Exception) -> str:
+def reason_with_stack(error: Exception) -> str:
     """One line that says why something failed without which work goes on; the stack of an unexpected error is kept."""
     if isinstance(error, ChainlakeError):
         return error.summary

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Callable, Sequence
+from typing import TypedDict
 
 from chainlake.env.ports import HOST, require_own
 from chainlake.errors import InfrastructureError
@@ -13,9 +14,24 @@ from chainlake.errors import InfrastructureError
 #: Environment variable of the tasks with ``PORT:TOKEN`` of the keeper.
 ADDRESS = "CHAINLAKE_DRIVERS"
 
-
 #: Longest line of a step's output, bytes.
 LINE_BYTES = 1 << 24
+
+
+class Request(TypedDict):
+    """What a task asks the keeper for, once: see :func:`run_in_driver`."""
+
+    token: str
+    arguments: list[str]
+    fresh: bool
+
+
+class Answer(TypedDict, total=False):
+    """What the keeper says: a line of the output each, and at last the exit code and the process id of the driver."""
+
+    line: str
+    code: int
+    driver: int
 
 
 def run_in_driver(
@@ -45,9 +61,9 @@ def run_in_driver(
     except OSError:
         return None
     with connection:
-        request = json.dumps({"token": token, "arguments": list(arguments), "fresh": fresh}).encode() + b"\n"
+        request: Request = {"token": token, "arguments": list(arguments), "fresh": fresh}
         try:
-            connection.sendall(request)
+            connection.sendall(json.dumps(request).encode() + b"\n")
         except ConnectionError:
             return None
         connection.settimeout(1.0)
@@ -66,9 +82,9 @@ def run_in_driver(
                 raise KeeperGone.lost()
             *lines, rest = (rest + block).split(b"\n")
             for line in lines:
-                answer = json.loads(line)
+                answer: Answer = json.loads(line)
                 if "code" in answer:
-                    return int(answer["code"])
+                    return answer["code"]
                 on_line(answer["line"])
 
 

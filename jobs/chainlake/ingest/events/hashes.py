@@ -38,7 +38,7 @@ def content_hashes(source: Source, rows: pa.Table) -> tuple[np.ndarray, np.ndarr
     return _both([rows[a.name] for a in source.attributes], len(rows))
 
 
-def row_hashes(table: Table, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
+def event_hashes(table: Table, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """Two hashes of each row's non-volatile columns, int64, for the checksum of a day."""
     return _both([rows[name] for name in table.non_volatile], len(rows))
 

@@ -21,7 +21,7 @@ from chainlake.definitions.source import Source
 from chainlake.ingest.checksum import checksum
 from chainlake.ingest.events.corrections import Beaten
 from chainlake.ingest.events.fates import Fate, with_fates
-from chainlake.ingest.events.hashes import event_ids, row_hashes
+from chainlake.ingest.events.hashes import event_hashes, event_ids
 from chainlake.ingest.events.stretches import Stretch
 from chainlake.ingest.rows.lines import KEPT
 from chainlake.ingest.staged import StagedFile, staged
@@ -165,7 +165,7 @@ def _days(source: Source, rows: pa.Table, events: pa.Table) -> dict[date, DayCou
     # Events are in order of time, so each day is one slice of them.
     days, starts = np.unique(events["event_date"].cast(pa.int32()).to_numpy(), return_index=True)
     if len(days):
-        hashes = (np.bitwise_xor.reduceat(one, starts).tolist() for one in row_hashes(events_table(source), events))
+        hashes = (np.bitwise_xor.reduceat(one, starts).tolist() for one in event_hashes(events_table(source), events))
         for day, first, second in zip(days.tolist(), *hashes, strict=True):
             at = day_of(day)
             found[at] = found[at].plus(DayCounts(first_hash=first, second_hash=second))

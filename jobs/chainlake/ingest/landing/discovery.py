@@ -12,7 +12,7 @@ import time
 from dataclasses import astuple, dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from chainlake.definitions.source import Source
 from chainlake.digests import text_digest
@@ -28,6 +28,7 @@ from chainlake.ingest.landing.container import (
 from chainlake.ingest.landing.walk import Entry, walk
 from chainlake.ingest.path_fields import path_fields
 from chainlake.paths import Home
+from chainlake.schemas.ops_rows import FileProblem
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.port import Stamp
@@ -64,7 +65,7 @@ class Landed:
     fields: dict[str, str] = field(hash=False)
     file_date: date | None
     revision: int
-    problem: str = ""
+    problem: FileProblem | Literal[""] = ""
     detail: str = ""
 
 
@@ -176,7 +177,7 @@ class _Content(NamedTuple):
 
     member: str | None
     checksum: str
-    problem: str = ""
+    problem: FileProblem | Literal[""] = ""
     detail: str = ""
 
 

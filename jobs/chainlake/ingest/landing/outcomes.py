@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError, InfrastructureError, InputError
 from chainlake.ingest.landing.expected import expected_globs, glob_matches
 from chainlake.ingest.path_fields import date_begins, path_fields
 from chainlake.run.results import Ingested, LeftFiles
-from chainlake.schemas.ops_rows import FileRow
+from chainlake.schemas.ops_rows import FileOutcome, FileRow
 from chainlake.terminal import one_line
 from chainlake.words import counted
 
-REMOVED = "removed"
+REMOVED: Literal["removed"] = "removed"
 #: Outcomes of files that were read to their end; rows from before outcomes were noted have ``None``.
-READ = (None, "ok")
+READ: tuple[FileOutcome | None, ...] = (None, "ok")
 #: How many files a line names, and how many a result does.
 _IN_LINE, IN_RESULT = 5, 20
 #: How far from a file's date, in days, the days are sought for which ``expect`` names it.
@@ -108,7 +108,7 @@ class Left:
             ],
         }
 
-    def error(self, source: Source, result: Ingested) -> ChainlakeError | None:
+    def failure(self, source: Source, result: Ingested) -> ChainlakeError | None:
         """The error with which the run ends after all its work; ``None`` if nothing that it needs is missing."""
         if self.needed:
             return FilesWaiting(source, {path: self.waiting[path] for path in self.needed}, result)
@@ -180,7 +180,7 @@ def _named(files: Mapping[str, str], first: Collection[str] = ()) -> str:
     return ", ".join(f"{one_line(path)} ({files[path]})" for path in order[:_IN_LINE]) + more
 
 
-def reason_of(row: FileRow) -> str:
+def why_unread(row: FileRow) -> str:
     """Outcome and reason of a row of ``ops.files``, in one line."""
     return f"{row['outcome']}: {row['reason']}" if row["reason"] else str(row["outcome"])
 
@@ -211,7 +211,7 @@ def left_by(
         if file_date is None or days & days_of(source, path, file_date):
             needed.add(path)
     return Left(
-        {row["path"]: reason_of(row) for row in rows},
+        {row["path"]: why_unread(row) for row in rows},
         dict(sorted(waiting.items())),
         sorted(lasting),
         sorted(needed),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass
+from typing import Literal
 
 from chainlake.definitions.formats.globs import UNFINISHED, is_passed_over
+from chainlake.schemas.ops_rows import FileProblem
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.local import stamp_of
@@ -29,7 +31,7 @@ class Entry:
     relative: str
     file: str
     stat: Stamp | None
-    problem: str = ""
+    problem: FileProblem | Literal[""] = ""
     detail: str = ""
 
 
@@ -125,7 +127,7 @@ class _Walker:
             return False
         return True
 
-    def _refuse(self, entry: os.DirEntry[str], path: str, problem: str, detail: str) -> None:
+    def _refuse(self, entry: os.DirEntry[str], path: str, problem: FileProblem, detail: str) -> None:
         self.entries.append(Entry(path, entry.path, None, problem, detail))
 
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from chainlake.ingest.landing.container import Content, gather
+from chainlake.schemas.ops_rows import FileProblem
+from chainlake.schemas.quarantine import RowProblem
 
 CHUNK = 4 << 20
 #: A longer line is one quarantine row.
@@ -49,7 +51,7 @@ class BadLine:
     """
 
     number: int
-    reason: str
+    reason: RowProblem | FileProblem
     text: str
     entry: int = 0
     value: str | None = None

@@ -19,11 +19,13 @@ from chainlake.days import US_PER_DAY
 from chainlake.definitions.formats.format import Format
 from chainlake.definitions.source import Source
 from chainlake.ingest.landing.container import Content, Damaged, NotReadable, gather, open_bytes
+from chainlake.ingest.rows.choice import HEAD, choose_format
 from chainlake.ingest.rows.lines import KEPT, BadLine, Block, blocks
 from chainlake.ingest.rows.parsed import (
     WAITING,
     BadRows,
     Counts,
+    ParseOutcome,
     Piece,
     RawRows,
     Task,
@@ -31,15 +33,16 @@ from chainlake.ingest.rows.parsed import (
     bad_schema,
     raw_schema,
 )
-from chainlake.ingest.rows.text_columns import HEAD, Texts, choose_format, flat_columns, read_block
+from chainlake.ingest.rows.text_columns import Texts, flat_columns, read_block
 from chainlake.ingest.rows.typed import TypedRows, repeat
 from chainlake.ingest.rows.zones import Listing, LocalTimes
+from chainlake.schemas.ops_rows import FileProblem
 from chainlake.schemas.table import TIMESTAMP
 
 #: Problems of content that cannot be read at all, which gives nothing but one quarantine row for the whole file.
-HOPELESS = ("damaged_archive", "no_format", "doubled_path", "link", "not_a_file")
+HOPELESS: tuple[FileProblem, ...] = ("damaged_archive", "no_format", "doubled_path", "link", "not_a_file")
 #: Outcome of a file whose rows are all in quarantine, each with its own reason, so that no row stands for the file.
-NO_ROW = "no_row"
+NO_ROW: FileProblem = "no_row"
 #: A file is given up if the parser fails at more lines than this.
 MOST_FAILED = 100
 
@@ -99,15 +102,16 @@ class _Parser:
 
     def run(self) -> Iterator[Piece]:
         task = self.task
-        whole: list[tuple[str, str]] = [(task.problem, task.detail)] if task.problem else []
+        whole: list[tuple[FileProblem, str]] = [(task.problem, task.detail)] if task.problem else []
         waits = ""
         if task.problem not in HOPELESS:
             try:
                 head = self._head()
-                form, header, why = choose_format(self.source.formats, task.path, head)
+                choice = choose_format(self.source.formats, task.path, head)
+                form, header = choice.form, choice.columns
                 if form is None:
-                    reason = "empty" if why == "empty" and not head.strip() else "no_format"
-                    whole.append((reason, "it has no header line" if why == "empty" else why))
+                    code: FileProblem = "empty" if choice.is_empty and not head.strip() else "no_format"
+                    whole.append((code, choice.why))
                 else:
                     self.zone = LocalTimes(form.time.zone, partial(self._listing, form, header))
                     with open_bytes(task.file, task.member) as stream:
@@ -131,13 +135,15 @@ class _Parser:
             elif len(self.failed) <= MOST_FAILED:
                 first = self.failed[0]
                 whole.insert(0, ("parser_error", f"at each line; line {first.number}: {first.value}"))
-        outcome, reason = "ok", ""
+        outcome: ParseOutcome = "ok"
+        reason = ""
         if waits:
             outcome, reason = WAITING, waits
         elif whole:
-            outcome, reason = whole[0][0], "; ".join(why for _, why in whole)
+            problem, reason = whole[0][0], "; ".join(why for _, why in whole)
+            outcome = problem
             # There is one row per file: the first problem is its reason, and its value lists all.
-            yield self._bad_lines([BadLine(0, outcome, reason)], counted=False)
+            yield self._bad_lines([BadLine(0, problem, reason)], counted=False)
         elif self.tally.rows_read and not self.tally.rows_raw:
             # The file says nothing about its day: it must not replace other files of the day, and the day stays
             # incomplete.
@@ -148,7 +154,7 @@ class _Parser:
         """The quarantine row and the counts that stand for the whole file."""
         return self._bad_lines([BadLine(0, "parser_error", why)], counted=False), self._counts("parser_error", why)
 
-    def _counts(self, outcome: str, reason: str) -> Counts:
+    def _counts(self, outcome: ParseOutcome, reason: str) -> Counts:
         tally = self.tally
         return Counts(
             load_id=self.task.load_id,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
 from chainlake.definitions.source import Source
+from chainlake.schemas.ops_rows import FileOutcome, FileProblem
 from chainlake.schemas.quarantine import quarantine_table
 from chainlake.schemas.raw import raw_table
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from chainlake.ingest.landing.discovery import Landed
 
 #: Outcome of a file whose bytes cannot be read or are not those that were listed: nothing of it counts.
-WAITING = "waiting"
+WAITING: Literal["waiting"] = "waiting"
+ParseOutcome = FileOutcome | Literal["waiting"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class Task:
     load_id: str
     fields: dict[str, str]
     file_date: date | None
-    problem: str
+    problem: FileProblem | Literal[""]
     checksum: str = ""
     detail: str = ""
     size: int = 0
@@ -76,7 +78,7 @@ class Counts:
     dst_gap: int = 0
     dst_double: int = 0
     days: tuple[int, ...] = ()
-    outcome: str = "ok"
+    outcome: ParseOutcome = "ok"
     reason: str = ""
 
 

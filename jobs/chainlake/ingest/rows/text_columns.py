@@ -1,4 +1,4 @@
-"""A file's lines as columns of text: headers, CSV rows, wide rows, JSON maps. What does not fit is set aside."""
+"""A file's lines as columns of text: CSV rows, wide rows, JSON maps. What does not fit is set aside."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from chainlake.definitions.formats.format import Format
-from chainlake.ingest.rows.lines import KEPT, BadLine, Block, sniff
-
-#: How many bytes of a file are looked at to choose its format.
-HEAD = 1 << 18
+from chainlake.ingest.rows.lines import KEPT, BadLine, Block
+from chainlake.schemas.quarantine import RowProblem
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,6 @@ class Texts:
         return self.lines[int(self.rows_of_lines[row])][: 4 * KEPT].decode("utf-8", errors="replace")[:KEPT]
 
 
-def header_of(head: bytes, form: Format) -> list[str] | None:
-    """The column names in the header line of a file that begins with ``head``; ``None`` if there is no such line."""
-    encoding, bom = sniff(head, form.encoding)
-    text = head[bom:].decode(encoding, errors="replace")
-    lines = text.split("\n", form.skip_lines + 1)
-    if len(lines) <= form.skip_lines or not lines[form.skip_lines].strip():
-        return None
-    return split_line(lines[form.skip_lines].lstrip("\ufeff").rstrip("\r"), form)
-
-
 def split_line(line: str, form: Format) -> list[str]:
     """The cells of one line, without surrounding white space."""
     text = io.StringIO(line)
@@ -71,89 +59,6 @@ def split_line(line: str, form: Format) -> list[str]:
         return [cell.strip() for cell in next(reader, [])]
     except csv.Error:
         return []
-
-
-#: First bytes of files that hold no lines of text, and what such files are.
-_MAGIC = (
-    (b"BZh", "compressed by bzip2"),
-    (b"\xfd7zXZ\0", "compressed by xz"),
-    (b"\x28\xb5\x2f\xfd", "compressed by Zstandard"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
-    (b"PAR1", "a Parquet file"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel or Word file"),
-    (b"%PDF-", "a PDF file"),
-)
-
-
-#: The magic bytes in the first header of a tar archive, and their position.
-_TAR, _TAR_AT = b"ustar", 257
-_NOT_READ = "it is {}, which is not read: only text is, plain or compressed by gzip or zip"
-_RETURN = "carriage return"
-
-
-def no_lines(head: bytes) -> str:
-    """Why a file that begins with ``head`` has no lines to read, in words; empty if it has some."""
-    for magic, what in _MAGIC:
-        if head.startswith(magic):
-            return _NOT_READ.format(what)
-    if b"\r" in head and b"\n" not in head:
-        return f"its lines end in lone {_RETURN}s, which end no line here: convert it to line feeds"
-    return ""
-
-
-#: Characters that end a line for other programs but not here.
-_OTHER_ENDS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_LAST_ENDS = re.compile(f"{_OTHER_ENDS.pattern}|\0")
-
-
-def swallowed(head: bytes, form: Format) -> str:
-    """Why a file that begins with ``head`` has rows hidden in a line that is not read as rows, in words; empty if not.
-
-    What is in the header line, or in a skipped line, is never seen again.
-    """
-    encoding, bom = sniff(head, form.encoding)
-    before = form.skip_lines + (1 if form.kind == "csv" and form.columns is None else 0)
-    lines = head[bom:].decode(encoding, errors="replace").split("\n", before)
-    # A NUL is a sign of damage if lines follow; if none do, it may be what ends lines.
-    ends = _OTHER_ENDS if any(line.strip() for line in lines[before:]) else _LAST_ENDS
-    quoted = re.compile("{0}[^{0}]*{0}".format(re.escape(form.quote))) if form.quote else None
-    for number, line in enumerate(lines[:before], 1):
-        plain = line.strip() if quoted is None else quoted.sub("", line).strip()
-        if other := ends.search(plain.replace(form.delimiter, "")):
-            sign = f"a lone {_RETURN}" if other[0] == "\r" else f"the sign U+{ord(other[0]):04X}"
-            what = "the header line" if number > form.skip_lines else "a line that 'skip_lines' passes over"
-            return f"line {number}, {what}, holds {sign}, which ends no line here: convert it to line feeds"
-    return ""
-
-
-def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> tuple[Format | None, list[str], str]:
-    """``(format, column names, why not)``: the first format whose glob and header fit the file.
-
-    Each format whose glob fits the path but that does not fit the file says why.
-    """
-    if head[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR and b"\0" in head[:_TAR_AT]:
-        # Its members are texts one after the other, and each may be for another day.
-        return None, [], _NOT_READ.format("a tar archive")
-    why: list[str] = []
-    for form in formats:
-        if not form.fits_path(path):
-            continue
-        if rows := swallowed(head, form):
-            why.append(f"{form.name}: {rows}")
-            continue
-        if form.kind == "json_map":
-            return form, ["time", "value"], ""
-        header = list(form.columns) if form.columns is not None else header_of(head, form)
-        if header is None:
-            why.append("empty")
-            continue
-        problems = form.misfits(header)
-        if not problems:
-            return form, header, ""
-        why.append(f"{form.name}: {'; '.join(problems)}")
-    if why and (lacking := no_lines(head)):
-        return None, [], lacking
-    return None, [], "; ".join(dict.fromkeys(why or ["no format's glob fits the path"]))[:KEPT]
 
 
 def read_block(block: Block, form: Format, header: list[str], key: str) -> Texts:
@@ -203,11 +108,11 @@ class RowsAreNotLines(Exception):
         super().__init__(f"the CSV reader does not give {lines} rows for {lines} lines")
 
 
-def _broken(lines: list[bytes], form: Format) -> dict[int, str]:
+def _broken(lines: list[bytes], form: Format) -> dict[int, RowProblem]:
     """The positions of lines that are not a complete row, and why; the others can be read together."""
     quote = form.quote.encode() if form.quote else None
     whole, across = (_row_pattern(form, ends) for ends in (b"\r", b""))
-    found: dict[int, str] = {}
+    found: dict[int, RowProblem] = {}
     for at, line in enumerate(lines):
         if (b"\r" in line or (quote is not None and quote in line)) and not whole.fullmatch(line):
             found[at] = "carriage_return" if across.fullmatch(line) else "quotes"
@@ -329,8 +234,8 @@ def _json_rows(block: Block) -> Texts:
     return Texts(columns, np.array(numbers, np.int64), np.array(entries, np.int64), None, none, bad)
 
 
-def _no_value(time: str, value: Any) -> str:
-    """The reason against an entry of a JSON object; empty if there is none."""
+def _no_value(time: str, value: Any) -> RowProblem | None:
+    """The reason against an entry of a JSON object; ``None`` if there is none."""
     if isinstance(value, list):
         return "bad_json"
     for text in (time, value):
@@ -338,7 +243,7 @@ def _no_value(time: str, value: Any) -> str:
             return "bad_encoding"
         if isinstance(text, str) and "\0" in text:
             return "nul_byte"
-    return ""
+    return None
 
 
 class _Pairs(list[Any]):

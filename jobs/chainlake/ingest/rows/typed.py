@@ -19,6 +19,7 @@ from chainlake.ingest.identity import cased, identity
 from chainlake.ingest.rows import casts
 from chainlake.ingest.rows.lines import KEPT
 from chainlake.ingest.rows.zones import LocalTimes
+from chainlake.schemas.quarantine import RowProblem
 from chainlake.schemas.table import TIMESTAMP
 
 #: Wall time and UTC never differ by more than this.
@@ -53,7 +54,7 @@ class TypedRows:
     ) -> None:
         self.n = n
         self.reasons = np.zeros(n, np.int32)
-        self.failures: list[tuple[str, str]] = []
+        self.failures: list[tuple[RowProblem, str]] = []
         self._source = source
         self._form = form
         self._columns = columns
@@ -61,7 +62,7 @@ class TypedRows:
         self._file_date = file_date
         self._origins: dict[str, pa.Array] = {}
 
-    def fail(self, mask: np.ndarray, reason: str, name: str) -> None:
+    def fail(self, mask: np.ndarray, reason: RowProblem, name: str) -> None:
         """Note ``reason`` for the rows in ``mask`` that have none yet."""
         fresh = mask & (self.reasons == 0)
         if fresh.any():

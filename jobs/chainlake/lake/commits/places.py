@@ -200,7 +200,7 @@ def _replace(home: Home, pattern: str, number: int) -> None:
     try:
         write_deltalake(at, stream, mode="overwrite", schema_mode="overwrite", commit_properties=properties)
     except CommitFailedError:
-        raise WriterBetween.of(f"matches.{pattern}", f"matches.{name} did not take its place") from None
+        raise WriterBetween.replacing(f"matches.{pattern}", f"matches.{name}") from None
     held = open_table(home, "matches", pattern).to_pyarrow_dataset().count_rows()
     if held != rows.count_rows():
         raise RowsLost.of(pattern, name, held, rows.count_rows())

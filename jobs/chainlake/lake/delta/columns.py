@@ -78,7 +78,7 @@ def add_columns(home: Home, table: Table, columns: Sequence[Column]) -> None:
     try:
         at.alter.add_columns(wanted.fields, commit_properties=marked("columns", 0))
     except CommitFailedError:
-        raise WriterBetween.of(table.path_name, "its new columns were not added") from None
+        raise WriterBetween.widening(table.path_name) from None
 
 
 def require_columns(at: DeltaTable, table: Table) -> None:

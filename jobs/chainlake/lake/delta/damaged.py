@@ -11,8 +11,6 @@ from chainlake.lake.delta.log import HINT
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 
-#: The message for a file where a folder should be.
-NO_FOLDER = "{} should be a folder, and is a file"
 _NUMBERED = re.compile(r"^(\d{20})\.(json|checkpoint.*\.parquet)$")
 
 
@@ -40,6 +38,21 @@ class DamagedTable(InfrastructureError):
             f"table {table} is damaged: {what}{rest}",
             hint=f"Run 'chainlake check --table {table} --repair' and then the commands that it names.",
         )
+
+    @classmethod
+    def no_folder(cls, table: str, place: str) -> DamagedTable:
+        """A file is in the place of a folder."""
+        return cls.of(table, no_folder(place))
+
+    @classmethod
+    def empty_entry(cls, table: str, version: int) -> DamagedTable:
+        """The entry of a version in the table's log is empty."""
+        return cls.of(table, f"_delta_log/{version:020}.json: the log entry is empty")
+
+
+def no_folder(place: str) -> str:
+    """What is said of a file in the place of a folder."""
+    return f"{place} should be a folder, and is a file"
 
 
 def in_the_way(home: Home, schema: str, name: str) -> str | None:
@@ -92,7 +105,7 @@ def require_entries(home: Home, schema: str, name: str) -> LogFiles | None:
         return None
     except NotADirectoryError:
         place = in_the_way(home, schema, name) or folder
-        raise DamagedTable.of(f"{schema}.{name}", NO_FOLDER.format(place)) from None
+        raise DamagedTable.no_folder(f"{schema}.{name}", place) from None
     if empty > newest:
-        raise DamagedTable.of(f"{schema}.{name}", f"_delta_log/{empty:020}.json: the log entry is empty")
+        raise DamagedTable.empty_entry(f"{schema}.{name}", empty)
     return LogFiles(frozenset(files), exists)

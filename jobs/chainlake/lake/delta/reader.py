@@ -13,6 +13,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta.damaged import require_entries
 from chainlake.lake.delta.opened import keep, kept
@@ -185,7 +187,6 @@ def files_of(table: DeltaTable, *, dictionary_columns: Collection[str] = ()) -> 
         table: as ``open_table`` gives it.
         dictionary_columns: text columns to read as dictionaries, which is how the files store them.
     """
-    import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.dataset as ds
     from deltalake.fs import DeltaStorageHandler

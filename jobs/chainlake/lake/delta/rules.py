@@ -42,7 +42,7 @@ class Rules:
         """
         for column in self._table.columns:
             if not column.nullable and rows[column.name].null_count:
-                raise RowRefused.of(self._table.path_name, f"NOT NULL constraint violated for column: {column.name}.")
+                raise RowRefused.null(self._table.path_name, column.name)
         if not self._table.checks:
             return
         con = self._connected()
@@ -64,11 +64,11 @@ class Rules:
         for check in self._table.checks:
             names = [name for name in self._columns if name in _names(check)]
             listed = ", ".join(f'"{name}"' for name in names)
-            found = con.execute(f"SELECT {listed} FROM rows WHERE NOT coalesce({check.sql}, true) LIMIT 1").fetchall()
+            rule = f"coalesce({check.sql}, true)"
+            found = con.execute(f"SELECT {listed} FROM rows WHERE NOT {rule} LIMIT 1").fetchall()
             if found:
-                values = " ".join(f"- {name} : {value}" for name, value in zip(names, found[0], strict=True))
-                rule = f"CHECK constraint {check.name} (coalesce({check.sql}, true))"
-                raise RowRefused.of(self._table.path_name, f"{rule} violated by row with values: {values}")
+                values = dict(zip(names, found[0], strict=True))
+                raise RowRefused.check(self._table.path_name, check.name, rule, values)
 
 
 def _names(check: Check) -> set[str]:

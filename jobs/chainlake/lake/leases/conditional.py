@@ -10,7 +10,7 @@ import json
 import threading
 import uuid
 
-from chainlake.lake.leases.machine import Signature
+from chainlake.lake.leases.machine import LockHolder
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed, store_error
@@ -27,7 +27,7 @@ _kept_to: set[str] = set()
 _guard = threading.Lock()
 
 
-def make(path: str, what: Signature) -> bool | None:
+def make(path: str, what: LockHolder) -> bool | None:
     """Make a file that only one writer can make.
 
     Args:
@@ -61,13 +61,13 @@ def make(path: str, what: Signature) -> bool | None:
     return True
 
 
-def read(path: str) -> Signature | None:
+def read(path: str) -> LockHolder | None:
     """The content of such a file; ``None`` if there is none."""
     data = storage_of(path).read(f"{path}/{ENTRY}")
     if data is None:
         return None
     actions = [json.loads(line) for line in data.decode().splitlines() if line.strip()]
-    found: Signature = json.loads(next(one["metaData"]["description"] for one in actions if "metaData" in one))
+    found: LockHolder = json.loads(next(one["metaData"]["description"] for one in actions if "metaData" in one))
     return found
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from chainlake.lake.errors import LockLost
 from chainlake.lake.leases import conditional
-from chainlake.lake.leases.machine import Signature, is_dead, signature, told
+from chainlake.lake.leases.machine import LockHolder, is_dead, own_holder, told
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
@@ -65,7 +65,7 @@ class Watch:
         self.files: Storage = storage_of(self.folder)
         self._last: tuple[int, tuple[float, int] | None] | None = None
         self._since = 0.0
-        self._signed: tuple[int, Signature | None] = 0, None
+        self._signed: tuple[int, LockHolder | None] = 0, None
 
     def look(self) -> _Seen:
         """The lock's state now."""
@@ -90,7 +90,7 @@ class Watch:
             return False
         return time.monotonic() - self._since < lease_seconds() and not is_dead(self.signed(seen.top))
 
-    def signed(self, generation: int) -> Signature | None:
+    def signed(self, generation: int) -> LockHolder | None:
         """The process that made a generation."""
         if self._signed[0] != generation or self._signed[1] is None:
             self._signed = generation, conditional.read(f"{self.folder}/{generation}")
@@ -161,7 +161,7 @@ class _Lease:
             return None
         generation = seen.top + 1
         made = time.monotonic()
-        if not conditional.make(f"{watch.folder}/{generation}", signature(purpose)):
+        if not conditional.make(f"{watch.folder}/{generation}", own_holder(purpose)):
             return None
         after = watch.look()
         if after.top != generation:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypedDict
 
 
-class Signature(TypedDict, total=False):
+class LockHolder(TypedDict, total=False):
     """The holder of a lock, as its file names it; other releases may write fewer fields.
 
     Args:
@@ -28,7 +28,7 @@ class Signature(TypedDict, total=False):
     started: str
 
 
-def signature(purpose: str) -> Signature:
+def own_holder(purpose: str) -> LockHolder:
     """This process as the holder of a lock."""
     return {
         "purpose": purpose,
@@ -40,14 +40,14 @@ def signature(purpose: str) -> Signature:
     }
 
 
-def told(signed: Signature | None) -> str:
+def told(signed: LockHolder | None) -> str:
     """A holder, described in words."""
     if signed is None or not {"pid", "host", "since", "purpose"} <= signed.keys():
         return "an unknown process"
     return f"process {signed['pid']} on {signed['host']} since {signed['since']} for {signed['purpose']}"
 
 
-def is_dead(signed: Signature | None) -> bool:
+def is_dead(signed: LockHolder | None) -> bool:
     """Whether the holder was a process of this machine that has ended; False if one cannot tell from here."""
     if signed is None or not signed.get("machine") or signed["machine"] != _machine():
         return False

@@ -10,8 +10,7 @@ import numpy as np
 from chainlake.days import US_PER_DAY, day_number, day_of
 from chainlake.lake.records.chain import Chain, Standing
 from chainlake.lake.records.defined.definitions import Definition
-from chainlake.lake.records.defined.matched import UNMATCHED
-from chainlake.lake.records.event_days import COMPUTABLE, EventDays
+from chainlake.lake.records.event_days import COMPUTABLE, EventDays, waiting_for
 from chainlake.lake.records.intervals import Intervals
 
 
@@ -152,12 +151,3 @@ class Place:
         if state == "audit_failed":
             return f"{day} before it: its audit failed"
         return f"{day} before it is {state}; it may turn out to be unaffected"
-
-
-def waiting_for(status: str) -> str:
-    """What a day whose events have a status waits for, in one line."""
-    if status == UNMATCHED:
-        return "its matches are not published yet"
-    if not status:
-        return "no ingest has passed this day yet"
-    return "its events are being changed" if status == "changing" else "expected files are missing or not read"

@@ -27,12 +27,23 @@ COMPUTABLE = ("complete", "provisional")
 
 #: A checksum that no finished day has.
 CHANGING: Literal["changing"] = "changing"
+#: Status of a day whose matches are not published with today's file of the pattern and today's engine.
+UNMATCHED: Literal["unmatched"] = "unmatched"
 
 #: How long after an event days without events are still listed; the rest, up to the next event, are known to be empty.
 QUIET_AFTER = timedelta(days=366)
 
 _POLL_SECONDS = 1.0
 _ONE = timedelta(days=1)
+
+
+def waiting_for(status: str) -> str:
+    """What a day whose events have a status waits for, in one line."""
+    if status == UNMATCHED:
+        return "its matches are not published yet"
+    if not status:
+        return "no ingest has passed this day yet"
+    return "its events are being changed" if status == CHANGING else "expected files are missing or not read"
 
 
 def quiet_stretches(filled: Iterable[date]) -> list[tuple[date, date]]:
@@ -150,8 +161,17 @@ class AbandonedDays(InfrastructureError):
     """Days of an events table are marked as being changed, and will stay so until their ingest is repeated."""
 
     @classmethod
-    def of(cls, source: str, unfit: list[date], why: str) -> AbandonedDays:
-        """Args: the source's name, the days, and why there is no point in waiting any longer."""
+    def failed(cls, source: str, unfit: list[date]) -> AbandonedDays:
+        """Nobody is changing these days of a source."""
+        return cls._of(source, unfit, "and no ingest of it is running: the last one failed or was killed")
+
+    @classmethod
+    def waited(cls, source: str, unfit: list[date], timeout_s: float, holder: str) -> AbandonedDays:
+        """Somebody is, and took longer than was waited for."""
+        return cls._of(source, unfit, f"and was so for {timeout_s:.0f} s: {holder}")
+
+    @classmethod
+    def _of(cls, source: str, unfit: list[date], why: str) -> AbandonedDays:
         first, end = min(unfit), Days.one(max(unfit)).end
         days = f"{len(unfit)} day{'s' if len(unfit) > 1 else ''} from {first}"
         return cls(
@@ -200,9 +220,9 @@ def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> P
             abandoned = True
             continue
         if alone:
-            raise AbandonedDays.of(source, unfit, "and no ingest of it is running: the last one failed or was killed")
+            raise AbandonedDays.failed(source, unfit)
         abandoned = False
         if time.monotonic() >= deadline:
-            raise AbandonedDays.of(source, unfit, f"and was so for {timeout_s:.0f} s: {holder(home, purpose)}")
+            raise AbandonedDays.waited(source, unfit, timeout_s, holder(home, purpose))
         notice.turn()
         time.sleep(min(_POLL_SECONDS, max(0.0, deadline - time.monotonic())))

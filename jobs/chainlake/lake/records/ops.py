@@ -98,7 +98,7 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
                 break
             except CommitFailedError:
                 if not left:
-                    raise WriterBetween.of(definition.path_name, "nothing was noted there") from None
+                    raise WriterBetween.appending(definition.path_name) from None
         sizes = pa.table(delta.get_add_actions(flatten=True))["size_bytes"]
         if pc.sum(pc.less(sizes, MERGED_BYTES // 2)).as_py() > COMPACT_ABOVE:
             delta.optimize.compact(target_size=MERGED_BYTES, commit_properties=marked("compact"))

@@ -17,14 +17,14 @@ from chainlake.errors import ChainlakeError
 from chainlake.lake.engine import engine_of
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-from chainlake.schemas.ops_rows import RunRow, RunStatus
+from chainlake.schemas.ops_rows import PhaseName, RunRow, RunStatus, StepName
 from chainlake.words import counted
 
 #: Logs one line per phase and definition that did something, when the phase ends.
 LOG = logging.getLogger("chainlake.steps")
 
 #: The statuses of a phase that finished.
-FINISHED = ("ok", "nothing", "incomplete")
+FINISHED: tuple[RunStatus, ...] = ("ok", "nothing", "incomplete")
 
 
 @dataclass
@@ -47,7 +47,14 @@ class Phase:
 
 @contextmanager
 def phase(
-    home: Home, run_id: str, *, source: str, step: str, phase: str, definition: str = "", days: Days | None = None
+    home: Home,
+    run_id: str,
+    *,
+    source: str,
+    step: StepName,
+    phase: PhaseName,
+    definition: str = "",
+    days: Days | None = None,
 ) -> Iterator[Phase]:
     """Run a phase and log it: ``ok``, ``nothing``, or ``failed`` with the error in one line; errors pass through.
 
@@ -55,9 +62,9 @@ def phase(
         home: the installation.
         run_id: see :func:`new_run_id`.
         source: name of the source.
-        step: ``ingest``, ``detect`` or ``monitor``.
+        step: the step.
         phase: name of the phase within the step.
-        definition: ``pattern/NAME`` or ``model/NAME``, empty if the phase concerns none or all.
+        definition: as in ``ops.intervals``, empty if the phase concerns none or all.
         days: the interval, if it has one.
     """
     with phases(home, run_id, {definition: days}, source=source, step=step, phase=phase) as reports:
@@ -66,7 +73,7 @@ def phase(
 
 @contextmanager
 def phases(
-    home: Home, run_id: str, definitions: Mapping[str, Days | None], *, source: str, step: str, phase: str
+    home: Home, run_id: str, definitions: Mapping[str, Days | None], *, source: str, step: StepName, phase: PhaseName
 ) -> Iterator[dict[str, Phase]]:
     """Run one phase for several definitions: a row each, all with the same times, written together.
 
@@ -82,7 +89,7 @@ def phases(
         yield reports
     except BaseException as error:
         for report in reports.values():
-            report.status, report.reason = "failed", one_line(error)
+            report.status, report.reason = "failed", error_line(error)
         raise
     finally:
         ended = datetime.now(UTC)
@@ -130,7 +137,7 @@ def new_run_id(step: str) -> str:
     return f"{step}-{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
 
 
-def one_line(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """An error in one line, with its kind if it is not one of ours."""
     if isinstance(error, ChainlakeError):
         text = error.summary

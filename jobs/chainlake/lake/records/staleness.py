@@ -19,10 +19,10 @@ from chainlake.days import Days, day_number, day_of, day_of_us
 from chainlake.digests import text_digest
 from chainlake.lake.delta import tables
 from chainlake.lake.records.chain import standing
-from chainlake.lake.records.chained import Place, chain_of, waiting_for
+from chainlake.lake.records.chained import Place, chain_of
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.defined.wanted import days_of, names_of, wanted_days
-from chainlake.lake.records.event_days import COMPUTABLE, EventDays
+from chainlake.lake.records.event_days import COMPUTABLE, EventDays, waiting_for
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.late_files import UNKNOWN, LateFiles
 from chainlake.lake.records.lost import lost_days

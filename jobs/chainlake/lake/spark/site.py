@@ -84,8 +84,27 @@ class WrongSparkConf(UsageError):
         return cls(f"{path} cannot be read: {reason}", hint=f"{VARIABLE} names a file of Spark settings.")
 
     @classmethod
-    def at_line(cls, path: Path, number: int, what: str) -> WrongSparkConf:
-        """One of its lines is wrong."""
+    def backslash(cls, path: Path, line: int) -> WrongSparkConf:
+        """A line with a sign that Java's files continue lines and spell characters with."""
+        return cls._at(path, line, "a backslash is not understood here")
+
+    @classmethod
+    def no_value(cls, path: Path, line: int, key: str) -> WrongSparkConf:
+        """A line with a key alone."""
+        return cls._at(path, line, f"'{key}' has no value")
+
+    @classmethod
+    def no_setting(cls, path: Path, line: int, key: str) -> WrongSparkConf:
+        """A line with a key of something else."""
+        return cls._at(path, line, f"'{key}' is no setting of Spark")
+
+    @classmethod
+    def twice(cls, path: Path, line: int, key: str) -> WrongSparkConf:
+        """A line with a key that an earlier one has."""
+        return cls._at(path, line, f"duplicate key '{key}'")
+
+    @classmethod
+    def _at(cls, path: Path, number: int, what: str) -> WrongSparkConf:
         return cls(f"{path}:{number}: {what}", hint="A line is a key of Spark and its value: spark.cores.max 4")
 
 
@@ -166,16 +185,15 @@ def _read(path: Path) -> dict[str, str]:
         if not text or text[0] in "#!":
             continue
         if "\\" in text:
-            # In Java's files a backslash continues a line or escapes a character.
-            raise WrongSparkConf.at_line(path, number, "a backslash is not understood here")
+            raise WrongSparkConf.backslash(path, number)
         setting = _SETTING.fullmatch(text)
         if setting is None:
-            raise WrongSparkConf.at_line(path, number, f"'{text.split()[0]}' has no value")
+            raise WrongSparkConf.no_value(path, number, text.split()[0])
         key, value = setting.groups()
         if not key.startswith("spark."):
-            raise WrongSparkConf.at_line(path, number, f"'{key}' is no setting of Spark")
+            raise WrongSparkConf.no_setting(path, number, key)
         if key in found:
-            raise WrongSparkConf.at_line(path, number, f"duplicate key '{key}'")
+            raise WrongSparkConf.twice(path, number, key)
         found[key] = value
     return found
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from chainlake.errors import DefinitionError
 from chainlake.lake.sql.scan import literal, quoted
 from chainlake.paths import Home
 
@@ -105,7 +106,6 @@ def _names(schema: pa.Schema) -> dict[str, bool]:
 def _policy(home: Home, pattern: str) -> Policy | None:
     """The policy of a pattern's file: which matches it wants; None if the file is missing or broken."""
     from chainlake.cep import compile_pattern
-    from chainlake.errors import DefinitionError
 
     file = home.config / "patterns" / f"{pattern}.sase"
     try:

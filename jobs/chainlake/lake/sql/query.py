@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from chainlake.errors import UsageError
 from chainlake.lake.delta import tables
 from chainlake.lake.records.defined.registered import registered_table
@@ -28,7 +30,6 @@ from chainlake.schemas import models, ops
 
 if TYPE_CHECKING:
     import duckdb
-    import pyarrow as pa
 
 SCHEMAS = ("raw", "events", "quarantine", "matches", "episodes", "ranked", "models", "alerts", "ops")
 #: The view over the matches of all patterns; no pattern may have its name.
@@ -54,7 +55,7 @@ _KNOWN = {("ops", name): table for name, table in ops.ALL.items()} | {
 }
 
 
-class Lake:
+class SqlConnection:
     """A DuckDB connection that knows the lake's tables.
 
     Args:
@@ -347,8 +348,6 @@ def _described(column: str, kind: str) -> str:
 
 def _all_select(pattern: str, schema: pa.Schema) -> str:
     """One pattern's part of ``matches.all``; names that are not bound are left out of the map."""
-    import pyarrow as pa
-
     entries = []
     for field in schema:
         column = quoted(field.name)

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from chainlake.env.processes.child import die_with_parent
 from chainlake.errors import UsageError
 from chainlake.lake.delta.reader import open_table
@@ -118,8 +120,6 @@ def confined() -> bool:
 
 def confine() -> None:
     """Bound the memory of this process from now on, if the system can say how much it uses."""
-    import pyarrow as pa
-
     pa.set_cpu_count(2)
     pa.set_io_thread_count(2)
     pages = Path("/proc/self/statm")

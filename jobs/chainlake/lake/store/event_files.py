@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from chainlake.days import Days, day_of_us, day_start_us
 from chainlake.lake.store.port import DayFiles
 from chainlake.schemas.table import TIMESTAMP
+from chainlake.storage.parquet import parquet_file
 
 #: Type of the column ``type`` if only some event types are wanted.
 TYPES = pa.dictionary(pa.int32(), pa.string())
@@ -86,8 +87,6 @@ def _row_groups(
     path: str, schema: pa.Schema, types: pa.Array | None, span: tuple[int, int] | None
 ) -> Iterator[pa.Table]:
     """The wanted rows of each row group; the unwanted rows of a large file are never all in memory."""
-    from chainlake.storage.parquet import parquet_file
-
     with parquet_file(
         path, read_dictionary=["type"], coerce_int96_timestamp_unit="us", page_checksum_verification=True
     ) as file:

@@ -19,6 +19,7 @@ from functools import reduce
 from operator import and_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlparse
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -320,8 +321,6 @@ def _day_file(day: date, path: str, rows: int) -> DayFile:
 
 
 def _plain_path(uri: str) -> str:
-    from urllib.parse import unquote, urlparse
-
     return unquote(urlparse(uri).path) if uri.startswith("file:") else uri
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from chainlake.lake.delta.damaged import NO_FOLDER, in_the_way
+from chainlake.lake.delta.damaged import in_the_way, no_folder
 from chainlake.lake.delta.log import Commit, Problem, TableLog
 from chainlake.lake.upkeep.contents import Contents, Unreadable
 from chainlake.lake.upkeep.findings import Finding, OpsLog, Signature, TableFile, WholeTable
@@ -67,7 +67,7 @@ def look_at(home: Home, schema: str, name: str, *, strangers: bool = True) -> Lo
         if place := in_the_way(home, schema, name):
             # A file in the place of a schema's folder does not belong to one table, so it is not set aside.
             mends = (whole,) if place.startswith(home.table(schema, name)) else ()
-            found.findings.append(Finding(found.path_name, NO_FOLDER.format(place), mends=mends))
+            found.findings.append(Finding(found.path_name, no_folder(place), mends=mends))
         return found
     for problem in log.problems():
         mend = TableFile(schema, name, problem.file) if _can_be_spared(log, problem) else whole

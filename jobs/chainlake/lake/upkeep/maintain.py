@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from chainlake.lake.commits.places import table_lock
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.kept import files_of, there
@@ -115,8 +117,6 @@ def _remove_loads(home: Home, source: str) -> int:
 
     The caller holds the source's lock, so no attempt is between its append to ``raw`` and its row in ``ops.files``.
     """
-    import pyarrow.compute as pc
-
     delta = open_table(home, "raw", source, to_write=True)
     named = {row["load_id"] for row in ops.current(home, "files", source=source)}
     there = set(pc.unique(delta.to_pyarrow_table(columns=["load_id"])["load_id"]).to_pylist())

@@ -27,7 +27,7 @@ from typing import Any
 
 from chainlake.env.ports import HOST
 from chainlake.env.processes.child import GRACE_S, die_with_parent
-from chainlake.env.processes.warm_driver import LINE_BYTES, KeeperGone
+from chainlake.env.processes.warm_driver import LINE_BYTES, Answer, KeeperGone, Request
 from chainlake.paths import PROJECT, code_files
 
 #: How many drivers work at a time and are kept, for how many seconds idle ones are kept, and after how many steps a
@@ -61,7 +61,7 @@ class Driver:
                 self.process.kill()
                 await self.process.wait()
 
-    async def run(self, arguments: Sequence[str], tell: Callable[[dict[str, Any]], None]) -> int:
+    async def run(self, arguments: Sequence[str], tell: Callable[[Answer], None]) -> int:
         """Run one step and return its exit code; ``tell`` gets ``{"line": …}`` for each line of its output."""
         assert self.process.stdin is not None and self.process.stdout is not None
         self.steps += 1
@@ -93,16 +93,16 @@ class Keeper:
             self._idle.append(driver)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a request, a line ``{"token": …, "arguments": […], "fresh": …}``; the answer's last line has the code.
+        """One request, a line of JSON; answers are lines, the last has the code.
 
         A fresh driver has run nothing before, and runs nothing afterwards.
         """
 
-        def tell(answer: dict[str, Any]) -> None:
+        def tell(answer: Answer) -> None:
             writer.write(json.dumps(answer).encode() + b"\n")
 
         try:
-            request = json.loads(await reader.readline())
+            request: Request = json.loads(await reader.readline())
             if hmac.compare_digest(str(request["token"]), self._token):
                 await self._in_turn(request, reader, tell)
             await writer.drain()
@@ -111,9 +111,7 @@ class Keeper:
         finally:
             writer.close()
 
-    async def _in_turn(
-        self, request: Mapping[str, Any], reader: asyncio.StreamReader, tell: Callable[[dict[str, Any]], None]
-    ) -> None:
+    async def _in_turn(self, request: Request, reader: asyncio.StreamReader, tell: Callable[[Answer], None]) -> None:
         """Run the step once fewer than ``KEPT`` others run, unless the task has gone by then."""
         # The task sends nothing more, so its stream ends when the task does.
         gone = asyncio.ensure_future(reader.read())
@@ -133,7 +131,7 @@ class Keeper:
                 turn.cancel()
 
     async def _step(
-        self, arguments: list[str], fresh: bool, gone: asyncio.Future[bytes], tell: Callable[[dict[str, Any]], None]
+        self, arguments: list[str], fresh: bool, gone: asyncio.Future[bytes], tell: Callable[[Answer], None]
     ) -> None:
         driver = await self._started() if fresh else await self._take()
         work = asyncio.ensure_future(driver.run(arguments, tell))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from chainlake.env.processes.ending import reason_of
+from chainlake.env.processes.ending import reason_with_stack
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.damage import explained
 from chainlake.local.run.chain import DagRun
@@ -48,7 +48,7 @@ class First:
             lines = first_matches(self.home, run)
         except Exception as error:
             # The chain goes on; if something is wrong with the lake, its steps will report it.
-            lines = [f"the first matches cannot be shown: {reason_of(explained(self.home, error))}"]
+            lines = [f"the first matches cannot be shown: {reason_with_stack(explained(self.home, error))}"]
         if lines:
             self._over, self._found = True, lines
 
@@ -68,7 +68,7 @@ def first_matches(home: Home, run: DagRun) -> list[str]:
     """
     from chainlake.catalog.patterns import load_patterns
     from chainlake.definitions.source import load_sources
-    from chainlake.lake.sql.query import Lake
+    from chainlake.lake.sql.query import SqlConnection
     from chainlake.report.make import make_report
 
     compiled, _ = load_patterns(home, load_sources(home))
@@ -78,7 +78,7 @@ def first_matches(home: Home, run: DagRun) -> list[str]:
     if not counts:
         return []
     pattern = min(counts, key=lambda name: (counts[name], name))
-    cursor = Lake(home).query(
+    cursor = SqlConnection(home).query(
         "SELECT strftime(start_ts, '%H:%M:%S') AS \"from\", strftime(end_ts, '%H:%M:%S') AS \"to\", "
         f'* EXCLUDE (match_id, decision_ts) FROM matches."{pattern}_flat" '
         f"WHERE CAST(decision_ts AS DATE) = DATE '{run.day}' ORDER BY start_ts, end_ts LIMIT {_ROWS}"

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from chainlake.errors import ChainlakeError
+from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.local.run.chain import Chain
 from chainlake.paths import Home
@@ -141,8 +142,6 @@ def _print_matches(home: Home, sources: Sequence[str], chain: Chain) -> None:
 
 def _print_ranking(home: Home, pattern: str, days: Sequence[date]) -> None:
     """Print the best matches of the periods in which the days lie."""
-    from chainlake.lake.delta import tables
-
     print(f"\n== Best matches of {pattern} (ranked.{pattern})")
     rows = []
     if tables.exists(home, "ranked", pattern):
@@ -182,7 +181,6 @@ def _counts(home: Home, definition: str, days: Sequence[date]) -> list[Any]:
 
 
 def _print_changes(home: Home) -> None:
-    from chainlake.lake.delta import tables
     from chainlake.schemas.models import FAULT_SCORES, LEARNERS, ZONE_EVENTS
 
     for title, schema, name, owner, day in (
@@ -226,11 +224,11 @@ def report_now(home: Home) -> str:
 
 
 def _print_query(home: Home, query: str) -> None:
-    from chainlake.lake.sql.query import Lake
+    from chainlake.lake.sql.query import SqlConnection
 
     print(f"\n== {query}")
     try:
-        cursor = Lake(home).query(query)
+        cursor = SqlConnection(home).query(query)
         print(table([column[0] for column in cursor.description or []], cursor.fetchall()))
     except ChainlakeError as error:
         print(f"  {error.summary}")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from chainlake.days import Days
+from chainlake.schemas.ops_rows import ComputingStep
 
 #: Days in one application by default: a failure costs no more than these, and Java starts once per month of days.
 CHUNK = 30
@@ -53,7 +54,7 @@ class Application:
         parts: what it computes, by definition.
     """
 
-    step: str
+    step: ComputingStep
     source: str
     days: Days
     only_stale: bool

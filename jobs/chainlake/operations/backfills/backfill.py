@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Literal
 
 from chainlake.detect.step import detect
 from chainlake.errors import ChainlakeError
-from chainlake.lake.records.runs import one_line
+from chainlake.lake.records.runs import error_line
 from chainlake.monitoring.step import monitor
 from chainlake.operations.backfills.applications import Application
 from chainlake.operations.backfills.plan import RangePlan
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
 from chainlake.run.ports import Ports
-from chainlake.run.results import Backfilled, Computed
+from chainlake.run.results import COUNTS, Backfilled, Computed
 from chainlake.words import counted
 
 #: Runs one application: (home, application, run id) → the step's result; raises ChainlakeError.
 Launch = Callable[[Home, Application, str], Computed]
-
-_COUNTS: tuple[Literal["days", "added", "changed", "withdrawn"], ...] = ("days", "added", "changed", "withdrawn")
 
 
 def run_here(home: Home, application: Application, run_id: str, ports: Ports | None = None) -> Computed:
@@ -74,7 +71,7 @@ def run_plan(
     total: Backfilled = {"applications": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     failures = list(plan.failures)
     for name, error in failures:
-        say(f"cannot be computed: {name}: {one_line(error)}")
+        say(f"cannot be computed: {name}: {error_line(error)}")
     for (name, why), count in sorted(plan.left.items()):
         say(f"left out: {name}, {counted(count, 'day')}: {why}")
     if not plan.applications:
@@ -94,14 +91,14 @@ def run_plan(
         except ChainlakeError as error:
             # An error in one application must not stop the others; it is raised when they are done.
             failures.append((application.name, error))
-            say(f"{at} failed after {time.monotonic() - start:.0f} s: {one_line(error)}")
+            say(f"{at} failed after {time.monotonic() - start:.0f} s: {error_line(error)}")
             continue
-        for name in _COUNTS:
+        for name in COUNTS:
             total[name] += result[name]
         each = (time.monotonic() - begun) / number
         say(
             f"{at} ok after {time.monotonic() - start:.0f} s: "
-            + ", ".join(f"{name} {result[name]}" for name in _COUNTS)
+            + ", ".join(f"{name} {result[name]}" for name in COUNTS)
             + f"; about {each * (len(plan.applications) - number):.0f} s to go"
         )
     raise_together(failures, f"{total['days']} days published")

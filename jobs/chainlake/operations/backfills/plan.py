@@ -37,6 +37,7 @@ from chainlake.operations.backfills.plan_episodes import episodes_part, with_par
 from chainlake.operations.backfills.plan_rankings import rankings_part, with_rankings
 from chainlake.paths import Home
 from chainlake.run.common import STALE, the_source
+from chainlake.schemas.ops_rows import ComputingStep
 
 _ONE = timedelta(days=1)
 
@@ -270,7 +271,7 @@ def _reads(judged: Judged, days: Sequence[date]) -> Days:
     return Days(day_of_us(spans[0][0]), day_of_us(spans[1][1] - 1) + _ONE)
 
 
-def _application(step: str, source: str, parts: list[Part], asked: _Asked, window: Days) -> Application:
+def _application(step: ComputingStep, source: str, parts: list[Part], asked: _Asked, window: Days) -> Application:
     return Application(step, source, window, asked.only_stale, tuple(parts))
 
 

@@ -101,7 +101,7 @@ class Watch:
             return _ANY
         return max(BLOCK, int(SHARE * self.counts.complete), self._kept)
 
-    def learn(self, lists: Lists, worst: np.ndarray, kept: int) -> None:
+    def learn(self, lists: SeenLists, worst: np.ndarray, kept: int) -> None:
         """Update the thresholds from the lists.
 
         Args:
@@ -132,7 +132,7 @@ class Watch:
             self.on, self.counts.switched_off = False, True
 
 
-class Lists:
+class SeenLists:
     """The lists that matches found so far belong to.
 
     Args:

@@ -12,6 +12,7 @@ from chainlake.cli.errors import BadOption
 from chainlake.cli.inputs.event_files import add_column_arguments, compiled, pattern_text, read, with_type
 from chainlake.cli.tables import FORMATS
 from chainlake.cli.zones import add_zone_argument, shown_zone
+from chainlake.definitions.duration import parse_span
 from chainlake.paths import Home
 from chainlake.words import counted
 
@@ -60,11 +61,10 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.cep.library import from_table
     from chainlake.cep.search.find import find
     from chainlake.cli.inputs.labels import read_labels, settings_of
-    from chainlake.definitions.duration import parse_span
 
     slack = parse_span(args.slack)
     if slack is None:
-        raise BadOption.grid("--slack", f"'{args.slack}' is no duration")
+        raise BadOption.no_duration("--slack", args.slack)
     settings = list(settings_of(args.grid))
     text = pattern_text(args.pattern)
     events = read(args, args.files, text[0])

@@ -67,12 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the explanation."""
-    from chainlake.cep.explain.report import choose, explain, mermaid
+    from chainlake.cep.explain.report import chosen_orders, explain, mermaid
 
     order = None if args.order is None else [name.strip() for name in args.order.split(",")]
     days = None if args.near_misses is None else Days.parse(*args.near_misses)
     pattern, source, events = _of_lake(args, days) if args.simulate is None else _of_files(args, days)
-    choices = choose(pattern, order, events)
+    choices = chosen_orders(pattern, order, events)
     print("\n".join(explain(pattern, choices)))
     if pattern.front.source is not None:
         home = Home.from_env()

@@ -145,18 +145,20 @@ def _key(events: Events, table: pa.Table) -> str | None:
 def _nothing(pattern: Pattern, events: pa.Table) -> str:
     """A hint why there is no match: how many events each name could be bound to by itself."""
     from chainlake.cep.explain.near_misses import alone
-    from chainlake.cep.explain.report import choose
+    from chainlake.cep.explain.report import chosen_orders
 
-    stages = [stage for branch in alone(pattern, events, [one.plan for one in choose(pattern)]) for stage in branch]
+    stages = [
+        stage for branch in alone(pattern, events, [one.plan for one in chosen_orders(pattern)]) for stage in branch
+    ]
     parts = dict.fromkeys(f"{stage.left:,} of {stage.entered:,} {stage.what}" for stage in stages)
     return f"0 matches in {len(events):,} events; by itself fit {'; '.join(parts)}. --near-misses says what ended them."
 
 
 def _near_misses(pattern: Pattern, events: pa.Table, key: str | None) -> Sequence[str]:
     from chainlake.cep.explain.near_misses import describe, everything, near_misses
-    from chainlake.cep.explain.report import choose
+    from chainlake.cep.explain.report import chosen_orders
 
-    plans = [choice.plan for choice in choose(pattern, None, events)]
+    plans = [choice.plan for choice in chosen_orders(pattern, None, events)]
     reports = near_misses(pattern, events, plans, everything(pattern, events))
     return [f"near misses in {counted(len(events), 'event')}", *describe(pattern, events, reports, key)]
 

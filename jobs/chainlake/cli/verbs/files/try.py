@@ -14,6 +14,8 @@ from chainlake.cli.errors import NoRounds
 from chainlake.cli.named import definition_file
 from chainlake.cli.tables import FORMATS, local_text
 from chainlake.cli.zones import add_zone_argument, shown_zone
+from chainlake.days import day_of_us, us_of
+from chainlake.definitions.source import load_sources
 from chainlake.paths import Home
 
 if TYPE_CHECKING:
@@ -51,8 +53,6 @@ def run(args: argparse.Namespace) -> int:
     """Print what the model finds."""
     from chainlake.catalog.models import load_one
     from chainlake.cli.inputs.landed_files import read_landed
-    from chainlake.days import day_of_us, us_of
-    from chainlake.definitions.source import load_sources
     from chainlake.model_change import monitor
     from chainlake.model_change.config.threshold import ThresholdConfig
 

@@ -7,7 +7,7 @@ import json
 
 from chainlake.cli.ranges import add_range_arguments
 from chainlake.days import Days
-from chainlake.lake.records.runs import one_line
+from chainlake.lake.records.runs import error_line
 from chainlake.operations.backfills.applications import Part
 from chainlake.operations.backfills.plan import RangePlan, as_json, plan_range
 from chainlake.paths import Home
@@ -74,7 +74,7 @@ def _print(plan: RangePlan) -> None:
     for (name, why), days in sorted(plan.left.items()):
         print(f"left out: {name}, {counted(days, 'day')}: {why}")
     for name, error in plan.failures:
-        print(f"cannot be computed: {name}: {one_line(error)}")
+        print(f"cannot be computed: {name}: {error_line(error)}")
     parts = [part for application in plan.applications for part in application.parts]
     definitions, days = len({part.definition for part in parts}), sum(len(part.days) for part in parts)
     following = sum(len(part.following) for part in parts)

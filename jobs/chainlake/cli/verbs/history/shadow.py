@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chainlake.cli.errors import NoFile
 from chainlake.cli.tables import print_table
 from chainlake.days import Days
 from chainlake.paths import Home
@@ -44,7 +45,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what would happen to the rows."""
-    from chainlake.cli.errors import NoFile
     from chainlake.lake.records.runs import new_run_id
     from chainlake.operations.shadow.run import try_edit
 

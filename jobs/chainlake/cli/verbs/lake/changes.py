@@ -5,16 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zoneinfo import ZoneInfo
+
+import pyarrow as pa
 
 from chainlake.cli.tables import FORMATS, flat, local_text
 from chainlake.cli.zones import add_zone_argument, shown_zone, source_of_table
 from chainlake.lake.commits.changes import changes, parse_moment
 from chainlake.paths import Home
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 HELP = (
     "Print the changes of a table: each added, withdrawn and changed row, oldest first; a changed row with its new "
@@ -59,8 +58,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _fields(kind: pa.DataType, zone: ZoneInfo | None) -> list[str] | None:
     """The fields of an event as it is shown; ``None`` if the type is not a struct."""
-    import pyarrow as pa
-
     if not pa.types.is_struct(kind):
         return None
     names = [kind.field(at).name for at in range(kind.num_fields)]

@@ -9,7 +9,7 @@ from typing import Any
 
 from chainlake.cli.errors import NothingGiven
 from chainlake.cli.tables import FORMATS, flat
-from chainlake.lake.sql.query import Lake
+from chainlake.lake.sql.query import SqlConnection
 from chainlake.lake.sql.safe import MEMORY, SECONDS, confine, confined, run_confined
 from chainlake.operations.open_episodes import open_views
 from chainlake.operations.ranked_scopes import scope_views
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         return run_confined(["sql", "--safe", "--format", args.format, *["--flat"] * args.flat, *statement])
     home = Home.from_env()
     views = {("ops", "status"): lambda: status_table(home), **open_views(home), **scope_views(home)}
-    lake = Lake(home, views, safe=args.safe)
+    lake = SqlConnection(home, views, safe=args.safe)
     if args.safe:
         confine()
     columns: Sequence[str]
@@ -80,7 +80,7 @@ def _fields(description: Any) -> list[list[str] | None]:
     return [[name for name, _ in kind.children] if kind.id == "struct" else None for kind in kinds]
 
 
-def _blocks(lake: Lake, found: Any, sql: str) -> Iterator[Sequence[Any]]:
+def _blocks(lake: SqlConnection, found: Any, sql: str) -> Iterator[Sequence[Any]]:
     import duckdb
 
     try:

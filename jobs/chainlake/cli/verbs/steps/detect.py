@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from chainlake.cli.ranges import add_repair_arguments
-from chainlake.cli.step import add_step_arguments, run_step
+from chainlake.cli.step import add_step_arguments, call_step
 from chainlake.run.common import REPAIR_HORIZON
 
 HELP = "Detect all patterns of a source on days, audit the matches and publish the differences."
@@ -25,6 +25,6 @@ def run(args: argparse.Namespace) -> int:
     """Run the detect step."""
     from chainlake.detect.step import detect
 
-    return run_step(
+    return call_step(
         args, "detect", detect, patterns=args.pattern, repair_horizon=args.repair_horizon, only_stale=args.only_stale,
     )  # fmt: skip

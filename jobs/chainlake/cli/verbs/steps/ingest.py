@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime, timedelta
 
 from chainlake.cli.errors import EndsInFuture
-from chainlake.cli.step import add_step_arguments, run_step
+from chainlake.cli.step import add_step_arguments, call_step
 from chainlake.days import Days
 
 HELP = "Read the landed files of a source into raw, events and quarantine, and bring its days up to date."
@@ -30,4 +30,4 @@ def run(args: argparse.Namespace) -> int:
     if Days.parse(args.start, args.end).end > today + timedelta(days=1):
         raise EndsInFuture.of(args.end, today)
 
-    return run_step(args, "ingest", ingest)
+    return call_step(args, "ingest", ingest)

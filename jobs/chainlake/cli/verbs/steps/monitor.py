@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from chainlake.cli.ranges import add_repair_arguments
-from chainlake.cli.step import add_step_arguments, run_step
+from chainlake.cli.step import add_step_arguments, call_step
 from chainlake.run.common import REPAIR_HORIZON
 
 HELP = "Run all models of a source up to a day, audit their changes and metrics and publish the differences."
@@ -26,6 +26,6 @@ def run(args: argparse.Namespace) -> int:
     """Run the monitor step."""
     from chainlake.monitoring.step import monitor
 
-    return run_step(
+    return call_step(
         args, "monitor", monitor, models=args.model, repair_horizon=args.repair_horizon, only_stale=args.only_stale,
     )  # fmt: skip

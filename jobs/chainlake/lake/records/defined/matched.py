@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
 
 import numpy as np
 
 from chainlake.days import ALWAYS, Days, day_of, day_of_us
 from chainlake.lake.records.defined.definitions import Definition
-from chainlake.lake.records.event_days import COMPUTABLE, EventDays
+from chainlake.lake.records.event_days import COMPUTABLE, UNMATCHED, EventDays
 from chainlake.lake.records.intervals import Intervals
 from chainlake.schemas.ops_rows import MatchedDayRow, ReadStatus
-
-#: Status of a day whose matches are not published with today's file of the pattern and today's engine.
-UNMATCHED: Literal["unmatched"] = "unmatched"
 
 
 def matched_days(pattern: Definition, events: EventDays, wanted: np.ndarray, intervals: Intervals) -> EventDays:
