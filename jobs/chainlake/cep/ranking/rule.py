@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 #: The columns that rows of a ranked pattern have beside those of every pattern.
 COLUMNS = ("scope_kind", "scope_start", "scope_end", "per", "rank", "score", "criteria")
@@ -18,6 +19,9 @@ class Criterion:
         weight: its weight under ``wsum``.
     """
 
+    #: Of the hash of a ranking (`digests.told`), as of the classes below.
+    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("norm", "weight")
+
     highest: bool
     norm: tuple[float, float] | None = None
     weight: float = 1.0
@@ -31,6 +35,8 @@ class Score:
         criteria: in the order written.
         combine: ``sum``, ``avg``, ``wsum``, ``min``, ``max``, ``product``, ``lex``; empty for a single criterion.
     """
+
+    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("combine",)
 
     criteria: tuple[Criterion, ...]
     combine: str = ""
@@ -54,6 +60,8 @@ class Period:
         zone: the time zone by whose clock days, weeks and months begin.
         second: how many ticks a second has.
     """
+
+    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("size", "step", "offset", "by_first", "zone", "second")
 
     kind: str
     size: int = 0
@@ -85,6 +93,10 @@ class Rule:
         least: the smallest score that is kept, or None.
         quantum: the step in which scores are compared, or None.
     """
+
+    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = (
+        "with_ties", "per", "distinct", "most", "non_overlapping", "least", "quantum",
+    )  # fmt: skip
 
     scores: tuple[Score, ...]
     count: int
