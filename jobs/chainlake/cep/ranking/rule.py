@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from chainlake.cep.ranking.kinds import PERIODS, Calendar
+
 #: The columns that rows of a ranked pattern have beside those of every pattern.
 COLUMNS = ("scope_kind", "scope_start", "scope_end", "per", "rank", "score", "criteria")
 
@@ -52,12 +54,12 @@ class Period:
     """By time, the matches among which a match competes.
 
     Args:
-        kind: ``all``, ``day``, ``week``, ``month``, ``bucket`` or ``hop``.
+        kind: a word of ``PERIODS``, in lower case.
         size: ticks of a bucket or a window.
         step: ticks from one window to the next.
         offset: where a bucket or a window begins, in ticks.
         by_first: whether a match belongs where its first event is, not its last.
-        zone: the time zone by whose clock days, weeks and months begin.
+        zone: the time zone by whose clock a period of the calendar begins.
         second: how many ticks a second has.
     """
 
@@ -75,6 +77,18 @@ class Period:
     def day(self) -> int:
         """How many ticks a UTC day has."""
         return 86_400 * self.second
+
+    @property
+    def calendar(self) -> Calendar | None:
+        """The entry of ``PERIODS``; None if the period is not one of the calendar."""
+        return PERIODS[self.kind.upper()]
+
+    @property
+    def longest(self) -> int | None:
+        """How many ticks the period has at most, ignoring changes of clocks; None if it has no end."""
+        if self.kind == "all":
+            return None
+        return self.size if self.calendar is None else self.calendar.days * self.day
 
 
 @dataclass(frozen=True)
