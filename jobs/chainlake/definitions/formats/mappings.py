@@ -23,6 +23,8 @@ LARGEST_LONG = 2**53
 TRUE, FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 #: Keys that apply only to numbers.
 _OF_NUMBERS = ("scale", "offset", "round", "sentinels")
+#: The keys of a sentinel that is a map.
+SENTINEL_KEYS = ("value", "when")
 #: The most digits after the point, or zeros before it, to which a double can be rounded.
 _MOST_DIGITS = 15
 
@@ -305,7 +307,7 @@ def _is_long(text: str) -> bool:
 def _sentinel(rule: Section, at: int, item: Any, fields: Fields[str, str]) -> Sentinel:
     if _is_number(item):
         return Sentinel(float(item))
-    if not isinstance(item, dict) or not item.keys() <= {"value", "when"} or not _is_number(item.get("value")):
+    if not isinstance(item, dict) or not item.keys() <= {*SENTINEL_KEYS} or not _is_number(item.get("value")):
         raise rule.placed(WrongSentinel.no_number(), "sentinels", at)
     conditions = item.get("when", {})
     if not isinstance(conditions, dict) or ("when" in item and not conditions):
