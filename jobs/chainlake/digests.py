@@ -13,11 +13,11 @@ def text_digest(text: str) -> str:
 
 
 def told(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that the hash of a definition goes by.
+    """The fields of a dataclass that the hash of a definition includes.
 
-    A field that has its default is left out, so that a new optional key changes the hash of no definition that does
-    not use it. A class names in ``NEVER_TOLD`` those that change no result, and in ``ALWAYS_TOLD`` those that hashes
-    have had with their defaults from the beginning: nothing is added there.
+    A field with its default value is left out, so a new optional key does not change the hash of definitions that do
+    not use it. A class lists in ``NEVER_TOLD`` fields that change no result, and in ``ALWAYS_TOLD`` fields that the
+    first hashes included with their default values; new fields are never added there.
     """
     cls = type(value)
     never, always = getattr(cls, "NEVER_TOLD", ()), getattr(cls, "ALWAYS_TOLD", ())
@@ -26,7 +26,7 @@ def told(value: Any) -> dict[str, Any]:
 
 
 def as_data(value: Any) -> Any:
-    """What is `told` of a value and of all that is in it, as maps and lists."""
+    """A value and everything in it as maps and lists, with the fields that `told` gives."""
     if is_dataclass(value):
         return {name: as_data(part) for name, part in told(value).items()}
     if isinstance(value, dict):
@@ -35,7 +35,7 @@ def as_data(value: Any) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """What is `told` of a value and of all that is in it, as Python writes it."""
+    """A value and everything in it as Python writes them, with the fields that `told` gives."""
     if is_dataclass(value):
         parts = (f"{name}={as_text(part)}" for name, part in told(value).items())
         return f"{type(value).__name__}({', '.join(parts)})"

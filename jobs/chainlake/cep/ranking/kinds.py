@@ -1,8 +1,7 @@
-"""The kinds of periods among which matches compete (docs/language.md#the-best-matches).
+"""The kinds of periods in which matches compete (docs/language.md#the-best-matches).
 
-All that the word behind PER says of a period of the calendar is said here; parser, layout, grammar, days and the limits
-of a lake ask this table. Those that are no part of the calendar have a syntax of their own in
-``chainlake.cep.language.parsing.ranking``.
+Everything about a period of the calendar is said here: parser, layout, grammar, days and the limits of a lake ask this
+table. Periods that are not of the calendar have their own syntax in ``chainlake.cep.language.parsing.ranking``.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ class Calendar:
     """A period of the calendar of a zone.
 
     Args:
-        days: how many days it is long, at most.
-        begin: of a date the first date of the period that it is in.
-        after: of the first date of a period that of the next one.
+        days: how many days it has at most.
+        begin: gives, for a date, the first date of the period that holds it.
+        after: gives, for the first date of a period, the first date of the next one.
     """
 
     days: int
@@ -35,7 +34,7 @@ def _next_month(day: date) -> date:
     return date(day.year + day.month // 12, day.month % 12 + 1, 1)
 
 
-#: By their words; None: the period is no part of the calendar.
+#: Periods by the word after PER; None for those that are not of the calendar.
 PERIODS: dict[str, Calendar | None] = {
     "DAY": Calendar(1, lambda day: day, lambda day: day + timedelta(days=1)),
     "WEEK": Calendar(7, _monday, lambda day: day + timedelta(days=7)),

@@ -1,6 +1,6 @@
-"""The kinds of formats: what the lines of a file are (docs/sources.md).
+"""The kinds of formats: what the lines of a file hold (docs/sources.md).
 
-A kind is a line of ``KINDS`` and, in ``chainlake.ingest.rows.text_columns``, what reads its lines; all else goes by
+A kind is a line of ``KINDS`` and a reader of its lines in ``chainlake.ingest.rows.text_columns``. All other code asks
 these two.
 """
 
@@ -13,10 +13,10 @@ class Kind(NamedTuple):
     """One kind.
 
     Args:
-        cells: whether a line is a row of cells, which signs part and whose names a line above the rows has.
-        unread: keys of a format that mean nothing for it.
-        pair: the columns of a row, if it has always the same two: its time and its value. One attribute is read from
-            the value then, and all else from the path or a constant.
+        cells: whether a line is a row of cells with a delimiter between them and a header line above.
+        unread: keys of a format that mean nothing for this kind.
+        pair: the columns of time and value, if rows have only these two. One attribute is then read from the value,
+            and everything else from the path or a constant.
     """
 
     cells: bool

@@ -50,8 +50,8 @@ class SeriesConfig:
     ``missing_if_zero`` is 0 counts as not reported. An event for which ``where``, a condition of the pattern language,
     is not true is ignored.
 
-    A new field, here or in a kind's own class, has a default: `digests.told` leaves it out of the hash then, and no
-    day of a model without it becomes stale.
+    Give a new field, here or in the class of a kind, a default: `digests.told` then leaves it out of the hash, so days
+    of models without it do not become stale.
     """
 
     #: The keys of a file that ``response`` and ``features`` come from.
