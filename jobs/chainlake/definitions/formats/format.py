@@ -98,8 +98,11 @@ class Format:
 
     @property
     def listed(self) -> tuple[str, ...] | None:
-        """The columns of its rows if the definition lists them all; None if the file does."""
-        return self.columns if KINDS[self.kind].pair is None else KINDS[self.kind].pair
+        """The columns of its rows if the definition says them all; None if the header line of a file does."""
+        kind = KINDS[self.kind]
+        if kind.pair is not None:
+            return kind.pair
+        return self.columns if kind.cells else tuple(dict.fromkeys(one.column for one in self.needed))
 
     @property
     def lines_before(self) -> int:
