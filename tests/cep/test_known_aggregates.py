@@ -72,12 +72,12 @@ def test_an_aggregate_goes_by_the_order_of_the_stream_if_the_table_says_so(name:
 def with_range(monkeypatch: pytest.MonkeyPatch) -> None:
     """``RANGE``, the largest minus the smallest value, as somebody would add it: a line, and its computation."""
 
-    def computed(function: Function, value: Value, offsets: np.ndarray) -> Value:
-        most, least = (aggregate(Function(name), value, Members(offsets)) for name in ("MAX", "MIN"))
+    def computed(function: Function, value: Value, members: Members) -> Value:
+        most, least = (aggregate(Function(name), value, members) for name in ("MAX", "MIN"))
         return arithmetic("-", most, least)
 
     kinds = {"number": "number", "duration": "duration", "time": "duration", "any": "any", "null": "null"}
-    monkeypatch.setitem(AGGREGATES, "RANGE", Known(kinds, "same"))  # type: ignore[arg-type]
+    monkeypatch.setitem(AGGREGATES, "RANGE", Known(kinds, "same"))
     monkeypatch.setitem(aggregates._OF_VALUES, "RANGE", computed)
 
 
@@ -171,3 +171,20 @@ def test_another_aggregate_is_a_word_of_the_language() -> None:
 def _measures(text: str, columns: dict[str, pa.DataType]) -> list[pa.Field]:
     shape = match_shape(compile_pattern(text, columns=columns))
     return [pa.field(name, kind) for name, kind in shape.measures]
+
+
+def test_another_aggregate_knows_of_each_value_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``NEWEST``, the last known value in the order of the stream, where nulls have been left out before."""
+
+    def computed(function: Function, value: Value, members: Members) -> Value:
+        assert members.places is not None
+        ends = zip(members.offsets[:-1], members.offsets[1:], strict=True)
+        at = [lo + int(np.argmax(members.places[lo:hi])) for lo, hi in ends]
+        return Value(value.values[at], None, value.kind)
+
+    monkeypatch.setitem(AGGREGATES, "NEWEST", Known({"number": "number"}, "same", by_place=True))
+    monkeypatch.setitem(aggregates._OF_VALUES, "NEWEST", computed)
+    some = Value(np.array([1.0, np.nan, 3.0, 4.0, 5.0]), None, "number")
+    # Of the first three the last is null; of the other two the first is the later one.
+    sets = Members(np.array([0, 3, 5]), np.array([2, 9, 1, 7, 6]))
+    assert aggregate(Function("NEWEST"), some, sets).values.tolist() == [1.0, 4.0]

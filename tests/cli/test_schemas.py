@@ -14,10 +14,14 @@ import pytest
 
 from chainlake.cep.language import functions
 from chainlake.cep.language.ast import AGGREGATES
+from chainlake.cep.language.declared import examples
+from chainlake.cep.language.declared import read as functions_read
 from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.parsing import lexer
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cli.main import main
+from chainlake.definitions import alerting
+from chainlake.definitions.formats import mappings
 from chainlake.definitions.source import load_source
 from chainlake.definitions.yaml_lines import Section, read_yaml
 from chainlake.errors import DefinitionError
@@ -258,6 +262,16 @@ def test_the_front_matter_has_the_keys_of_its_reader() -> None:
         read_front_matter(SourceText("---\nlimits: {zzzzzz: 1}\n---\nPATTERN A a WITHIN 1 s"))
     known = str(caught.value.hint).removeprefix("Known here: ").removesuffix(".").split(", ")
     assert set(known) == set(schema["limits"]["properties"])
+    assert set(schema["functions"]["additionalProperties"]["properties"]) == set(functions_read.KEYS)
+    assert set(schema["tests"]["items"]["properties"]) == set(examples.KEYS)
+    for one in (schema, EDITORS["model"]()["then"]["properties"]):
+        assert set(one["alerts"]["properties"]) == set(alerting.KEYS)
+
+
+def test_a_sentinel_has_the_keys_of_its_reader() -> None:
+    form = EDITORS["source"]()["properties"]["formats"]["items"]["properties"]
+    mapping = form["map"]["additionalProperties"]["anyOf"][1]["properties"]
+    assert set(mapping["sentinels"]["items"]["anyOf"][1]["properties"]) == set(mappings.SENTINEL_KEYS)
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_a_compaction_changes_nothing(small: Home) -> None:
 def test_what_has_no_feed(small: Home) -> None:
     ops.append(small, "rates", [{"source": "s", "day": D1, "type": "T", "key": "k", "events": 1}], "r")
     for name, says in (
-        ("ops.rates", "keeps no change feed"),
+        ("ops.rates", "keeps no change feed\nhint: All tables except those of ops do"),
         ("matches.q", "no table matches.q"),
         ("p", "names no table"),
     ):

@@ -33,6 +33,7 @@ from chainlake.lake.store.port import Staged
 from chainlake.paths import PROJECT, Home
 from chainlake.schemas.matches import MatchName, MatchShape, matches_table
 from chainlake.schemas.models import CHANGES, METRICS, STATE
+from tests.lake.stored import left_over
 
 pytestmark = pytest.mark.slow
 
@@ -251,3 +252,32 @@ def test_a_model_leaves_the_rows_of_other_models_alone(home: Home) -> None:
     write_deltalake(home.table("models", "changes"), other, mode="append")
     publish_model(home, [D1], beta=2.0)
     assert sorted(tables.arrow(home, "models", "changes")["model"].to_pylist()) == ["m", "other"]
+
+
+@pytest.mark.parametrize("at", ["publish.publishing", "publish.commit"])
+def test_a_change_that_is_not_committed_leaves_nothing_on_the_disk(
+    at: str, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of matches and of models: what stops the attempt comes after the difference was taken."""
+    publish(home, [match(1, D1)], [D1])
+    before = tables.version(home, "matches", "p")
+
+    append = ops.append
+
+    def stops(*args: Any) -> None:
+        raise OSError("no space left")
+
+    def stops_at_rows(home: Home, table: str, rows: list[Any], run_id: str) -> None:
+        if rows:
+            stops()
+        append(home, table, rows, run_id)
+
+    if at == "publish.publishing":
+        monkeypatch.setattr(ops, "append", stops_at_rows)
+    else:
+        monkeypatch.setattr(FilesLake, "_commit", stops)
+    with pytest.raises(OSError, match="no space left"):
+        publish(home, [match(1, D1), match(2, D1)], [D1])
+    with pytest.raises(OSError, match="no space left"):
+        publish_model(home, [D1])
+    assert tables.version(home, "matches", "p") == before and left_over(home) == []

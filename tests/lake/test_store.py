@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
+from deltalake.table import TableMerger
 
 from chainlake.errors import AuditFailed, InfrastructureError
 from chainlake.lake.delta import data_files, tables
@@ -20,6 +21,7 @@ from chainlake.lake.store.port import Applied, Change, Lake, Part, Staged, Turn
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
 from chainlake.storage.door import storage_of
+from chainlake.storage.errors import StoreFailed
 from tests.lake.stored import (
     AFTER,
     BEFORE,
@@ -91,7 +93,7 @@ def test_what_lies_outside_the_part_is_neither_changed_nor_let_in_and_versions_a
     for staged in ([row("c", D2)], [row("c"), row("d", D3)]):
         with pytest.raises(RowsOutside, match="1 staged rows of matches.rows are outside"):
             put(lake, staged, part_of(D1))
-    assert lake.version("matches", "rows") == 2
+    assert lake.version("matches", "rows") == 2 and not left_over(home)
 
 
 @pytest.mark.on_spark()
@@ -174,6 +176,28 @@ def test_a_commit_that_landed_keeps_its_files_whatever_was_heard_of_it(
                 put(lake, [row("a")], part_of(D1))
     assert [one["id"] for one in tables.arrow(home, "matches", "rows").to_pylist()] == ["a"]
     assert put(lake, [row("a"), row("b")], part_of(D1)).added == 1
+
+
+@pytest.mark.on_spark(False)
+@pytest.mark.parametrize("later", [[row("a"), row("b")], [row("b")]], ids=["append", "merge"])
+def test_a_store_that_refuses_a_commit_is_not_told_as_another_writer(
+    later: list[Row], lake: Lake, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some answers of a store, such as a conflict with the rules of a bucket, come as if the version were there."""
+    put(lake, [row("a")], part_of(D1))
+    before = held(home)
+
+    def refused(*args: Any, **named: Any) -> None:
+        raise CommitFailedError("Failed to commit transaction: 0")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaTable, "create_write_transaction", refused)
+        patch.setattr(TableMerger, "execute", refused)
+        with pytest.raises(StoreFailed, match=r"refuses the commit of version 2 of .*rows/ as if that version existed"):
+            put(lake, later, part_of(D1))
+    assert held(home) == before
+    put(lake, later, part_of(D1))
+    assert held(home) == sorted(map(str, table_of(later).to_pylist()))
 
 
 @pytest.mark.on_spark()

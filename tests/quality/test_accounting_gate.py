@@ -81,7 +81,7 @@ def test_rows_of_two_sources_are_refused(audit: Audit) -> None:
     with pytest.raises(UsageError, match="source by source"):
         audit_accounting(audit, [FILE, {**OTHER_FILE, "source": "t"}], [])
     frame = pd.DataFrame([{**FILE, "source": "t", "rows_unaccounted": 0, "least_count": 0}])
-    failed = audit.run("accounting_files", frame, {"source": "s"}, "label")
+    failed = audit.run(suites.instantiate("accounting_files", {"source": "s"}), frame, "label")
     assert "of the source that was ingested" in str(failed.reason)
 
 
@@ -121,7 +121,7 @@ def test_docs_keep_a_limited_number_of_results(home: Home, monkeypatch: pytest.M
 def test_a_failed_audit_as_an_error_names_reason_and_docs(audit: Audit) -> None:
     frame = pd.DataFrame([{**FILE, "rows_unaccounted": 3, "least_count": 0}])
     with pytest.raises(AuditFailed) as raised:
-        audit.check(audit.run("accounting_files", frame, {"source": "s"}, "label"))
+        audit.check(audit.run(suites.instantiate("accounting_files", {"source": "s"}), frame, "label"))
     assert "rows_read = rows_raw" in raised.value.summary and "index.html" in raised.value.summary
 
 

@@ -276,6 +276,28 @@ def test_an_expectation_that_extremes_do_not_decide_is_refused(
     assert caught.value.file == str(template_path("matches"))
 
 
+def test_what_is_added_to_the_suite_is_tested_and_its_rows_are_found(
+    audit: Audit, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The suite is filled in once: what is run is what rows are looked for by."""
+    filled: list[str] = []
+    plain = matches_gate.instantiate
+
+    def more(name: str, params: dict[str, Any]) -> dict[str, Any]:
+        filled.append(name)
+        suite = plain(name, params)
+        kwargs = {"column": "span_us", "max_value": -1}
+        added = {"type": "expect_column_values_to_be_between", "kwargs": kwargs, "description": "a match is no span"}
+        suite["expectations"].append(added)
+        return suite
+
+    monkeypatch.setattr(matches_gate, "instantiate", more)
+    outcome = audit_matches(audit, RULES, files(GOOD), DAYS).broken
+    assert filled == ["matches"] and outcome
+    for reason in outcome.values():
+        assert "a match is no span: broken by" in reason and "match_id=" in reason
+
+
 def test_every_expectation_of_the_template_is_broken_here() -> None:
     said = [words for _, words in PLANTED.values()]
     said += ["the columns are those of", "a day that this run owns", USED_UP]

@@ -36,7 +36,7 @@ def light(*, ops_in_memory: bool = True, audits: bool = False) -> Iterator[None]
     if not audits:
         places += [
             (auditing, {"warm_up": lambda: None}),
-            (Audit, {"run": lambda self, suite, df, params, label, **_: AuditResult(label, True)}),
+            (Audit, {"run": lambda self, suite, df, label, **_: AuditResult(label, True)}),
         ]
     with contextlib.ExitStack() as stack:
         for module, changes in places:

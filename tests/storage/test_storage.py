@@ -174,6 +174,14 @@ SAID = {
     "<Error><Code>SignatureDoesNotMatch</Code><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>",
     "refuses access to s3://b/l (no word why)": "Kernel error -> The operation lacked the necessary privileges",
     "refuses access to s3://b/l (no key)": "Operation not supported: an error occurred while loading credentials",
+    # What delta-rs makes of the answers of a store to a write.
+    "refuses access to s3://b/l (InvalidToken)": "The operation lacked valid authentication credentials for path "
+    "t/_delta_log/00000000000000000001.json\n \x1b[31m↳\x1b[0m Error performing PUT … 401 Unauthorized\n "
+    "<Error><Code>InvalidToken</Code><Message>m</Message></Error>",
+    "no bucket for s3://b/l": "Object at location t/_delta_log/00000000000000000001.json not found\n "
+    "Error performing PUT … 404 Not Found\n <Error><Code>NoSuchBucket</Code><Message>m</Message></Error>",
+    "failed for s3://b/l: KMS.NotFoundException": "Generic S3 error … 400 Bad Request: "
+    "<Error><Code>KMS.NotFoundException</Code><Message>m</Message></Error>",
     "has no bucket for s3://b/l": "Generic S3 error: 404 Not Found: <Error><Code>NoSuchBucket</Code></Error>",
     "for s3://b/l does not answer": "\x1b[31mGeneric S3 error\x1b[0m … error sending request … Connection refused",
     "failed for s3://b/l: InternalError": "Generic S3 error: 500: <Error><Code>InternalError</Code></Error>",

@@ -9,6 +9,7 @@ from chainlake.cep.language.errors.front_matter import FrontMatterError, KeyPlac
 from chainlake.cep.language.errors.placed import PatternError
 from chainlake.cep.language.source_text import At, SourceText
 from chainlake.cep.lint.findings import key_hint
+from chainlake.cep.ranking.kinds import PERIODS
 from chainlake.errors import DefinitionError
 from chainlake.words import nearest
 
@@ -86,7 +87,8 @@ class UnfitRankedPattern(PatternError):
             f"{pattern} keeps every ranked match of a period, since NON OVERLAPPING compares all of them, and its "
             f"period is longer than {days} days"
         )
-        hint = "Rank PER MONTH, WEEK or DAY, or take DISTINCT ON."
+        short = [word for word, calendar in PERIODS.items() if calendar is not None and calendar.days <= days]
+        hint = f"Rank PER {' or '.join(short)}, or take DISTINCT ON."
         return cls._at(source, at, what, hint, key="NON OVERLAPPING")
 
 

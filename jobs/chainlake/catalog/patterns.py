@@ -166,8 +166,8 @@ def _check_ranked(pattern: Pattern) -> None:
     if pattern.front.counted:
         place = pattern.front.places.get("output", at)
         raise UnfitRankedPattern.counted(text, place, pattern.name, pattern.front.counted[0])
-    period = rule.period
-    if rule.non_overlapping and (period.kind == "all" or period.size > _MOST_DAYS * US_PER_DAY):
+    longest = rule.period.longest
+    if rule.non_overlapping and (longest is None or longest > _MOST_DAYS * US_PER_DAY):
         raise UnfitRankedPattern.long_period(text, at, pattern.name, _MOST_DAYS)
 
 

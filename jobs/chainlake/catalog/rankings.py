@@ -10,6 +10,7 @@ from chainlake.catalog.derived import Derived, definition_of
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.ranking.days import owners, spans
 from chainlake.days import day_number
+from chainlake.digests import as_text
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.schemas.ranked import ranked_table
 
@@ -41,7 +42,7 @@ def ranking_of(pattern: Pattern, definition: Definition) -> Derived | None:
         pattern,
         definition,
         table,
-        [VERSION, repr(ranking.rule)],
+        [VERSION, as_text(ranking.rule)],
         late_us=definition.late_us,
         read_range=lambda day: reads(day_number(day)),
         owners=partial(owners, period, reach),

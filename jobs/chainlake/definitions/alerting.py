@@ -9,7 +9,8 @@ from typing import Any
 
 from chainlake.definitions.errors import UnfitAlerts
 
-_KEYS = ("webhook", "mute", "withdrawn")
+#: The keys of ``alerts``.
+KEYS = ("webhook", "mute", "withdrawn")
 _VARIABLE = re.compile(r"\$[A-Z_][A-Z0-9_]*\Z")
 _SPAN = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)\Z")
 
@@ -45,8 +46,8 @@ def read_alerts(value: Any) -> Alerts:
     if not isinstance(value, dict):
         raise UnfitAlerts.no_map()
     for key in value:
-        if key not in _KEYS:
-            raise UnfitAlerts.unknown(key, _KEYS)
+        if key not in KEYS:
+            raise UnfitAlerts.unknown(key, KEYS)
     webhook = value.get("webhook")
     if not isinstance(webhook, str) or not (
         _VARIABLE.match(webhook) or re.match(r"https?://[^\s/]+", webhook, re.IGNORECASE)

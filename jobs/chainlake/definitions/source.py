@@ -16,6 +16,7 @@ from chainlake.definitions.formats.format import Format, check_zone, read_format
 from chainlake.definitions.source_errors import WrongName, WrongSource
 from chainlake.definitions.source_keys import (
     FIXED,
+    KEYS,
     Attribute,
     PathRule,
     TypeRule,
@@ -34,11 +35,6 @@ from chainlake.definitions.yaml_lines import Section, load_section
 from chainlake.errors import DefinitionError
 from chainlake.paths import Home
 from chainlake.schemas.table import TIMESTAMP
-
-_KEYS = (
-    "description", "key", "type", "zone", "attributes", "identity", "delivery", "on_conflict", "replaces", "path",
-    "file_date_zone", "expect", "lag", "settle", "links", "derived", "formats",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -169,7 +165,7 @@ def load_source(path: Path) -> Source:
     """
     check_name(path, "source", WORD)
     section = load_section(path)
-    section.only(_KEYS)
+    section.only(KEYS)
     key = section.get("key", str, required=True)
     if not WORD.match(key) or key.lower() in FIXED:
         raise section.placed(WrongName.key_column(key, FIXED), "key")

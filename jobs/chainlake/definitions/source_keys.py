@@ -33,9 +33,15 @@ TYPES = {
 FIXED = (
     "id", "event_id", "type", "ts", "seq", "event_date", "file_id", "line", "entry", "load_id", "ingested_at",
 )  # fmt: skip
-#: Keys that do not change which rows a file gives; after an edit of these, the files are not read again
+#: The keys of a source, and whether one says which events a file gives: an edit of such a key reads the files again
 #: (docs/sources.md).
-NOT_HASHED = ("description", "expect", "lag", "settle", "derived", "links")
+KEYS = {
+    "description": False, "key": True, "type": True, "zone": True, "attributes": True, "identity": True,
+    "delivery": True, "on_conflict": True, "replaces": True, "path": True, "file_date_zone": True, "expect": False,
+    "lag": False, "settle": False, "links": False, "derived": False, "formats": True,
+}  # fmt: skip
+#: The same of an attribute.
+ATTRIBUTE_KEYS = {"type": True, "unit": True, "description": False, "required": True, "min": True, "max": True}
 
 #: Fields of a path that have a special meaning.
 PATH_FIELDS = ("date", "key", "revision")
@@ -103,7 +109,7 @@ def read_attributes(section: Section, key: str) -> tuple[Attribute, ...]:
             raise given.placed(WrongName.attribute(name, FIXED), name)
         seen.add(name.lower())
         item = given.section(name)
-        item.only(("type", "unit", "description", "required", "min", "max"))
+        item.only(ATTRIBUTE_KEYS)
         found.append(
             Attribute(
                 name,
@@ -284,9 +290,9 @@ def read_derived(section: Section, key: str, attributes: MappingType[str, Attrib
 
 def hash_of(section: Section) -> str:
     """Hash of everything in the definition that can change which events a file gives."""
-    kept = {key: _as_typed(section, key) for key in section.data if key not in NOT_HASHED}
+    kept = {key: _as_typed(section, key) for key in section.data if KEYS[key]}
     kept["attributes"] = {
-        name: {key: value for key, value in item.items() if key != "description"}
+        name: {key: value for key, value in item.items() if ATTRIBUTE_KEYS[key]}
         for name, item in kept["attributes"].items()
     }
     text = json.dumps(kept, sort_keys=True, ensure_ascii=True)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 from chainlake.errors import AuditFailed
 from chainlake.paths import Home
 from chainlake.quality import configurations, docs
-from chainlake.quality.templates import instantiate
 from chainlake.terminal import one_line
 
 if TYPE_CHECKING:
@@ -118,41 +117,37 @@ class Audit:
 
     def run(
         self,
-        template: str,
+        suite: Mapping[str, Any],
         df: pd.DataFrame,
-        params: Mapping[str, Any],
         label: str,
         *,
         key: Sequence[str] = (),
         details: bool | Callable[[], pd.DataFrame] = True,
     ) -> AuditResult:
-        """Run the suite of ``template``, filled with ``params``, on the rows ``df``.
+        """Run a suite on the rows ``df``.
 
         At first only yes or no is computed; broken expectations alone are then run again for counts and example rows.
 
         Args:
-            template: name of the suite's template.
+            suite: a template that `templates.instantiate` has filled in.
             df: the rows, or fewer rows that break an expectation if and only if the rows do.
-            params: values of the template's parameters.
             label: what is looked at, for messages and Data Docs.
             key: columns that identify a row, shown with every example.
             details: whether to find counts and example rows for broken expectations; if ``df`` has fewer rows, a
                 function that gives the rows themselves.
-
-        Raises:
-            UsageError: the template is unknown, or a parameter is missing.
         """
         context = self._open()
         import great_expectations as gx
         from great_expectations.core.result_format import ResultFormat
 
-        document = instantiate(template, params)
-        for position, expectation in enumerate(document["expectations"]):
-            expectation["meta"] = {**expectation.get("meta", {}), "position": position}
-        suite = gx.ExpectationSuite(name=document["name"], expectations=document["expectations"])
+        placed = [
+            {**expectation, "meta": {**expectation.get("meta", {}), "position": position}}
+            for position, expectation in enumerate(suite["expectations"])
+        ]
+        expected = gx.ExpectationSuite(name=suite["name"], expectations=placed)
         batch = self._batch(context, df)
         with configurations.kept():
-            found = batch.validate(suite, result_format=ResultFormat.BOOLEAN_ONLY)
+            found = batch.validate(expected, result_format=ResultFormat.BOOLEAN_ONLY)
         found.results.sort(key=_position)  # results come grouped by how they are computed
         failures: list[Failure] = []
         if callable(details) and not found.success:
@@ -164,9 +159,9 @@ class Audit:
             if key:
                 wanted["unexpected_index_column_names"] = list(key)
             if details:
-                result = found.results[position] = batch.validate(suite.expectations[position], result_format=wanted)
+                result = found.results[position] = batch.validate(expected.expectations[position], result_format=wanted)
             failures.append(_failure(result, key))
-        self._results.append(docs.Kept.of(suite, found, batch.id, label))
+        self._results.append(docs.Kept.of(expected, found, batch.id, label))
         return AuditResult(label, bool(found.success), tuple(failures))
 
     def check(self, result: AuditResult) -> None:

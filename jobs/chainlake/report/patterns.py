@@ -1,4 +1,8 @@
-"""The page of a pattern: its meaning, its counts, its best or latest matches, and near misses."""
+"""The page of a pattern: its meaning, its counts, its best or latest matches, and near misses.
+
+A section is a function that gives HTML, called by `_page`. A page is made again only when `report.kept.digest_of`
+changes, so a section must not show anything that depends on today's date.
+"""
 
 from __future__ import annotations
 

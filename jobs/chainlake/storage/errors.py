@@ -10,16 +10,17 @@ from chainlake.errors import InfrastructureError
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 #: Words that mark an error of the store in delta-rs' messages.
 _STORE = re.compile(
-    r"Generic (?:S3|GCS|MicrosoftAzure) error|lacked the necessary privileges|ObjectStore error|loading credentials"
+    r"Generic (?:S3|GCS|MicrosoftAzure) error|lacked (?:the necessary privileges|valid authentication credentials)"
+    r"|ObjectStore error|loading credentials|<Code>NoSuchBucket</Code>"
 )
 _REFUSED = re.compile(
     r"SignatureDoesNotMatch|InvalidAccessKeyId|AccessDenied|ExpiredToken|InvalidToken|403 Forbidden|401 Unauthorized"
-    r"|lacked the necessary privileges|loading credentials"
+    r"|lacked the necessary privileges|lacked valid authentication|loading credentials"
 )
 _AWAY = re.compile(
     r"Connection refused|error sending request|timed out|dns error|50[0234] |connection (?:reset|closed)", re.I
 )
-_CODE, _STATUS = re.compile(r"<Code>(\w+)</Code>"), re.compile(r"\b([45]\d\d [A-Z]\w+(?: \w+)?)")
+_CODE, _STATUS = re.compile(r"<Code>([\w.]+)</Code>"), re.compile(r"\b([45]\d\d [A-Z]\w+(?: \w+)?)")
 _PLACES = "CHAINLAKE_LAKE or CHAINLAKE_LANDING"
 _SETTINGS = "CHAINLAKE_STORE_ACCESS_KEY and CHAINLAKE_STORE_SECRET_KEY (or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY)"
 
@@ -49,6 +50,15 @@ class StoreFailed(InfrastructureError):
     def other(cls, place: str, text: str) -> StoreFailed:
         """It failed in another way."""
         return cls(f"the object store failed for {place}: {text}", hint="Run this again.")
+
+    @classmethod
+    def no_commit(cls, table: str, version: int) -> StoreFailed:
+        """It refuses a commit as if the version existed, and the version does not exist."""
+        return cls(
+            f"the object store refuses the commit of version {version} of {table} as if that version existed, but it "
+            "does not; nothing was committed",
+            hint="Run this again. If the error remains, check whether a rule of the bucket forbids the write.",
+        )
 
     @classmethod
     def unconditional(cls, place: str) -> StoreFailed:

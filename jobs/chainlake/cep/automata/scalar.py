@@ -18,7 +18,6 @@ from chainlake.cep.conditions.evaluate import Candidates, Single, View
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.language import ast, functions
 from chainlake.cep.language.normal_form import Clause
-from chainlake.cep.values.aggregates import Function, Members, aggregate
 from chainlake.cep.values.values import Value, arithmetic, not_null, take
 
 #: Name to the sorted row of its event, or to the ascending rows of its set.
@@ -219,7 +218,7 @@ class Conditions:
         if kind == "null":
             return (_constant(0) if known.counts else _null), given
         if node.distinct or function not in _OF_VALUES:
-            return self._of_sets(node, attr), given
+            return self._as_the_search(node)[0], given
         column, of = self._column(attr), _OF_VALUES[function]
 
         def compute(one: Bound, bound: Bound) -> Any:
@@ -227,18 +226,6 @@ class Conditions:
             return of(values) if values or known.counts else None
 
         return compute, given
-
-    def _of_sets(self, node: ast.Aggregate, attr: str) -> _Value:
-        """An aggregate that is computed as the search computes it."""
-        whole, places = self._data.columns[attr], self._data.places
-        function = Function(node.function, node.distinct, node.share)
-
-        def compute(one: Bound, bound: Bound) -> Any:
-            rows = np.array(bound[node.name], np.int64)
-            members = Members(np.array([0, len(rows)]), None if places is None else places[rows])
-            return _unboxed(aggregate(function, take(whole, rows), members))
-
-        return compute
 
     def _as_the_search(self, node: ast.Node) -> tuple[_Value, str]:
         """A value that is computed as the search computes it, on one binding at a time."""

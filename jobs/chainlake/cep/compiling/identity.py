@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chainlake.cep.compiling.names import PositiveName
@@ -12,7 +12,10 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.front_matter import FrontMatter
 from chainlake.definitions.derived import History
-from chainlake.digests import text_digest
+from chainlake.digests import as_data, text_digest, told
+
+#: Fields of a front matter that the hash has in a form of its own.
+_IN_OWN_FORM = ("source", "params", "output", "limits", "functions")
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Identity:
             "strict": self.strict,
         }
         if self.derived:
-            found["derived"] = [astuple(one) for one in self.derived]
+            found["derived"] = [list(told(one).values()) for one in self.derived]
         if self.by_key:
             found["key"] = self.key
         if self.carried is not None:
@@ -62,4 +65,5 @@ class Identity:
             found["functions"] = self.functions
         if "longest" in self.front.limits:
             found["longest"] = self.front.limits["longest"]
-        return text_digest(json.dumps(found, sort_keys=True))
+        found |= {name: as_data(part) for name, part in told(self.front).items() if name not in _IN_OWN_FORM}
+        return text_digest(json.dumps(found, sort_keys=True, default=str))

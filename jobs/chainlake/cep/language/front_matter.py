@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 from chainlake.cep.language.declared.examples import Example, read_examples
 from chainlake.cep.language.declared.function import Declared
@@ -49,7 +49,11 @@ class FrontMatter:
         functions: what conditions may call besides the functions of the language, by lower-case name.
         tests: events, and the matches that must be found in them.
         alerts: where matches are sent, if anywhere.
+        places: line and column of each key.
     """
+
+    #: Fields that change no match; what any other one says is in the pattern's hash (`compiling/identity.py`).
+    NEVER_TOLD: ClassVar[tuple[str, ...]] = ("description", "rates", "start", "tests", "alerts", "places")
 
     source: str | None = None
     description: str = ""

@@ -12,17 +12,18 @@ from typing import NamedTuple
 
 from chainlake.cep.language.ast.aggregates import AGGREGATES
 from chainlake.cep.language.parsing.lexer import pieces
+from chainlake.cep.ranking.kinds import PERIODS
 
 WIDTH = 100
 #: Words that begin a part after the window.
 _FOLLOWING = frozenset(
     {"PAUSE", "MAXIMAL", "OUTERMOST", "CONTEXT", "SELECT", "PICK", "CONSUME", "PER", "MEASURES", "EPISODES"}
 )
-#: Words of a ranking, which are written in capitals after RANK or TOP.
+#: Words of a ranking that, like the words of its periods, are written in capitals after RANK or TOP.
 _RANKED = frozenset(
     """
-RANK BY NORM WEIGHT COMBINE TOP WITH TIES PER DAY WEEK MONTH ALL BUCKET HOP STEP OFFSET FIRST LAST FOR EACH DISTINCT ON
-AT MOST NON OVERLAPPING LEAST QUANTUM
+RANK BY NORM WEIGHT COMBINE TOP WITH TIES PER STEP OFFSET FIRST LAST FOR EACH DISTINCT ON AT MOST NON OVERLAPPING LEAST
+QUANTUM
 """.split()
 )
 #: Words that end a part after the window.
@@ -181,7 +182,7 @@ def _place(found: list[_Piece]) -> None:
         if piece.text == "-":
             piece.unary = before is None or before.kind in ("keyword", "symbol") and before.text not in (
                 ")", "}", "TRUE", "FALSE",
-            ) or before.reserved and before.text in _RANKED  # fmt: skip
+            ) or before.reserved and _is_ranked(before.text)  # fmt: skip
         if piece.text in ("(", "{"):
             depth += 1
             braces.append(piece.text == "{")
@@ -191,6 +192,11 @@ def _place(found: list[_Piece]) -> None:
             groups.pop()
             braces.pop()
         before = piece
+
+
+def _is_ranked(word: str) -> bool:
+    """Whether a word is one of rankings."""
+    return word in _RANKED or word in PERIODS
 
 
 def _rank_behind_the_window(piece: _Piece, before: _Piece | None, mode: str) -> float | None:
@@ -228,7 +234,7 @@ def _reserve(words: list[_Piece]) -> None:
         inner = cases > 0 and word in ("WHEN", "THEN", "ELSE", "END")
         if place.ranks(depth):
             ranked = depth
-        in_ranking = ranked == depth and word in _RANKED and place.after.text not in (".", "(")
+        in_ranking = ranked == depth and _is_ranked(word) and place.after.text not in (".", "(")
         measure = tail and word == "AS" and place.before.ends_value and place.after.kind == "word"
         if (
             in_ranking

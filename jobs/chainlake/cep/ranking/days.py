@@ -8,8 +8,6 @@ from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import Period
 from chainlake.days import ALWAYS, US_PER_DAY
 
-#: How many days a period of the calendar can have at most, with room for changes of clocks.
-_LONGEST = {"day": 2, "week": 8, "month": 32}
 #: Every period of the calendar is at least twice as long.
 _PROBE = US_PER_DAY // 4
 
@@ -29,7 +27,7 @@ def spans(period: Period, reach: int, numbers: np.ndarray) -> tuple[np.ndarray, 
     if period.kind == "all":
         first = numbers == 0
         return np.where(first, ALWAYS[0], begin), np.where(first, ALWAYS[1], begin)
-    if period.kind in _LONGEST:
+    if period.calendar is not None:
         starts, ends = _calendar(period, begin)
         at, behind = np.searchsorted(starts, begin), np.searchsorted(starts, begin + US_PER_DAY)
         lo, hi = starts[np.minimum(at, len(starts) - 1)], ends[behind - 1] + reach
@@ -49,7 +47,9 @@ def owners(period: Period, reach: int, decided: np.ndarray) -> np.ndarray:
     """
     if not len(decided) or period.kind == "all":
         return np.zeros(min(len(decided), 1), np.int64)
-    back = _LONGEST.get(period.kind, period.size // US_PER_DAY + 2) + reach // US_PER_DAY + 1
+    # Where clocks change, a period of the calendar is a little longer.
+    days = period.size // US_PER_DAY + 2 if period.calendar is None else period.calendar.days + 1
+    back = days + reach // US_PER_DAY + 1
     numbers = np.arange(int(decided[0]) - back, int(decided[-1]) + 1)
     lo, hi = spans(period, reach, numbers)
     at = np.searchsorted(decided, lo // US_PER_DAY)

@@ -10,12 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.cep.events.errors import UnfitTimes
+from chainlake.cep.ranking.kinds import Calendar
 from chainlake.cep.ranking.rule import Period
 from chainlake.cep.values.arrow import int64_array, numpy_of
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: The day number of the Monday before 1970-01-01, a Thursday.
-_MONDAY = -3
 
 
 def periods(period: Period, first: np.ndarray, last: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -46,42 +45,33 @@ def periods(period: Period, first: np.ndarray, last: np.ndarray) -> tuple[np.nda
         starts = period.offset + number * period.step
         return rows, starts, starts + period.size
     at = first if period.by_first else last
-    if period.kind == "bucket":
+    calendar = period.calendar
+    if calendar is None:
         starts = period.offset + (at - period.offset) // period.size * period.size
         return every, starts, starts + period.size
     # Where a clock goes back over midnight, the repeated part of the day before belongs to the day that has begun.
-    begins = _local(period, at)
-    begins = sorted({*begins, *(_next(period.kind, day) for day in begins)})
-    bounds = np.array([(_begin(period, day), _begin(period, _next(period.kind, day))) for day in begins], np.int64)
+    held = _local(period, calendar, at)
+    begins = sorted({*held, *map(calendar.after, held)})
+    bounds = np.array([(_begin(period, day), _begin(period, calendar.after(day))) for day in begins], np.int64)
     bounds = bounds.reshape(-1, 2)
     number = np.searchsorted(bounds[:, 0], at, "right") - 1
     return every, bounds[number, 0], bounds[number, 1]
 
 
-def _local(period: Period, at: np.ndarray) -> list[date]:
+def _local(period: Period, calendar: Calendar, at: np.ndarray) -> set[date]:
     """The first days of the periods that hold some times, by the clock of the zone."""
     times = int64_array(at * (1_000_000 // period.second)).cast(pa.timestamp("us", tz=period.zone))
-    if len(at) and not (_tick(datetime.min) < int(at.min()) // period.second <= int(at.max()) // period.second < _LAST):
+    # Bounds are computed up to two periods later, and a zone's clock can be a day away from UTC.
+    margin = timedelta(days=3 * calendar.days + 9) // timedelta(seconds=1)
+    seconds = (int(at.min()) // period.second, int(at.max()) // period.second) if len(at) else (0, 0)
+    if not _FIRST + margin < seconds[0] <= seconds[1] < _LAST - margin:
         raise UnfitTimes.no_calendar(period.kind)
     days = numpy_of(pc.local_timestamp(times).cast(pa.int64())) // (86_400 * 1_000_000)
-    if period.kind == "week":
-        days = _MONDAY + (days - _MONDAY) // 7 * 7
-    begins = [(_EPOCH + timedelta(days=int(day))).date() for day in np.unique(days)]
-    return begins if period.kind != "month" else sorted({day.replace(day=1) for day in begins})
+    return {calendar.begin((_EPOCH + timedelta(days=int(day))).date()) for day in np.unique(days)}
 
 
-def _tick(at: datetime) -> int:
-    """Seconds from 1970 to 40 days after a time, which keeps clear of dates that some zone lacks."""
-    return int((at.replace(tzinfo=UTC) - _EPOCH).total_seconds()) + 40 * 86_400
-
-
-_LAST = int((datetime.max.replace(tzinfo=UTC) - _EPOCH).total_seconds()) - 40 * 86_400
-
-
-def _next(kind: str, day: date) -> date:
-    if kind == "month":
-        return date(day.year + day.month // 12, day.month % 12 + 1, 1)
-    return day + timedelta(days=7 if kind == "week" else 1)
+#: Seconds since 1970 of the first and the last second that have a date.
+_FIRST, _LAST = (int((at.replace(tzinfo=UTC) - _EPOCH).total_seconds()) for at in (datetime.min, datetime.max))
 
 
 def _begin(period: Period, day: date) -> int:

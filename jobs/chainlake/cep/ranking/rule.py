@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
+
+from chainlake.cep.ranking.kinds import PERIODS, Calendar
 
 #: The columns that rows of a ranked pattern have beside those of every pattern.
 COLUMNS = ("scope_kind", "scope_start", "scope_end", "per", "rank", "score", "criteria")
@@ -18,6 +21,9 @@ class Criterion:
         weight: its weight under ``wsum``.
     """
 
+    #: Of the hash of a ranking (`digests.told`), as of the classes below.
+    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("norm", "weight")
+
     highest: bool
     norm: tuple[float, float] | None = None
     weight: float = 1.0
@@ -31,6 +37,8 @@ class Score:
         criteria: in the order written.
         combine: ``sum``, ``avg``, ``wsum``, ``min``, ``max``, ``product``, ``lex``; empty for a single criterion.
     """
+
+    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("combine",)
 
     criteria: tuple[Criterion, ...]
     combine: str = ""
@@ -46,14 +54,16 @@ class Period:
     """By time, the matches among which a match competes.
 
     Args:
-        kind: ``all``, ``day``, ``week``, ``month``, ``bucket`` or ``hop``.
+        kind: a word of ``PERIODS``, in lower case.
         size: ticks of a bucket or a window.
         step: ticks from one window to the next.
         offset: where a bucket or a window begins, in ticks.
         by_first: whether a match belongs where its first event is, not its last.
-        zone: the time zone by whose clock days, weeks and months begin.
+        zone: the time zone by whose clock a period of the calendar begins.
         second: how many ticks a second has.
     """
+
+    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("size", "step", "offset", "by_first", "zone", "second")
 
     kind: str
     size: int = 0
@@ -67,6 +77,18 @@ class Period:
     def day(self) -> int:
         """How many ticks a UTC day has."""
         return 86_400 * self.second
+
+    @property
+    def calendar(self) -> Calendar | None:
+        """The entry of ``PERIODS``; None if the period is not one of the calendar."""
+        return PERIODS[self.kind.upper()]
+
+    @property
+    def longest(self) -> int | None:
+        """How many ticks the period has at most, ignoring changes of clocks; None if it has no end."""
+        if self.kind == "all":
+            return None
+        return self.size if self.calendar is None else self.calendar.days * self.day
 
 
 @dataclass(frozen=True)
@@ -85,6 +107,10 @@ class Rule:
         least: the smallest score that is kept, or None.
         quantum: the step in which scores are compared, or None.
     """
+
+    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = (
+        "with_ties", "per", "distinct", "most", "non_overlapping", "least", "quantum",
+    )  # fmt: skip
 
     scores: tuple[Score, ...]
     count: int

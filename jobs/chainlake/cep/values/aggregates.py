@@ -7,7 +7,7 @@ the arrays nor on how the work was cut.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +17,9 @@ from chainlake.cep.values.values import NULL, Value, arithmetic, as_float, not_n
 
 @dataclass(frozen=True)
 class Members:
-    """The members of some sets.
+    """The members of some sets, and what an aggregate goes by beside their values.
+
+    Of events they are made in one place, ``View.value`` in ``chainlake.cep.conditions.evaluate``.
 
     Args:
         offsets: set g holds the members ``offsets[g]:offsets[g + 1]``, in (ts, id) order; a set may be empty.
@@ -31,6 +33,16 @@ class Members:
     def sizes(self) -> np.ndarray:
         """How many members each set has."""
         return np.diff(self.offsets)
+
+    @classmethod
+    def of_sizes(cls, sizes: np.ndarray) -> Members:
+        """Sets one behind the other, of values that have no place in the stream, such as those of a list."""
+        return cls(np.concatenate([[0], np.cumsum(sizes)]))
+
+    def only(self, good: np.ndarray) -> Members:
+        """The sets without the members that are not ``good``."""
+        sizes = np.diff(np.concatenate([[0], np.cumsum(good)])[self.offsets])
+        return replace(self.of_sizes(sizes), places=None if self.places is None else self.places[good])
 
 
 @dataclass(frozen=True)
@@ -75,8 +87,8 @@ def aggregate(function: Function, value: Value | None, members: Members) -> Valu
     if function.name in ("MIN", "MAX"):
         return _extreme(function.name == "MIN", value, good, count, members.offsets)
     if not good.all():
-        value, members = take(value, np.flatnonzero(good)), Members(np.concatenate([[0], np.cumsum(count)]))
-    return _OF_VALUES[function.name](function, value, members.offsets)
+        value, members = take(value, np.flatnonzero(good)), members.only(good)
+    return _OF_VALUES[function.name](function, value, members)
 
 
 def _end(last: bool, value: Value, members: Members) -> Value:
@@ -135,9 +147,9 @@ def _running(function: np.ufunc, values: np.ndarray, offsets: np.ndarray) -> np.
     return result
 
 
-def _deviation(function: Function, value: Value, offsets: np.ndarray) -> Value:
+def _deviation(function: Function, value: Value, members: Members) -> Value:
     """The sample's standard deviation of each set; NaN for fewer than two values."""
-    sizes = np.diff(offsets)
+    offsets, sizes = members.offsets, members.sizes
     sets = np.repeat(np.arange(len(sizes)), sizes)
     # Differences from the set's first value are exact for values that are close to each other, and only there does a
     # small deviation have to be told from none.
@@ -161,10 +173,10 @@ def _halves(value: Value, first: Value) -> np.ndarray:
     return found
 
 
-def _quantile(function: Function, value: Value, offsets: np.ndarray) -> Value:
+def _quantile(function: Function, value: Value, members: Members) -> Value:
     """The value below which a share of each set's values lies, interpolated between two of them; NaN for none."""
     share = Fraction(1, 2) if function.share is None else Fraction(repr(function.share))
-    sizes = np.diff(offsets)
+    offsets, sizes = members.offsets, members.sizes
     sets = np.repeat(np.arange(len(sizes)), sizes)
     ranks = np.unique(value.values, return_inverse=True)[1] if value.values.dtype.kind == "O" else value.values
     ordered = take(value, np.lexsort((ranks, sets)))
@@ -195,7 +207,7 @@ def _between(low: Value, high: Value, part: float) -> np.ndarray:
 
 
 #: Aggregates of values without nulls, one set directly after another.
-_OF_VALUES: dict[str, Callable[[Function, Value, np.ndarray], Value]] = {
+_OF_VALUES: dict[str, Callable[[Function, Value, Members], Value]] = {
     "STDDEV": _deviation,
     "MEDIAN": _quantile,
     "PERCENTILE": _quantile,

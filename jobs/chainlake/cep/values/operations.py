@@ -192,7 +192,7 @@ def of_lists(function: Function, value: Value) -> Value:
 def _of_some(function: Function, lists: Lists, rows: np.ndarray) -> Value:
     matrix, lengths = lists.matrix[rows], lists.lengths[rows]
     flat = matrix[np.arange(matrix.shape[1]) < lengths[:, None]]
-    return aggregate(function, Value(flat, None, "number"), Members(np.concatenate([[0], np.cumsum(lengths)])))
+    return aggregate(function, Value(flat, None, "number"), Members.of_sizes(lengths))
 
 
 def seconds(args: tuple[Value, ...]) -> Value:

@@ -11,9 +11,9 @@ class WrongFormat(DefinitionError):
     """A format that no file can have, or that contradicts itself."""
 
     @classmethod
-    def of_cells(cls, key: str) -> WrongFormat:
-        """A key for lines of cells is in a format that has none."""
-        return cls(f"'{key}' means nothing for a json_map", hint="Leave it out.")
+    def unread(cls, key: str, kind: str) -> WrongFormat:
+        """A key means nothing for a format of this kind."""
+        return cls(f"'{key}' means nothing for a {kind}", hint="Leave it out.")
 
     @classmethod
     def skipped(cls) -> WrongFormat:
@@ -192,18 +192,18 @@ class WrongMapping(DefinitionError):
 
     @classmethod
     def needed(cls, name: str) -> WrongMapping:
-        """In a json_map, the key is not mapped."""
+        """The key is not mapped, and rows with only a time and a value have no column for it."""
         return cls(f"'{name}' needs a mapping", hint="From a path field, or a constant.")
 
     @classmethod
-    def one_value(cls) -> WrongMapping:
-        """In a json_map, the number of attributes that take the values is not one."""
-        return cls("one attribute must be mapped to the column 'value'")
+    def one_value(cls, value: str) -> WrongMapping:
+        """Rows have a time and a ``value``, and the number of attributes that take the values is not one."""
+        return cls(f"one attribute must be mapped to the column '{value}'")
 
     @classmethod
-    def json_column(cls, column: str) -> WrongMapping:
-        """A column is read that a json_map does not have."""
-        what = f"a json_map has the columns 'time' and 'value', no '{column}'"
+    def beside_pair(cls, column: str, kind: str, pair: tuple[str, str]) -> WrongMapping:
+        """A column is read that rows with these two columns do not have."""
+        what = f"a {kind} has the columns '{pair[0]}' and '{pair[1]}', no '{column}'"
         return cls(what, hint="Its other values come from a path field or a constant.")
 
     @classmethod

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from chainlake.definitions.duration import parse_span
 from chainlake.definitions.formats.errors import WrongFormat, WrongSign, WrongTime
 from chainlake.definitions.formats.globs import glob_problem
+from chainlake.definitions.formats.kinds import KINDS, Kind
 from chainlake.definitions.formats.mappings import (
     Mapping,
     Missing,
@@ -25,7 +26,6 @@ from chainlake.definitions.formats.time_formats import is_clock, problem_of
 from chainlake.definitions.yaml_lines import Section
 from chainlake.words import closest
 
-KINDS = ("csv", "json_map")
 EPOCHS = {"epoch_s": 1_000_000, "epoch_ms": 1_000, "epoch_us": 1, "s_of_day": 1_000_000, "ms_of_day": 1_000}
 NULLS = ("", "NaN", "nan", "NA", "N/A", "n/a", "null", "NULL", "None")
 #: Times of events must be between these days unless a format says otherwise.
@@ -96,6 +96,19 @@ class Format:
     #: The columns that are read; a file that lacks one that is not optional does not have this format.
     needed: tuple[Needed, ...]
 
+    @property
+    def listed(self) -> tuple[str, ...] | None:
+        """The columns of its rows if the definition says them all; None if the header line of a file does."""
+        kind = KINDS[self.kind]
+        if kind.pair is not None:
+            return kind.pair
+        return self.columns if kind.cells else tuple(dict.fromkeys(one.column for one in self.needed))
+
+    @property
+    def lines_before(self) -> int:
+        """How many lines of a file come before its rows, the header line included."""
+        return self.skip_lines + (1 if KINDS[self.kind].cells and self.columns is None else 0)
+
     def fits_path(self, path: str) -> bool:
         """Whether the glob names ``path`` (relative to landing, ``!member`` included) or its last part."""
         if self.glob is None:
@@ -128,8 +141,6 @@ _KEYS = (
     "name", "kind", "glob", "header", "delimiter", "quote", "decimal", "thousands", "encoding", "columns",
     "skip_lines", "short_rows", "members", "null", "time", "map", "unpivot", "optional",
 )  # fmt: skip
-#: Keys about lines of cells, which mean nothing for a JSON object.
-_OF_CELLS = ("header", "delimiter", "quote", "columns", "short_rows", "unpivot", "optional")
 
 
 def read_format(section: Section, at: int, fields: Fields[str, str], zone: str, type_column: str | None) -> Format:
@@ -146,19 +157,19 @@ def read_format(section: Section, at: int, fields: Fields[str, str], zone: str, 
         DefinitionError: an unknown key, a value that is not allowed, or a mapping of something unknown.
     """
     section.only(_KEYS)
-    kind = section.choice("kind", KINDS, "csv")
-    if kind == "json_map":
-        for key in _OF_CELLS:
-            if key in section.data:
-                raise section.placed(WrongFormat.of_cells(key), key)
+    name = section.choice("kind", tuple(KINDS), "csv")
+    kind = KINDS[name]
+    for key in kind.unread:
+        if key in section.data:
+            raise section.placed(WrongFormat.unread(key, name), key)
     wide, into = read_unpivot(section, fields)
-    mapping = read_mappings(section, fields, wide=wide, into=into, kind=kind)
+    mapping = read_mappings(section, fields, wide=wide, into=into, pair=kind.pair)
     if type_column is not None:
         mapping.setdefault("type", Mapping(column=type_column))
     time = _time(section, zone, kind)
     if into is not None:
         check_unpivoted(section, list(fields)[1], mapping, time.columns, {column for column, _ in wide}, into)
-    needed = _needed(section, fields, mapping, wide, time) if kind == "csv" else ()
+    needed = _needed(section, fields, mapping, wide, time) if kind.pair is None else ()
     columns = _columns(section, needed)
     delimiter, quote, decimal, thousands = _signs(section, kind)
     skip_lines = section.get("skip_lines", int, default=0)
@@ -170,7 +181,7 @@ def read_format(section: Section, at: int, fields: Fields[str, str], zone: str, 
             raise section.placed(WrongFormat.wide_null(text), "null", position)
     return Format(
         name=section.get("name", str, default=f"format {at + 1}"),
-        kind=kind,
+        kind=name,
         glob=_glob(section, "glob"),
         header_test=section.texts("header"),
         delimiter=delimiter,
@@ -240,7 +251,7 @@ def _columns(section: Section, needed: tuple[Needed, ...]) -> tuple[str, ...] | 
     return columns
 
 
-def _signs(section: Section, kind: str) -> tuple[str, str, str, str | None]:
+def _signs(section: Section, kind: Kind) -> tuple[str, str, str, str | None]:
     """The delimiter, the quote (may be empty), the decimal sign and the thousands sign."""
     delimiter = section.get("delimiter", str, default=",")
     quote = section.get("quote", str, default='"')
@@ -254,9 +265,9 @@ def _signs(section: Section, kind: str) -> tuple[str, str, str, str | None]:
             raise section.placed(WrongSign.several(key, value), key)
         if value.isalnum() or value in ("+", "-", "\n", "\r", "\0") or (key != "thousands" and not value.isascii()):
             raise section.placed(WrongSign.no_sign(key, value), key)
-    if decimal == delimiter and kind == "csv" or (thousands is not None and thousands == decimal):
+    if decimal == delimiter and kind.cells or (thousands is not None and thousands == decimal):
         raise section.placed(WrongSign.decimal(), "decimal")
-    if kind == "csv" and quote and quote in (decimal, thousands):
+    if kind.cells and quote and quote in (decimal, thousands):
         raise section.placed(WrongSign.quote_in_number(), "quote")
     if quote == delimiter:
         key = "quote" if "quote" in section.data else "delimiter"
@@ -285,10 +296,10 @@ def _glob(section: Section, key: str) -> str | None:
     return None if glob is None else str(glob)
 
 
-def _time(section: Section, zone: str, kind: str) -> TimeRule:
+def _time(section: Section, zone: str, kind: Kind) -> TimeRule:
     time = section.section("time")
     time.only(("column", "format", "zone", "earliest", "latest", "around"))
-    columns = ("time",) if kind == "json_map" else time.texts("column")
+    columns = time.texts("column") if kind.pair is None else kind.pair[:1]
     if not columns:
         raise section.placed(WrongTime.no_column(), "time")
     for position, name in enumerate(columns):

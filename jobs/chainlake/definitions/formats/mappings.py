@@ -23,6 +23,8 @@ LARGEST_LONG = 2**53
 TRUE, FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
 #: Keys that apply only to numbers.
 _OF_NUMBERS = ("scale", "offset", "round", "sentinels")
+#: The keys of a sentinel that is a map.
+SENTINEL_KEYS = ("value", "when")
 #: The most digits after the point, or zeros before it, to which a double can be rounded.
 _MOST_DIGITS = 15
 
@@ -159,7 +161,12 @@ def read_unpivot(section: Section, fields: Fields[str, str]) -> tuple[tuple[tupl
 
 
 def read_mappings(
-    section: Section, fields: Fields[str, str], *, wide: tuple[tuple[str, str], ...], into: str | None, kind: str
+    section: Section,
+    fields: Fields[str, str],
+    *,
+    wide: tuple[tuple[str, str], ...],
+    into: str | None,
+    pair: tuple[str, str] | None,
 ) -> dict[str, Mapping]:
     """Read ``map``: where type, key and attributes come from; attributes that it omits come from the column of their
     name.
@@ -169,7 +176,7 @@ def read_mappings(
         fields: type, key and the attributes, in that order, with their types.
         wide: the columns and keys of ``unpivot``.
         into: the attribute that takes the values of ``unpivot``.
-        kind: kind of the format.
+        pair: the two columns that all rows have, if the kind of the format says so.
 
     Raises:
         DefinitionError: a mapping gives no value, or not the one that was written.
@@ -186,25 +193,26 @@ def read_mappings(
     for name in list(fields)[1:]:
         if name in mapping or (wide and name == key):
             continue
-        if kind == "json_map":
+        if pair is not None:
             if name == key:
                 raise section.placed(WrongMapping.needed(name), "map")
             continue
         mapping[name] = Mapping(column=name)
-    if kind == "json_map":
-        _check_json(section, mapping, fields)
+    if pair is not None:
+        _check_pair(section, mapping, fields, pair)
     if into is not None:
         mapping[into] = _unpivoted(mapping[into], given, into)
     return mapping
 
 
-def _check_json(section: Section, mapping: dict[str, Mapping], fields: Fields[str, str]) -> None:
-    values = [name for name in list(fields)[2:] if name in mapping and mapping[name].column == "value"]
+def _check_pair(section: Section, mapping: dict[str, Mapping], fields: Fields[str, str], pair: tuple[str, str]) -> None:
+    """See to it that one attribute is read from the value of a pair, and nothing from a column beside the two."""
+    values = [name for name in list(fields)[2:] if name in mapping and mapping[name].column == pair[1]]
     if len(values) != 1:
-        raise section.placed(WrongMapping.one_value(), "map")
+        raise section.placed(WrongMapping.one_value(pair[1]), "map")
     for name, rule in mapping.items():
-        if rule.column not in (None, "value", "time"):
-            raise section.placed(WrongMapping.json_column(rule.column), "map", name)
+        if rule.column is not None and rule.column not in pair:
+            raise section.placed(WrongMapping.beside_pair(rule.column, section.data["kind"], pair), "map", name)
 
 
 def check_unpivoted(
@@ -305,7 +313,7 @@ def _is_long(text: str) -> bool:
 def _sentinel(rule: Section, at: int, item: Any, fields: Fields[str, str]) -> Sentinel:
     if _is_number(item):
         return Sentinel(float(item))
-    if not isinstance(item, dict) or not item.keys() <= {"value", "when"} or not _is_number(item.get("value")):
+    if not isinstance(item, dict) or not item.keys() <= {*SENTINEL_KEYS} or not _is_number(item.get("value")):
         raise rule.placed(WrongSentinel.no_number(), "sentinels", at)
     conditions = item.get("when", {})
     if not isinstance(conditions, dict) or ("when" in item and not conditions):

@@ -108,9 +108,7 @@ def choose_format(formats: tuple[Format, ...], path: str, head: bytes) -> Format
         if rows := _swallowed(head, form):
             unfit.append(Unfit(form, rows))
             continue
-        if form.kind == "json_map":
-            return FormatChoice(form, ["time", "value"])
-        header = list(form.columns) if form.columns is not None else _header_of(head, form)
+        header = list(form.listed) if form.listed is not None else _header_of(head, form)
         if header is not None and not form.misfits(header):
             return FormatChoice(form, header)
         unfit.append(Unfit(form, header=header))
@@ -143,7 +141,7 @@ def _swallowed(head: bytes, form: Format) -> str:
     What stands in the header line, or in a line that is passed over, is never seen again.
     """
     encoding, bom = sniff(head, form.encoding)
-    before = form.skip_lines + (1 if form.kind == "csv" and form.columns is None else 0)
+    before = form.lines_before
     lines = head[bom:].decode(encoding, errors="replace").split("\n", before)
     # A NUL is a sign of damage if lines follow; if none do, it may be what ends lines.
     ends = _OTHER_ENDS if any(line.strip() for line in lines[before:]) else _LAST_ENDS

@@ -318,7 +318,7 @@ def _batch(schema: pa.Schema, values: dict[str, Any], n: int) -> pa.RecordBatch:
 
 def _without_header(stream: Content, form: Format) -> Iterator[Block]:
     """The lines of a file that can be rows."""
-    before = form.skip_lines + (1 if form.kind == "csv" and form.columns is None else 0)
+    before = form.lines_before
     for block in blocks(stream, form.encoding):
         first = int(np.searchsorted(block.numbers, before, side="right"))
         bad = [line for line in block.bad if line.number > before]

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,8 +67,10 @@ def read_block(block: Block, form: Format, header: list[str], key: str) -> Texts
     Args:
         key: name of the key column, which wide rows fill by column name.
     """
-    if form.kind == "json_map":
-        return _json_rows(block)
+    return READERS[form.kind](block, form, header, key)
+
+
+def _rows_of_cells(block: Block, form: Format, header: list[str], key: str) -> Texts:
     texts = _csv_rows(block, form, header)
     return _unpivot(texts, form, key) if form.unpivot else texts
 
@@ -207,7 +209,7 @@ def _unpivot(texts: Texts, form: Format, key: str) -> Texts:
     return Texts(columns, texts.numbers[rows], entry, texts.lines, texts.rows_of_lines[rows], texts.bad)
 
 
-def _json_rows(block: Block) -> Texts:
+def _json_rows(block: Block, form: Format, header: list[str], key: str) -> Texts:
     bad = list(block.bad)
     times: list[str] = []
     values: list[str | None] = []
@@ -293,3 +295,11 @@ def flat_columns(texts: Texts) -> Iterator[tuple[str, pa.Array]]:
 
 def _cut(line: bytes) -> str:
     return line[: 4 * KEPT].decode("utf-8", errors="replace")[:KEPT]
+
+
+#: What reads the lines of each kind of format (``chainlake.definitions.formats.kinds``), from the arguments of
+#: `read_block`. A line that does not fit is among the ``bad`` ones, with its number.
+READERS: dict[str, Callable[[Block, Format, list[str], str], Texts]] = {
+    "csv": _rows_of_cells,
+    "json_map": _json_rows,
+}

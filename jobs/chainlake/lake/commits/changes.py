@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from chainlake.errors import UsageError
 from chainlake.lake.delta.kept import Commit, kept_commits
 from chainlake.lake.delta.reader import open_table
+from chainlake.lake.delta.tables import FEED
 from chainlake.lake.errors import UnknownTable
 from chainlake.lake.records.defined.registered import registered_table
 from chainlake.paths import Home
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 KINDS = {"insert": "added", "delete": "withdrawn", "update_postimage": "changed"}
 #: Columns of the feed that come before the table's own.
 HEAD = ("change", "version", "committed_at")
-_FEED = "delta.enableChangeDataFeed"
 
 
 class FeedUnavailable(UsageError):
@@ -48,8 +48,7 @@ class FeedUnavailable(UsageError):
     @classmethod
     def never(cls, table: str) -> FeedUnavailable:
         """The table keeps no change feed."""
-        hint = "Match tables, models, events and raw tables do."
-        return cls(f"{table} keeps no change feed", hint=hint).holding(table=table)
+        return cls(f"{table} keeps no change feed", hint="All tables except those of ops do.").holding(table=table)
 
     @classmethod
     def all_gone(cls, table: str, now: int) -> FeedUnavailable:
@@ -126,7 +125,7 @@ def _open(home: Home, name: str) -> DeltaTable:
         delta = open_table(home, schema, folder)
     except TableNotFoundError:
         raise UnknownTable.of([name]) from None
-    if delta.metadata().configuration.get(_FEED) != "true":
+    if delta.metadata().configuration.get(FEED) != "true":
         raise FeedUnavailable.never(name)
     return delta
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from chainlake.errors import InfrastructureError
+from chainlake.lake.delta.log import require_taken
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.delta.tables import exists
 from chainlake.lake.errors import WriterBetween
@@ -200,6 +201,7 @@ def _replace(home: Home, pattern: str, number: int) -> None:
     try:
         write_deltalake(at, stream, mode="overwrite", schema_mode="overwrite", commit_properties=properties)
     except CommitFailedError:
+        require_taken(at, turn - 1)
         raise WriterBetween.replacing(f"matches.{pattern}", f"matches.{name}") from None
     held = open_table(home, "matches", pattern).to_pyarrow_dataset().count_rows()
     if held != rows.count_rows():

@@ -122,12 +122,12 @@ def publish_matches(run: PublishingRun, output: MatchOutput, recheck: Callable[[
             return Published([], days.left_out)
         note_lost(run.home, [table], run.run_id)
         part = days_of(table, days.ready, table.day_column)
-        change = run.lake.change(table, replace(output.staged, within=part.where), part)
-        force = _interrupted(run.home, [definition], days.ready)
-        with around("publish.publishing"):
-            _append(run, _notes(definition, days.ready, fingerprints, "publishing", of=output))
-        with around("publish.commit"):
-            applied = run.lake.commit(change, Turn(f"table-{table.path_name}", force))
+        with run.lake.change(table, replace(output.staged, within=part.where), part) as change:
+            force = _interrupted(run.home, [definition], days.ready)
+            with around("publish.publishing"):
+                _append(run, _notes(definition, days.ready, fingerprints, "publishing", of=output))
+            with around("publish.commit"):
+                applied = run.lake.commit(change, Turn(f"table-{table.path_name}", force))
         version = change.base_version if applied.version is None else applied.version
         with around("publish.done"):
             outcome = _Outcome([change], version)
@@ -223,12 +223,6 @@ def _commit_models(
 ) -> tuple[Change, int]:
     """Commit what some models found on the same days; return the change of ``table``, and the version with the days."""
     owners = [output.owner for output in outputs]
-    taken = []
-    for part, name in ((table, "found"), (METRICS, "metrics"), (STATE, "state")):
-        rows = pa.concat_tables([getattr(output, name).cast(part.arrow()) for output in outputs])
-        mine = days_of(part, days, part.day_column, part.key[0], owners)
-        taken.append(run.lake.change(part, Staged(rows=rows, within=mine.where), mine))
-    force = _interrupted(run.home, [output.definition for output in outputs], days)
 
     def note(status: IntervalStatus, outcome: _Outcome | None = None) -> None:
         _append(
@@ -240,15 +234,24 @@ def _commit_models(
             ],
         )
 
-    with around("publish.publishing"):
-        note("publishing")
-    with around("publish.commit"):
-        applied, _ = (run.lake.commit(change, Turn(f"table-{change.table.path_name}", force)) for change in taken[:2])
-    version = taken[0].base_version if applied.version is None else applied.version
-    with around("publish.done"):
-        note("done", _Outcome(taken, version))
-    with around("monitor.state"):
-        run.lake.commit(taken[2], Turn(f"table-{STATE.path_name}", force))
+    with ExitStack() as changes:
+        taken = []
+        for part, name in ((table, "found"), (METRICS, "metrics"), (STATE, "state")):
+            rows = pa.concat_tables([getattr(output, name).cast(part.arrow()) for output in outputs])
+            mine = days_of(part, days, part.day_column, part.key[0], owners)
+            change = run.lake.change(part, Staged(rows=rows, within=mine.where), mine)
+            taken.append(changes.enter_context(change))
+        force = _interrupted(run.home, [output.definition for output in outputs], days)
+        with around("publish.publishing"):
+            note("publishing")
+        with around("publish.commit"):
+            turns = [Turn(f"table-{change.table.path_name}", force) for change in taken]
+            applied, _ = (run.lake.commit(change, turn) for change, turn in zip(taken[:2], turns[:2], strict=True))
+        version = taken[0].base_version if applied.version is None else applied.version
+        with around("publish.done"):
+            note("done", _Outcome(taken, version))
+        with around("monitor.state"):
+            run.lake.commit(taken[2], turns[2])
     return taken[0], version
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from chainlake.errors import InfrastructureError
-from chainlake.lake.delta.log import marked
+from chainlake.lake.delta.log import marked, require_taken
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.errors import WriterBetween
 from chainlake.paths import Home
@@ -68,16 +68,18 @@ def add_columns(home: Home, table: Table, columns: Sequence[Column]) -> None:
     """Give an existing table more columns, last and null in all rows, in one commit; under the lock of its writers.
 
     Raises:
-        InfrastructureError: another writer came in between.
+        InfrastructureError: another writer came in between, or the store refuses.
     """
     from deltalake import Schema
     from deltalake.exceptions import CommitFailedError
 
     wanted = Schema.from_arrow(pa.schema([table.arrow().field(column.name) for column in columns]))
     at = open_table(home, table.schema, table.name, to_write=True)
+    base = at.version()
     try:
         at.alter.add_columns(wanted.fields, commit_properties=marked("columns", 0))
     except CommitFailedError:
+        require_taken(at, base)
         raise WriterBetween.widening(table.path_name) from None
 
 

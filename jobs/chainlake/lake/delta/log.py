@@ -19,9 +19,10 @@ import pyarrow as pa
 
 from chainlake.paths import Home
 from chainlake.storage.door import storage_of
+from chainlake.storage.errors import StoreFailed
 
 if TYPE_CHECKING:
-    from deltalake import CommitProperties
+    from deltalake import CommitProperties, DeltaTable
     from pyarrow.fs import FileSystem
 
 #: The first word of the user metadata of our commits without a turn.
@@ -46,6 +47,24 @@ def marked(what: str, retries: int | None = None) -> CommitProperties:
     from deltalake import CommitProperties
 
     return CommitProperties(custom_metadata={"userMetadata": f"{_OURS} {what}"}, max_commit_retries=retries)
+
+
+def require_taken(at: DeltaTable, base: int) -> None:
+    """Check that a commit was refused because another one came first, and not by the store for another reason.
+
+    delta-rs has one error for both: a bucket whose rules forbid a write answers "conflict" as well.
+
+    Args:
+        at: the table.
+        base: the version that the commit was to follow.
+
+    Raises:
+        StoreFailed: the version after ``base`` does not exist.
+    """
+    from deltalake import DeltaTable
+
+    if DeltaTable(at.table_uri, without_files=True).version() <= base:
+        raise StoreFailed.no_commit(at.table_uri, base + 1)
 
 
 def signature() -> CommitProperties:

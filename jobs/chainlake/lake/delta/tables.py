@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
 
+#: The property of a table that keeps its change feed.
+FEED = "delta.enableChangeDataFeed"
+
 
 def ensure_table(home: Home, table: Table, *, replace: bool = False) -> None:
     """Make the table if it does not exist: columns with comments, description, NOT NULL and CHECK constraints and the
@@ -42,7 +45,7 @@ def ensure_table(home: Home, table: Table, *, replace: bool = False) -> None:
         mode="overwrite" if replace else "ignore",
         partition_by=list(table.partition_by) or None,
         description=table.comment,
-        configuration={"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "false", **rules},
+        configuration={FEED: "true", "delta.enableDeletionVectors": "false", **rules},
         # delta-rs does not know the names of constraints; Spark enforces them.
         raise_if_key_not_exists=False,
         commit_properties=marked("create"),

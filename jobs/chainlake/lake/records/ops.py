@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.lake.delta.columns import add_columns
-from chainlake.lake.delta.log import marked
+from chainlake.lake.delta.log import marked, require_taken
 from chainlake.lake.delta.reader import files_of, open_table
 from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.tables import exists
@@ -69,7 +69,8 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
         run_id: the run that writes them.
 
     Raises:
-        InfrastructureError: the ops lock could not be acquired, or another writer came first each time.
+        InfrastructureError: the ops lock could not be acquired, another writer came first each time, or the store
+            refused the write.
     """
     if not rows:
         return
@@ -90,6 +91,7 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
             )
         for left in reversed(range(_TRIES)):
             delta = _with_all_columns(home, open_table(home, "ops", table, to_write=True), definition)
+            base = delta.version()
             fresh = _numbered(delta, definition, rows, run_id)
             require_locks()
             try:
@@ -97,6 +99,7 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
                 write_deltalake(delta, fresh, mode="append", commit_properties=marked(run_id, 0))
                 break
             except CommitFailedError:
+                require_taken(delta, base)
                 if not left:
                     raise WriterBetween.appending(definition.path_name) from None
         sizes = pa.table(delta.get_add_actions(flatten=True))["size_bytes"]

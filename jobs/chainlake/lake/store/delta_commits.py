@@ -6,7 +6,6 @@ turn is for: a dead attempt's commit is then refused or skipped.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.lake.delta.data_files import DataFile
+from chainlake.lake.delta.log import require_taken
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.delta.rules import Rules
 from chainlake.lake.delta.where import delta_literal, delta_names
@@ -48,16 +48,22 @@ def commit_files(at: DeltaTable, table: Table, files: Sequence[DataFile], proper
         table: its definition.
         files: data files whose rows break no rule of the table.
         properties: from :func:`turn_of`.
+
+    Raises:
+        StoreFailed: the store refused the commit, and the version does not exist.
     """
     from deltalake.exceptions import CommitFailedError
     from deltalake.transaction import AddAction
 
     require_locks()
     adds = [AddAction(f.path, f.size, dict(f.partition), f.modified_ms, True, f.stats) for f in files]
-    with contextlib.suppress(CommitFailedError):
+    base = at.version()
+    try:
         at.create_write_transaction(
             list(adds), "append", at.schema(), list(table.partition_by), commit_properties=properties
         )
+    except CommitFailedError:
+        require_taken(at, base)
 
 
 def require_files(table: Table, folder: str, files: Sequence[DataFile], paths: Sequence[str]) -> None:
@@ -139,6 +145,7 @@ def merge_files(at: DeltaTable, change: Change, new: Sequence[RowFile], properti
     Raises:
         AuditFailed: a row breaks a rule of the table; the message names rule and row.
         Overtaken: another writer made the next version.
+        StoreFailed: the store says so, and nobody did.
         PartlyMerged: not every row that was to be changed was found.
     """
     from deltalake.exceptions import CommitFailedError
@@ -161,9 +168,11 @@ def merge_files(at: DeltaTable, change: Change, new: Sequence[RowFile], properti
     )
     merger = merger.when_matched_delete(f"s.{OP} = 'D'").when_matched_update(values, f"s.{OP} = 'U'")
     require_locks()
+    base = at.version()
     try:
         done = merger.when_not_matched_insert(values, f"s.{OP} = 'I'").execute()
     except CommitFailedError:
+        require_taken(at, base)
         raise Overtaken.of(table) from None
     wanted = {"inserted": change.added, "updated": change.changed, "deleted": change.withdrawn}
     reached = {kind: int(done[f"num_target_rows_{kind}"]) for kind in wanted}

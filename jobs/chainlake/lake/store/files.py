@@ -7,7 +7,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import chain
@@ -111,11 +111,14 @@ class FilesLake:
         scratch.mkdir()
         counted = Counted(table, part)
         kind = loose(table)
-        wanted = pa.RecordBatchReader.from_batches(kind, counted.through(_staged(table, staged)))
-        current = None if alone else _reader(published, mine, kind)
-        with connected(self.home, len(os.sched_getaffinity(0))) as con:
-            found = write_difference(con, table, part, wanted, current, scratch)
-        counted.require_inside()
+        with ExitStack() as undone:
+            undone.callback(shutil.rmtree, scratch, ignore_errors=True)
+            wanted = pa.RecordBatchReader.from_batches(kind, counted.through(_staged(table, staged)))
+            current = None if alone else _reader(published, mine, kind)
+            with connected(self.home, len(os.sched_getaffinity(0))) as con:
+                found = write_difference(con, table, part, wanted, current, scratch)
+            counted.require_inside()
+            undone.pop_all()
         sums = {} if counted.sums is None else counted.sums.of
         return Change(
             table,
@@ -154,8 +157,7 @@ class FilesLake:
         try:
             return self._commit(change, turn)
         finally:
-            if change.scratch is not None:
-                shutil.rmtree(change.scratch, ignore_errors=True)
+            change.drop()
 
     def _commit(self, change: Change, turn: Turn) -> Applied:
         table = change.table

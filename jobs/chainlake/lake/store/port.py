@@ -6,11 +6,12 @@ made of Parquet files, so its size does not matter, and nothing is computed betw
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Protocol
+from typing import Protocol, Self
 
 import pyarrow as pa
 
@@ -88,7 +89,7 @@ class DayFiles:
 
 @dataclass(frozen=True)
 class Change:
-    """A difference that is not yet committed.
+    """A difference that is not yet committed; as a context, it leaves nothing on the disk, committed or not.
 
     Args:
         table: the table.
@@ -98,7 +99,7 @@ class Change:
         moved: Parquet files of rows to update and delete: the table's columns, ``_op`` (``U`` or ``D``), and in
             ``_was_<column>`` the published row's value in each column of ``bounds``.
         bounds: columns whose bounds help to find the files of rows that change.
-        scratch: folder that is removed by the commit.
+        scratch: folder that is removed by the commit, or where the context ends.
         added: number of rows to insert.
         changed: number of rows to update.
         withdrawn: number of rows to delete.
@@ -120,6 +121,17 @@ class Change:
     rows: Mapping[Place, int] = field(default_factory=dict)
     ops: Mapping[tuple[str, date, str], int] = field(default_factory=dict)
     sums: Mapping[Place, Checksum] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        self.drop()
+
+    def drop(self) -> None:
+        """Remove the files that were made for this change alone."""
+        if self.scratch is not None:
+            shutil.rmtree(self.scratch, ignore_errors=True)
 
     @property
     def empty(self) -> bool:

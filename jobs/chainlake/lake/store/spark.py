@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from datetime import date
 from functools import reduce
@@ -117,18 +117,21 @@ class SparkLake:
         current = self._read(table.schema, table.name, at.version()).where(mine)
         bounds = bounding(table, part)
         scratch = f"{self.home.staging}/change-{uuid.uuid4().hex[:8]}"
-        diff = _difference(current, wanted, table, bounds)
-        diff.withColumn(_NEW, F.col(OP) == "I").write.partitionBy(_NEW).parquet(scratch)
-        owner = F.lit("") if part.owner_column is None else F.col(part.owner_column)
-        day = F.lit(None).cast("date") if part.day_column is None else F.to_date(part.day_column)
-        written = self.session().read.schema(_moved_schema(table, bounds)).parquet(scratch)
-        counted = written.groupBy(owner, day, OP).count().collect()
-        total: Counter[str] = Counter()
-        for _, _, op, count in counted:
-            total[op] += count
-        sums = {}
-        if part.day_column is not None:
-            sums = checksums_of_frame(wanted, part.day_column, part.owner_column, table.volatile)
+        with ExitStack() as undone:
+            undone.callback(shutil.rmtree, scratch, ignore_errors=True)
+            diff = _difference(current, wanted, table, bounds)
+            diff.withColumn(_NEW, F.col(OP) == "I").write.partitionBy(_NEW).parquet(scratch)
+            owner = F.lit("") if part.owner_column is None else F.col(part.owner_column)
+            day = F.lit(None).cast("date") if part.day_column is None else F.to_date(part.day_column)
+            written = self.session().read.schema(_moved_schema(table, bounds)).parquet(scratch)
+            counted = written.groupBy(owner, day, OP).count().collect()
+            total: Counter[str] = Counter()
+            for _, _, op, count in counted:
+                total[op] += count
+            sums = {}
+            if part.day_column is not None:
+                sums = checksums_of_frame(wanted, part.day_column, part.owner_column, table.volatile)
+            undone.pop_all()
         return Change(
             table,
             at.version(),
@@ -169,8 +172,7 @@ class SparkLake:
             return self._commit(change, turn)
         finally:
             folder = self.task_folder(change.table)
-            if change.scratch is not None:
-                shutil.rmtree(change.scratch, ignore_errors=True)
+            change.drop()
             for file in change.files:
                 Path(folder, file.path).unlink(missing_ok=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, assert_never
+from typing import Any, ClassVar, Literal, assert_never
 
 import numpy as np
 
@@ -37,6 +37,9 @@ class Feature:
         scale: the interval that a polynomial's values are mapped to.
         name: what an expression is called; None: it is called by its own text.
     """
+
+    #: Of the hash of a model (`digests.told`).
+    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("key", "steps", "degree", "low", "high", "scale", "member")
 
     of: str | None
     key: str | None = None

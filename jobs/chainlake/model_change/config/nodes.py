@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,9 @@ class Node:
         dates: stretches of UTC days on which it takes part, in order, each as the first day (None: since forever) and
             the day after the last one (None: for good); empty: it always takes part.
     """
+
+    #: Of the hash of a model (`digests.told`).
+    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("dates",)
 
     name: str
     keys: tuple[str, ...]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, ClassVar
 
 from chainlake.days import US_PER_DAY
 from chainlake.definitions.alerting import Alerts, read_alerts
 from chainlake.definitions.errors import UnfitAlerts
-from chainlake.digests import text_digest
+from chainlake.digests import as_data, text_digest
 from chainlake.model_change.config.errors import WrongRounds
 from chainlake.model_change.config.expressions import condition_text, expression_of, language_version, stored_columns
 from chainlake.model_change.config.features import Feature
@@ -24,10 +24,6 @@ AGGREGATES = ("last", "first", "mean", "sum", "min", "max")
 SHARED_KEYS = ("kind", "description", "source", "start", "round", "max_carry", "missing_if_zero", "where", "max_replay")
 #: The same for kinds whose findings can be sent as alerts.
 TOLD_KEYS = (*SHARED_KEYS, "alerts")
-
-
-#: Fields that change no result.
-_NO_RESULT = ("file", "description", "max_replay", "alerts")
 
 
 @dataclass(frozen=True)
@@ -46,17 +42,22 @@ class Reduction:
         return tuple(sorted({*stored_columns(columns, self.where), *zero}))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SeriesConfig:
     """The part of a monitor that says how its rounds are made. Times are in microseconds, counts in rounds.
 
     ``groups`` maps a group's id to its ordered nodes; every group is a monitor of its own. An event whose column
     ``missing_if_zero`` is 0 counts as not reported. An event for which ``where``, a condition of the pattern language,
     is not true is ignored.
+
+    Give a new field, here or in the class of a kind, a default: `digests.told` then leaves it out of the hash, so days
+    of models without it do not become stale.
     """
 
     #: The keys of a file that ``response`` and ``features`` come from.
     COLUMN_KEYS: ClassVar[tuple[str, str]] = ("response", "features")
+    #: Fields that change no result.
+    NEVER_TOLD: ClassVar[tuple[str, ...]] = ("file", "description", "max_replay", "alerts")
 
     name: str
     file: str | None
@@ -74,7 +75,7 @@ class SeriesConfig:
     session_gap_us: int | None
     on_gap: str
     missing_if_zero: str | None
-    where: str | None
+    where: str | None = None
     max_replay: int
     alerts: Alerts | None
 
@@ -127,12 +128,7 @@ class SeriesConfig:
     @property
     def definition_hash(self) -> str:
         """Hash of everything that can change a result, hence not of ``alerts`` (docs/semantics.md#definitions)."""
-        told = {key: v for key, v in asdict(self).items() if key not in _NO_RESULT}
-        if self.where is None:
-            del told["where"]
-        for entry in (told["response"], *told["features"]):
-            if entry["name"] is None:
-                del entry["name"]
+        told = as_data(self)
         if self.has_expressions:
             told["language"] = language_version()
         text = json.dumps(told, sort_keys=True, default=str)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainlake.errors import UsageError
 from chainlake.quality.audit import Audit
+from chainlake.quality.templates import instantiate
 from chainlake.schemas.ops_rows import FileRow
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def audit_accounting(
 def _run(audit: Audit, what: str, frame: pd.DataFrame, sources: set[str], key: tuple[str, ...]) -> str | None:
     (source,) = sources
     label = f"accounting of {what} of {source}"
-    return audit.run(f"accounting_{what}", frame, {"source": source}, label, key=key).reason
+    return audit.run(instantiate(f"accounting_{what}", {"source": source}), frame, label, key=key).reason
 
 
 class MixedSources(UsageError):

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from chainlake.quality.audit import Audit, AuditResult
 from chainlake.quality.days import per_day, span
 from chainlake.quality.frames import nullable
+from chainlake.quality.templates import instantiate
 from chainlake.quality.verdict import Verdict
 from chainlake.schemas.models import CHANGES, KINDS, METRICS
 from chainlake.schemas.table import Table
@@ -67,15 +68,16 @@ class Gate:
     added: tuple[str, ...]
     kinds: tuple[str, ...] = ()
 
-    def params(self, models: Sequence[str], title: str, owned: Sequence[date]) -> dict[str, Any]:
-        """The template's parameters, from the models to which rows must belong, a name for the suite, and the days."""
-        return {
+    def suite(self, models: Sequence[str], title: str, owned: Sequence[date]) -> dict[str, Any]:
+        """The suite, from the models to which rows must belong, a name for the suite, and the days."""
+        params = {
             "model": title,
             "models": list(models),
             "columns": [*self.table.column_names, *self.added],
             "kinds": list(self.kinds),
             "days": [day.isoformat() for day in owned],
         }
+        return instantiate(self.template, params)
 
 
 def day_text(days: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -173,9 +175,8 @@ def audit_together(audit: Audit, gate: Gate, staged: Sequence[Gated], days: Iter
     label = f"{len(names)} models of {span(owned)}"
     return all(
         audit.run(
-            its.template,
+            its.suite(names, f"{len(names)} models", owned),
             nullable(rows),
-            its.params(names, f"{len(names)} models", owned),
             f"{its.table.path_name} of {label}",
             key=its.table.key,
             details=False,
@@ -194,12 +195,12 @@ def audit_table(audit: Audit, gate: Gate, rows: pa.Table, model: str, owned: lis
         model: name of the model or monitor.
         owned: the UTC days that the run owns, sorted.
     """
-    params = gate.params([model], model, owned)
+    suite = gate.suite([model], model, owned)
     frame = nullable(rows)
 
     def run(day: date | None, details: bool) -> AuditResult:
         part = frame if day is None else frame[frame["owned_day"] == str(day)]
         label = f"{gate.table.path_name} of {model} of {day or span(owned)}"
-        return audit.run(gate.template, part, params, label, key=gate.table.key, details=details)
+        return audit.run(suite, part, label, key=gate.table.key, details=details)
 
     return Verdict(per_day(owned, run, _UNDATED))

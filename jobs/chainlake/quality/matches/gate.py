@@ -64,8 +64,8 @@ def audit_matches(audit: Audit, pattern: Pattern | MatchRules, files: MatchFiles
 def judge(audit: Audit, rules: MatchRules, matches: Matches, days: Iterable[date]) -> Verdict:
     """The verdict of :func:`audit_matches` on matches that a connection reads; arguments as there."""
     owned = sorted(days)
-    params = suite_params(rules, owned)
-    broken = _broken(instantiate(TEMPLATE, params))
+    suite = suite_of(rules, owned)
+    broken = _broken(suite)
     if rules.lacking(matches.columns):
         # Nothing can be measured, and the suite says which columns are missing.
         extremes = _without_rows(matches.columns)
@@ -84,7 +84,7 @@ def judge(audit: Audit, rules: MatchRules, matches: Matches, days: Iterable[date
             shown.append(len(found))
             return nullable(found)
 
-        result = audit.run(TEMPLATE, frame, params, label, key=KEY, details=rows if details else False)
+        result = audit.run(suite, frame, label, key=KEY, details=rows if details else False)
         if shown == [SHOWN]:
             return replace(result, label=f"{label}, of which {SHOWN} matches were looked at, broken ones first")
         return result
@@ -92,15 +92,16 @@ def judge(audit: Audit, rules: MatchRules, matches: Matches, days: Iterable[date
     return Verdict(per_day(owned, run, _UNDATED))
 
 
-def suite_params(rules: MatchRules, days: Sequence[date]) -> dict[str, Any]:
-    """The template's parameters."""
-    return {
+def suite_of(rules: MatchRules, days: Sequence[date]) -> dict[str, Any]:
+    """The suite for the matches of a pattern on some days."""
+    params = {
         "pattern": rules.pattern,
         "columns": [*map(column_of, rules.columns), *MEASURES],
         "window_us": rules.window_us,
         "decision": _decision(rules),
         "days": [day.isoformat() for day in days],
     }
+    return instantiate(TEMPLATE, params)
 
 
 def _decision(rules: MatchRules) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from chainlake.cep.language import ast, functions
-from chainlake.cep.language.parsing.lexer import ELSEWHERE, KEYWORDS, SOFT
+from chainlake.cep.language.parsing.lexer import ELSEWHERE, KEYWORDS, soft
 
 
 def grammar() -> dict[str, Any]:
@@ -30,7 +30,10 @@ def grammar() -> dict[str, Any]:
                     {"name": "string.quoted.single.sase", "match": r"'(?:[^'\n]|'')*'"},
                     {"name": "variable.other.quoted.sase", "match": r'"(?:[^"\n]|"")*"'},
                     {"name": "constant.language.boolean.sase", "match": r"(?i)\b(?:TRUE|FALSE)\b"},
-                    {"name": "keyword.control.sase", "match": _words([*KEYWORDS, *SOFT, *ELSEWHERE, *ast.AGGREGATES])},
+                    {
+                        "name": "keyword.control.sase",
+                        "match": _words([*KEYWORDS, *soft(), *ELSEWHERE, *ast.AGGREGATES]),
+                    },
                     {"name": "support.function.sase", "match": rf"{_words(functions.known())}(?=\s*\()"},
                     {"name": "constant.numeric.sase", "match": r"(?:\b\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?\b"},
                     {"name": "keyword.operator.sase", "match": r"<=|>=|==|!=|<>|\.\.|[-+*/<>=∈?]"},

@@ -11,7 +11,8 @@ from typing import Any
 
 from chainlake.cep.language.declared.function import COSTS
 from chainlake.cep.language.front_matter import LIMITS, LONGEST
-from chainlake.definitions.formats.format import EPOCHS, KINDS
+from chainlake.definitions.formats.format import EPOCHS
+from chainlake.definitions.formats.kinds import KINDS
 from chainlake.definitions.source_keys import TYPES
 from chainlake.model_change.config.model import CONSTRAINTS, DETECTORS, METRICS
 from chainlake.model_change.config.series import AGGREGATES, ON_GAP

@@ -50,7 +50,7 @@ class Period(Placed):
     """By time, the matches among which a match competes.
 
     Args:
-        kind: ``all``, ``day``, ``week``, ``month``, ``bucket`` or ``hop``.
+        kind: a word of ``cep/ranking/kinds.py`` in small letters.
         zone: the time zone of a calendar period; empty for UTC.
         size: of ``bucket`` and ``hop``.
         step: of ``hop``.

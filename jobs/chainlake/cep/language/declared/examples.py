@@ -11,7 +11,8 @@ from chainlake.cep.language.errors.front_matter import KeyPlace
 from chainlake.cep.language.source_text import At
 from chainlake.definitions.yaml_lines import Place, Spot
 
-_KEYS = ("name", "events", "matches")
+#: The keys of an entry of ``tests``.
+KEYS = ("name", "events", "matches")
 #: Gives the place in the text of a place in the front matter.
 PlaceOf = Callable[[Place], KeyPlace]
 
@@ -58,9 +59,9 @@ def _example(item: Any, place: Place, spots: Mapping[Place, Spot], place_of: Pla
     if not isinstance(item, dict):
         raise WrongExample.no_map(place_of(place))
     for key in item:
-        if key not in _KEYS:
-            raise WrongExample.unknown_key(place_of((*place, key)), key, _KEYS)
-    for key in _KEYS[1:]:
+        if key not in KEYS:
+            raise WrongExample.unknown_key(place_of((*place, key)), key, KEYS)
+    for key in KEYS[1:]:
         if item.get(key) is None:
             raise WrongExample.missing(place_of(place), key)
     events, matches = item["events"], item["matches"]

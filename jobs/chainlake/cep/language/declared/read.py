@@ -18,7 +18,8 @@ from chainlake.definitions.yaml_lines import Document
 #: ``MODULE:FUNCTION``: one file and one name in it, neither of them private.
 CALL = re.compile(r"(?:chainlake_functions\.)?([A-Za-z]\w*):([A-Za-z]\w*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
-_KEYS = ("call", "cost", "symmetric", "pure", "result", "longest", "vectorised")
+#: The keys of a function.
+KEYS = ("call", "cost", "symmetric", "pure", "result", "longest", "vectorised")
 
 
 def read_functions(source: SourceText, document: Document, value: Any) -> dict[str, Declared]:
@@ -61,8 +62,8 @@ class _Reader:
         if not isinstance(entry, dict):
             raise WrongDeclaration.no_entry(self.place(), name)
         for key in entry:
-            if key not in _KEYS:
-                raise WrongDeclaration.unknown_key(self.place(key), name, key, _KEYS)
+            if key not in KEYS:
+                raise WrongDeclaration.unknown_key(self.place(key), name, key, KEYS)
         if entry.get("pure", True) is not True:
             raise WrongDeclaration.impure(self.place("pure"), name)
         readers: dict[str, Callable[[str, Any], Any]] = {

@@ -9,7 +9,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.parsing.cursor import Cursor, is_word, number
 from chainlake.cep.language.parsing.errors import Duplicate, TooComplex, WrongCall
 from chainlake.cep.language.parsing.expected import Expected
-from chainlake.cep.language.parsing.lexer import SOFT, Token, misspelt
+from chainlake.cep.language.parsing.lexer import Token, misspelt, soft
 from chainlake.definitions.duration import UNITS, is_unit, seconds
 
 #: The most operators in a row, since later passes are recursive.
@@ -212,7 +212,7 @@ class Conditions(Cursor):
         """Whether the next word is not a misspelt unit, but belongs to what follows a number."""
         following = self.ahead()
         begins = following.kind == "symbol" and following.text in {".", "(", *_COMPARE}
-        return begins or self.at_word(*SOFT) or not is_unit(misspelt(self.token.text) or "s")
+        return begins or self.at_word(*soft()) or not is_unit(misspelt(self.token.text) or "s")
 
     def identifier(self, token: Token) -> ast.Node:
         """What a word stands for, which depends on what follows it."""

@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from chainlake.cep.language.ast.aggregates import AGGREGATES
 from chainlake.cep.language.parsing.errors import Unreadable
 from chainlake.cep.language.source_text import At, SourceText
+from chainlake.cep.ranking.kinds import PERIODS
 from chainlake.definitions.duration import UNITS, is_unit
 from chainlake.words import closest
 
 #: Reserved words; case-insensitive.
 KEYWORDS = frozenset({"PATTERN", "WHERE", "WITHIN", "SEQ", "AND", "OR", "NOT", "IN", "TRUE", "FALSE"})
-#: Words that, like the aggregates, mean something only in certain places.
-SOFT = (
-    "ALL ANY AS AT BETWEEN BUCKET BY CASE COLLECT COMBINE CONSUME CONTEXT DAY DISTINCT EACH ELSE END EPISODES EVENTS "
-    "FIRST FOR FROM GAP HOP INITIATOR IS KEY LAST LEAST LIKE MATCH MATCHES MAX MAXIMAL MEASURES MIN MONTH MOST NON "
-    "NONE NORM NULL OF OFFSET ON OUTERMOST OVERLAPPING PAUSE PER PICK PREV QUANTUM RANK SELECT STEP STRICT TERMINATOR "
-    "THEN TIES TOP UNTIL WEEK WEIGHT WHEN WITH"
+_SOFT = (
+    "ANY AS AT BETWEEN BY CASE COLLECT COMBINE CONSUME CONTEXT DISTINCT EACH ELSE END EPISODES EVENTS FIRST FOR FROM "
+    "GAP INITIATOR IS KEY LAST LEAST LIKE MATCH MATCHES MAX MAXIMAL MEASURES MIN MOST NON NONE NORM NULL OF OFFSET ON "
+    "OUTERMOST OVERLAPPING PAUSE PER PICK PREV QUANTUM RANK SELECT STEP STRICT TERMINATOR THEN TIES TOP UNTIL WEIGHT "
+    "WHEN WITH"
 ).split()
 
 _TOKEN = re.compile(
@@ -39,13 +39,20 @@ _SAME = {"==": "=", "<>": "!=", "∈": "IN"}
 
 #: Words of other query languages that errors recognise.
 ELSEWHERE = "EVENT EVERY FOLLOWED FOLLOWEDBY SEQUENCE".split()
+
+
+def soft() -> frozenset[str]:
+    """Words that, like the aggregates, mean something only in certain places."""
+    return frozenset({*_SOFT, *PERIODS})
+
+
 #: How similar to a known word another one must be to be taken for it.
 _LIKE = 0.75
 
 
 def misspelt(word: str) -> str | None:
     """The word of the language, or the unit, that ``word`` resembles; None if it is one itself or resembles none."""
-    known = {*KEYWORDS, *SOFT, *AGGREGATES}
+    known = {*KEYWORDS, *soft(), *AGGREGATES}
     if word.upper() in known or is_unit(word):
         return None
     return closest(word, [*sorted(UNITS), *sorted(known)], _LIKE)

@@ -7,16 +7,18 @@ from chainlake.cep.language.parsing.cursor import is_word, number
 from chainlake.cep.language.parsing.errors import Misplaced
 from chainlake.cep.language.parsing.expected import Expected
 from chainlake.cep.language.parsing.tail import Tail
+from chainlake.cep.ranking.kinds import PERIODS
 from chainlake.definitions.duration import UNITS, is_unit, seconds
 
 COMBINES = ("sum", "avg", "wsum", "min", "max", "product", "lex")
 #: How a ranking may begin.
 RANKING = ("RANK", "TOP")
-_PERIODS = ("DAY", "WEEK", "MONTH", "ALL", "BUCKET", "HOP")
+#: Periods that may follow the number of matches at once.
+_WITHOUT_PER = tuple(word for word, calendar in PERIODS.items() if calendar is None)
 #: What may follow the period, each once and in this order.
 _OPTIONS = ("FOR", "DISTINCT", "NON", "AT", "QUANTUM")
 _AFTER_AMOUNT = (
-    "NORM", "WEIGHT", "COMBINE", "TOP", "WITH", "PER", "BY", "OFFSET", "STEP", "ALL", "BUCKET", "HOP", *_OPTIONS,
+    "NORM", "WEIGHT", "COMBINE", "TOP", "WITH", "PER", "BY", "OFFSET", "STEP", *_WITHOUT_PER, *_OPTIONS,
 )  # fmt: skip
 
 
@@ -63,7 +65,7 @@ class Ranked(Tail):
         ties = self.accept_word("WITH") is not None
         if ties:
             self.expect_one("TIES", "after WITH")
-        if not self.at_word("ALL", "BUCKET", "HOP"):
+        if not self.at_word(*_WITHOUT_PER):
             self.expect_one("PER", "after the number of matches")
         period = self.period()
         per = self.values("FOR", "EACH")
@@ -88,13 +90,13 @@ class Ranked(Tail):
     def period(self) -> ast.Period:
         """What follows ``PER``."""
         at = self.token.at
-        word = self.accept_word(*_PERIODS)
+        word = self.accept_word(*PERIODS)
         if word is None:
-            raise Expected.period(self.source, self.token, _PERIODS)
+            raise Expected.period(self.source, self.token, tuple(PERIODS))
         kind = word.text.lower()
         size = step = offset = None
         zone, by_first = "", False
-        if kind in ("day", "week", "month") and self.at_keyword("IN"):
+        if PERIODS[word.text.upper()] is not None and self.at_keyword("IN"):
             self.take()
             token = self.take()
             if token.kind != "string":
