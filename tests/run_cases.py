@@ -3,9 +3,9 @@
 The kind of a file is told from its content: pattern cases go through ``chainlake.cep.match``, monitor cases through
 ``tests.monitor_cases``, cases of contexts and of rankings through ``match``, too; the latter also day by day.
 With ``--engine`` pattern cases go through machine code instead, or through an automaton in event order
-(``chainlake.cep.automata.simulate``) with NOT in both ways of testing it, or through Spark, cut into slices. Each
-difference is printed, and what was skipped and why; then the number of runs, and ``N cases, M different, K not
-supported yet``. The exit code is 1 if anything differs.
+(``chainlake.cep.automata.simulate``) with NOT in both ways of testing it, or through files and the tasks of a run, cut
+into slices, in this process or on Spark. Each difference is printed, and what was skipped and why; then the number of
+runs, and ``N cases, M different, K not supported yet``. The exit code is 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice, permutations
 from math import factorial
 from pathlib import Path
@@ -23,13 +24,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chainlake.cep import Pattern
+    from chainlake.run.tasks import Tasks
 
 #: Binding orders tried per pattern case with ``--orders all``.
 MOST_ORDERS = 120
 #: The kernel as it chooses its backend, and its backends.
 KERNELS = {"kernel": "auto", "numpy": "numpy", "compiled": "compiled"}
-#: Besides them the automata of ``chainlake.cep.automata.simulate``, and detection on Spark.
-ENGINES = (*KERNELS, "eager", "chain", "tree", "tasks")
+#: The tasks of a run, in this process and on Spark.
+TASKS = ("tasks", "spark")
+#: Besides them the automata of ``chainlake.cep.automata.simulate``.
+ENGINES = (*KERNELS, "eager", "chain", "tree", *TASKS)
 
 
 @dataclass
@@ -100,11 +104,20 @@ def pattern_case(case: dict[str, Any], *, all_orders: bool = False, engine: str 
 def _ran(case: dict[str, Any], all_orders: bool, engine: str) -> Result:
     from chainlake.cep import compile_pattern
     from chainlake.cep.automata.simulate import unfit_for
+    from chainlake.cep.compiling.tail import UNBOUNDED
     from chainlake.definitions.derived import Series
+    from tests.task_cases import STREAM
 
-    series = Series(case.get("key"), ())
+    series = Series(case.get("key") or (STREAM if engine in TASKS else None), ())
     pattern = compile_pattern(case["pattern"], params=case.get("params"), strict_units=False, series=series)
-    reason = None if engine in (*KERNELS, "tasks") else unfit_for(engine, pattern)
+    reason = None if engine in (*KERNELS, *TASKS) else unfit_for(engine, pattern)
+    if engine in TASKS and pattern.window_us >= UNBOUNDED:
+        # A lake asks for the longest stretch; a tick is what a second is in a pattern's text.
+        ticks = [event["ts"] for event in case["events"]]
+        longest = f"---\nlimits: {{longest: {max(ticks) - min(ticks) + 1} s}}\n---\n"
+        pattern = compile_pattern(
+            longest + case["pattern"], params=case.get("params"), strict_units=False, series=series
+        )
     if reason is not None:
         return Result(case["name"], [], reason, 0)
     wanted = sorted(json.dumps(m, sort_keys=True) for m in case["expected"])
@@ -155,16 +168,25 @@ def _runs(
                 yield how + shuffled, sorted(json.dumps(m, sort_keys=True) for m in matches)
                 rows = draw.sample(rows, len(rows))
             continue
-        if engine == "tasks":
-            from tests.task_cases import task_matches
+        if engine in TASKS:
+            from tests.task_cases import STREAM, task_matches
 
-            yield how, task_matches(pattern, case["events"])
+            yield how, task_matches(pattern, case["events"], _tasks(engine), case.get("key") or STREAM)
             continue
         table, ids = from_dicts(case["events"])
         for negation in NEGATIONS if negated else NEGATIONS[:1]:
             outcome = simulate(pattern, table, engine=engine, order=order, negation=negation)
             texts = sorted(json.dumps(m, sort_keys=True) for m in outcome.matches(pattern, ids))
             yield how + (f"{negation}: " if negated else ""), texts
+
+
+@cache
+def _tasks(engine: str) -> Tasks:
+    """Who does the work of a run, for all cases."""
+    from chainlake.paths import Home
+    from chainlake.run.tasks import LocalTasks, SparkTasks
+
+    return SparkTasks(Home.from_env(), "cases") if engine == "spark" else LocalTasks()
 
 
 def _monitor_cases(cases: list[dict[str, Any]], tolerance: dict[str, Any]) -> Iterator[Result]:

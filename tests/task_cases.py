@@ -16,7 +16,7 @@ from chainlake.detect.division.cut import Share, slice_of
 from chainlake.detect.feed import KeyShare, between, by_time
 from chainlake.detect.stage import Found, Search, stage
 from chainlake.lake.store.event_files import EventFiles
-from chainlake.run.tasks import LocalTasks
+from chainlake.run.tasks import LocalTasks, Tasks
 from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
 
@@ -27,21 +27,31 @@ if TYPE_CHECKING:
     from chainlake.schemas.table import Table
 
 
-def task_matches(pattern: Pattern, events: list[dict[str, Any]]) -> list[str]:
+#: The key column of a case that has none: a source always has one, and all of its events are of one key.
+STREAM = "stream"
+
+
+def task_matches(pattern: Pattern, events: list[dict[str, Any]], tasks: Tasks, key: str) -> list[str]:
     """What the tasks of a run find, as sorted texts.
 
     Args:
-        pattern: compiled with ``strict_units=False``.
+        pattern: compiled with ``strict_units=False`` and the key.
         events: of the case.
+        tasks: who does the work.
+        key: the column that says which events are of one series; ``STREAM`` if the case has none.
     """
     from chainlake.cep.library import from_dicts
 
     table, ids = from_dicts(events)
     if not len(table):
         return []
+    if key == STREAM:
+        table = table.append_column(STREAM, pa.array(["all"] * len(table)))
     given = dict(zip(table["event_id"].to_pylist(), ids, strict=True))
-    with tempfile.TemporaryDirectory() as folder:
-        rows = staged(pattern, written(table, Path(folder)), Path(folder), _thirds(pattern, table)).to_pylist()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = written(table, folder)
+        rows = staged(pattern, files, folder, _thirds(pattern, table), tasks, key).to_pylist()
     matches = [_named(pattern, row, given) for row in rows]
     return sorted(json.dumps(match, sort_keys=True) for match in matches)
 
@@ -60,10 +70,12 @@ def written(table: pa.Table, folder: Path) -> EventFiles:
     return EventFiles(table.schema, paths, rows)
 
 
-def staged(pattern: Pattern, files: EventFiles, folder: Path, shares: list[Share]) -> pa.Table:
+def staged(
+    pattern: Pattern, files: EventFiles, folder: Path, shares: list[Share], tasks: Tasks | None = None, key: str = ""
+) -> pa.Table:
     """The rows of the match table that the shares' tasks write."""
     table = matches_table(match_shape(pattern, types={f.name: f.type for f in files.schema}))
-    (found,) = stage(LocalTasks(), files, "", [Search(pattern, table, None, str(folder / "out"))], shares)
+    (found,) = stage(tasks or LocalTasks(), files, key, [Search(pattern, table, None, str(folder / "out"))], shares)
     assert isinstance(found, Found)
     if found.failure is not None:
         raise found.failure
@@ -79,7 +91,7 @@ def rows_of(paths: Iterable[str], table: Table) -> pa.Table:
 def _thirds(pattern: Pattern, table: pa.Table) -> list[Share]:
     """Three stretches, each of a keyed pattern in two shares of its keys."""
     ts = table["ts"].to_pylist()
-    lo, hi = min(ts), max(ts) + pattern.window_us + 1
+    lo, hi = min(ts), max(ts) + pattern.decided_us + 1
     bounds = [lo, lo + (hi - lo) // 3, lo + (hi - lo) * 2 // 3, hi]
     keys = [None] if pattern.partition_key is None else [KeyShare(0, 2), KeyShare(1, 2)]
     owned = [(a, b) for a, b in zip(bounds, bounds[1:], strict=False) if a < b]

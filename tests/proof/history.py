@@ -54,6 +54,11 @@ def installation(root: Path, lake: str | None) -> Home:
     return replace(Home.from_env(), root=root, lake=lake or str(root / "lake"), config=config)
 
 
+def edit(home: Home, window: str) -> None:
+    """Give the consuming pattern another window."""
+    (home.config / "patterns" / f"{PATTERN}.sase").write_text(_CONSUMING.replace("10 min", window))
+
+
 def environment(home: Home, more: Mapping[str, str]) -> dict[str, str]:
     """The environment of a process that works on ``home``."""
     own = {
@@ -88,8 +93,7 @@ def take_through(home: Home, source: str, days: int, ports: Ports | None) -> dic
     land(home, source, shipped[0])
     steps(Days.one(shipped[-1].day))
     if source == SOURCE:
-        edited = home.config / "patterns" / f"{PATTERN}.sase"
-        edited.write_text(_CONSUMING.replace("10 min", "30 min"))
+        edit(home, "30 min")
         steps(Days(shipped[0].day, Days.one(shipped[-1].day).end), ["detect"])
     return took
 

@@ -4,7 +4,8 @@ Every history lands three days and a late file, and runs ingest, detect and moni
 maintenance; each run is killed with SIGKILL (the process, or all of its group) at a moment drawn from the time that it
 took when nobody killed it, up to twice, and is then left alone. At the end no day may be half published or between two
 states, no lock may be held, ``check`` must find nothing, and the tables must be those of the history nobody killed.
-Work is done in the process itself; every tenth history leaves it to Spark. Exit code 0 if all is so, else 1.
+Work is done in the process itself; every tenth history leaves it to Spark. With ``--store`` the lakes of those that are
+killed lie in an object store, and that of the history nobody killed on the disk. Exit code 0 if all is so, else 1.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from chainlake.monitoring.step import monitor
 from chainlake.paths import PROJECT, Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
+from tests.proof.s3proxy import BUCKET, serving
 from tests.proof.small import DAYS, control, deliver, differences, in_folder, installation
 from tests.proof.traces import half_published, held_locks, unsettled
 from tests.steps.history import day
@@ -131,10 +133,27 @@ def _checked(home: Home, whole: Home) -> list[str]:
     return found + differences(whole, home) + half_published(home, whole) + unsettled(home) + held_locks(home)
 
 
-def proof(root: Path, kills: int, seed: int) -> int:
-    """Kill that often; 0 if nothing was lost by it."""
+def proof(root: Path, kills: int, seed: int, lakes: str) -> int:
+    """Kill that often; 0 if nothing was lost by it.
+
+    Args:
+        root: for the installations.
+        kills: how many.
+        seed: draws the moments.
+        lakes: the place in a store of the lakes that runs are killed on; empty if they lie on the disk.
+    """
+
+    def place(name: str) -> str | None:
+        return f"{lakes}/{name}" if lakes else None
+
+    def timed(name: str, spark: bool) -> dict[str, float]:
+        """How long the runs take that nobody kills."""
+        return run(installation(root / name, place(name)), spark, lambda command, tried: None, tally)
+
     whole, tally = installation(root / "whole"), Tally()
     took = run(whole, False, lambda command, tried: None, tally)
+    if lakes:
+        took = timed("whole-store", False)
     spark_took: dict[str, float] = {}
     pick, number = random.Random(seed), 0
     last = whole
@@ -142,14 +161,14 @@ def proof(root: Path, kills: int, seed: int) -> int:
         number += 1
         spark = number % _SPARK_EVERY == 0
         if spark and not spark_took:
-            spark_took = run(installation(root / "whole-spark"), True, lambda command, tried: None, tally)
+            spark_took = timed("whole-spark", True)
         times = spark_took if spark else took
 
         def kill(command: Command, tried: int, times: dict[str, float] = times) -> float | None:
             lost = tried < _MOST_KILLS and pick.random() < 0.5 and len(tally.kills) < kills
             return pick.uniform(0.05, 1.0) * times[command.name] if lost else None
 
-        last = installation(root / f"killed-{number}")
+        last = installation(root / f"killed-{number}", place(f"killed-{number}"))
         before = len(tally.kills)
         run(last, spark, kill, tally)
         tally.wrong += [f"{last.root.name}: {line}" for line in _checked(last, whole)]
@@ -176,9 +195,17 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.proof.kill_anywhere", description=__doc__)
     parser.add_argument("--kills", type=int, default=50, help="how many (default 50)")
     parser.add_argument("--seed", type=int, help="draws the moments; a new one if omitted")
+    parser.add_argument("--store", action="store_true", help="the lakes lie in an object store (S3Proxy)")
     args = parser.parse_args(argv)
     seed = args.seed if args.seed is not None else random.SystemRandom().randrange(2**32)
-    return in_folder("chainlake-kills-", lambda root: proof(root, args.kills, seed))
+
+    def body(root: Path) -> int:
+        if not args.store:
+            return proof(root, args.kills, seed, "")
+        with serving(root, Home.from_env().cache):
+            return proof(root, args.kills, seed, f"s3://{BUCKET}")
+
+    return in_folder("chainlake-kills-", body)
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@ import hashlib
 import os
 import signal
 import subprocess
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from chainlake.env.java import java_home
+from chainlake.env.ports import free_port
 from tests.proof.processes import Program, listens
 
 _JAR = "s3proxy-4.1.0-jar-with-dependencies.jar"
@@ -79,6 +81,23 @@ def settings(server: Server) -> dict[str, str]:
         "CHAINLAKE_STORE_SECRET_KEY": SECRET,
         "CHAINLAKE_STORE_REGION": "us-east-1",
     }
+
+
+@contextmanager
+def serving(root: Path, cache: Path) -> Iterator[Server]:
+    """A store of its own that runs for a block; the environment leads to it.
+
+    Args:
+        root: for its folder ``s3``.
+        cache: of the program.
+    """
+    server = Server(server_jar(cache), root / "s3", free_port(19_100))
+    server.start()
+    os.environ |= settings(server)
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 def server_jar(cache: Path) -> Path:

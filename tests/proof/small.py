@@ -40,10 +40,16 @@ def in_folder(prefix: str, body: Callable[[Path], int]) -> int:
     return code
 
 
-def installation(root: Path) -> Home:
-    """A home of its own with the source ``lab``, two patterns and a model; the environment points to it."""
+def installation(root: Path, lake: str | None = None) -> Home:
+    """A home of its own with the source ``lab``, two patterns and a model; the environment points to it.
+
+    Args:
+        root: a folder that does not exist yet.
+        lake: where its tables lie; in the folder if omitted.
+    """
     root.mkdir()
     os.environ["CHAINLAKE_HOME"] = str(root)
+    os.environ["CHAINLAKE_LAKE"] = lake or str(root / "lake")
     os.environ["CHAINLAKE_CONFIG"] = str(root / "config")
     configured(Home.from_env(), near=pattern(), far=pattern("26 h", step=1.0))
     (root / "config" / "sources" / "lab.yaml").write_text(SOURCE + "path: 'lab_(?P<date>\\d{8})(?:_late)?'\n")

@@ -9,9 +9,10 @@ race         processes race for one lock and one log: no row is lost
 killed       a holder of a lock is killed, on this machine and as if elsewhere
 tables       shipped days, a late file, an edited pattern, a pattern that uses events up and a model, with lake and
              landed files on a disk and in the store: all tables are the same
+away         the store goes away in the middle of a step, until that has ended, and comes back
+minute       the store goes away in the middle of a step for a minute
 verbs        verbs say the same of both lakes
 landing      landed files in a store that is away wait
-away         the store goes away in the middle of a step and comes back
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from __future__ import annotations
 import argparse
 import http.client
 import http.server
-import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from chainlake.days import Days
@@ -50,6 +51,7 @@ from tests.proof.history import (
     SOURCE,
     STEPS,
     compared,
+    edit,
     environment,
     in_a_process,
     installation,
@@ -57,7 +59,7 @@ from tests.proof.history import (
 )
 from tests.proof.parts import Part, add_only, run_parts
 from tests.proof.processes import Program, run, running
-from tests.proof.s3proxy import BUCKET, Server, server_jar, settings
+from tests.proof.s3proxy import BUCKET, Server, serving
 from tests.proof.small import in_folder
 
 _RACERS, _APPENDS = 3, 8
@@ -162,23 +164,44 @@ def landing(root: Path, server: Server) -> Iterator[str]:
         yield f"events before, while the store is away, and after: {counts}"
 
 
-def outage(store: Home, server: Server) -> Iterator[str]:
-    """The store goes away in the middle of a step: one sentence and exit code 5, and the next run comes to its end."""
-    day = Days.one(shipped_days(store)[SOURCE][0].day)
-    words = ("detect", SOURCE, f"{day.start}", f"{day.end}")
-    before = server.written()
-    with running(child(store, *words)) as step:
-        step.until(lambda: server.written() > before, "its first file in the store")
-        server.stop()
-        code, said = step.finish()
-    server.start()
-    print(f"  a step whose store went away ended with {code}: {said.strip().splitlines()[-2:]}", flush=True)
-    if code != 5 or "Traceback" in said:
-        yield f"a step whose store went away ended with {code}: {said[-800:]}"
-    with running(child(store, *words)) as step:
-        code, said = step.finish()
-    if code:
-        yield f"the run after it ended with {code}: {said[-800:]}"
+@dataclass(frozen=True)
+class Outage:
+    """The store goes away in the middle of a step that has work to do, after an edit of a pattern.
+
+    Args:
+        window: of the pattern after the edit, another one than before.
+        seconds: for how long; until the step has ended if None.
+    """
+
+    window: str
+    seconds: float | None
+
+    def faults(self, local: Home, store: Home, days: int, server: Server) -> Iterator[str]:
+        """The step ends with one sentence and exit code 5, or well; the next run leaves the tables of the disk."""
+        shipped = [day.day for day in shipped_days(store)[SOURCE][:days]]
+        words = ("detect", SOURCE, f"{shipped[0]}", f"{Days.one(shipped[-1]).end}")
+        for home in (local, store):
+            edit(home, self.window)
+        before = server.written()
+        with running(child(store, *words)) as step:
+            step.until(lambda: server.written() > before, "its first file in the store")
+            server.stop()
+            if self.seconds is None:
+                code, said = step.finish()
+                server.start()
+            else:
+                time.sleep(self.seconds)
+                server.start()
+                code, said = step.finish()
+        print(f"  a step whose store went away ended with {code}: {said.strip().splitlines()[-2:]}", flush=True)
+        if code not in ((5,) if self.seconds is None else (0, 5)) or "Traceback" in said:
+            yield f"a step whose store went away ended with {code}: {said[-800:]}"
+        for home in (store, local):
+            with running(child(home, *words)) as step:
+                code, said = step.finish()
+            if code:
+                yield f"the run after it of the {home.root.name} ended with {code}: {said[-800:]}"
+        yield from compared(local, store)
 
 
 def refusals(store: Home) -> Iterator[str]:
@@ -257,14 +280,18 @@ def histories(local: Home, store: Home, days: int) -> list[str]:
     return compared(local, store)
 
 
-NAMES = ("refusals", "overwriting", "race", "killed", "tables", "verbs", "landing", "away")
+NAMES = ("refusals", "overwriting", "race", "killed", "tables", "away", "minute", "verbs", "landing")
+#: Windows of the pattern that is edited before the store goes away, and for how long it does.
+OUTAGES = {"away": Outage("20 min", None), "minute": Outage("25 min", 60.0)}
 
 
 def proof(root: Path, only: Sequence[str], days: int) -> int:
     """The parts that are asked for; 0 if nothing was wrong."""
-    server = Server(server_jar(Home.from_env().cache), root / "s3", free_port(19_100))
-    server.start()
-    os.environ |= settings(server)
+    with serving(root, Home.from_env().cache) as server:
+        return _parts(root, server, only, days)
+
+
+def _parts(root: Path, server: Server, only: Sequence[str], days: int) -> int:
     local = installation(root / "disk", None)
     store = replace(installation(root / "store", f"s3://{BUCKET}/lake"), landing_root=f"s3://{BUCKET}/landing")
     bodies = (
@@ -273,16 +300,13 @@ def proof(root: Path, only: Sequence[str], days: int) -> int:
         lambda: race(store),
         lambda: killed_holder(store),
         lambda: histories(local, store, days),
+        *(partial(one.faults, local, store, days, server) for one in OUTAGES.values()),
         lambda: verbs(local, store, days),
         lambda: landing(root, server),
-        lambda: outage(store, server),
     )
-    needs = {"verbs": ("tables",), "away": ("tables",)}
+    needs = dict.fromkeys(("verbs", *OUTAGES), ("tables",))
     parts = [Part(name, body, needs.get(name, ())) for name, body in zip(NAMES, bodies, strict=True)]
-    try:
-        return run_parts(parts, only)
-    finally:
-        server.stop()
+    return run_parts(parts, only)
 
 
 def _child(words: Sequence[str]) -> int:

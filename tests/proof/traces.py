@@ -7,10 +7,12 @@ from collections import defaultdict
 from typing import Any
 
 from chainlake.lake.delta import tables
-from chainlake.lake.locks import holder
+from chainlake.lake.leases.conditional import FOLDER
+from chainlake.lake.locks import held, holder
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.same import COMPARED, MODELS, published_tables
 from chainlake.paths import Home
+from chainlake.storage.door import storage_of
 
 #: Column whose days (of quarantine: whose values) are committed at once.
 _UNIT = {"events": "event_date", "quarantine": "file_id", "matches": "decision_ts", "changes": "event_date"}
@@ -47,13 +49,11 @@ def _units(home: Home, schema: str, name: str) -> dict[str, set[tuple[Any, ...]]
 
 def held_locks(home: Home) -> list[str]:
     """Locks of the lake and of the launcher that somebody still holds; a line each."""
-    found = []
-    for path in sorted(home.locks.glob("*.lock")):
-        with open(path, "r+") as file:
-            try:
-                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                found.append(f"the lock {path.name} is held by {holder(home, path.stem)}")
+    names = sorted(path.stem for path in home.locks.glob("*.lock"))
+    if not storage_of(home.lake).on_disk:
+        place = f"{home.lake}/{FOLDER}"
+        names = sorted(storage_of(place).listed(place)[0])
+    found = [f"the lock {name} is held by {holder(home, name)}" for name in names if held(home, name)]
     launcher = home.airflow / "launcher.lock"
     if not launcher.exists():
         return found

@@ -1,8 +1,12 @@
-"""``python -m tests.replay --seeds N --first K``: seeds by hand; the first one that fails is printed, exit code 1."""
+"""``python -m tests.replay --seeds N --first K``: seeds by hand; the first one that fails is printed, exit code 1.
+
+With ``--store`` the lakes of the histories lie in an object store, S3Proxy on the loopback address.
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import tempfile
@@ -10,6 +14,7 @@ import time
 from pathlib import Path
 
 from chainlake.paths import Home
+from tests.proof.s3proxy import BUCKET, serving
 from tests.replay.simulator import ACTIONS, Broken, Simulation
 
 
@@ -21,21 +26,25 @@ def main() -> int:
     parser.add_argument("--actions", type=int, default=ACTIONS, help="length of a history")
     parser.add_argument("--keep-going", action="store_true", help="run the other seeds after one that failed")
     parser.add_argument("--light", action="store_true", help="plain loops in Spark's place: seconds a seed, no JVM")
+    parser.add_argument("--store", action="store_true", help="the lakes lie in an object store (S3Proxy)")
     args = parser.parse_args()
     os.environ.setdefault("SPARK_DRIVER_MEMORY", "1g")
     os.environ.setdefault("CHAINLAKE_SHUFFLE_PARTITIONS", "1")
     from chainlake.lake.spark.session import spark_session, stop_session
 
     cache, failed = Home.from_env().cache, []
-    with tempfile.TemporaryDirectory(prefix="chainlake-replay-") as folder:
-        root = Path(folder)
+    with contextlib.ExitStack() as opened:
+        root = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="chainlake-replay-")))
+        if args.store:
+            opened.enter_context(serving(root, cache))
         if not args.light:
             spark_session(Home(root / "session", str(root / "session" / "lake"), root, cache), "replay")
         for seed in range(args.first, args.first + args.seeds):
             begun = time.monotonic()
             with tempfile.TemporaryDirectory(prefix=f"seed {seed} ", dir=root) as place:
                 try:
-                    Simulation(seed, Path(place), cache, light=args.light, actions=args.actions).run()
+                    lake = f"s3://{BUCKET}/{seed}/lake" if args.store else ""
+                    Simulation(seed, Path(place), cache, light=args.light, actions=args.actions, lake=lake).run()
                 except Broken as broken:
                     failed.append(seed)
                     print(broken, flush=True)

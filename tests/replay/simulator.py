@@ -68,10 +68,20 @@ class Simulation:
         light: plain loops in Spark's place (``tests.replay.light``).
         actions: between the first delivery and the last; another number is another history.
         audits: in the light mode, too, Great Expectations is asked.
+        lake: where the tables of the random history lie, which are then ``ops``, too, in the light mode; in the folder
+            if empty. Those of the clean run lie in the folder.
     """
 
     def __init__(
-        self, seed: int, root: Path, cache: Path, *, light: bool, actions: int = ACTIONS, audits: bool = False
+        self,
+        seed: int,
+        root: Path,
+        cache: Path,
+        *,
+        light: bool,
+        actions: int = ACTIONS,
+        audits: bool = False,
+        lake: str = "",
     ) -> None:
         self.seed = seed
         self.audits = audits
@@ -79,7 +89,8 @@ class Simulation:
         self.light = light
         self.rng = random.Random(seed)
         self.log: list[str] = []
-        self.home = _home(root / "lived", cache)
+        self.home = _home(root / "lived", cache, lake)
+        self.ops_in_memory = not lake
         self.clean = replace(_home(root / "clean", cache), config=self.home.config)
         self.kind = world.source_kind(self.rng)
         self.scale = 1
@@ -102,7 +113,7 @@ class Simulation:
         """
         note = f"{self.kind} patterns {sorted(self.patterns)} model {self.model} differences by Spark {self.by_spark}"
         self._note(note)
-        place = light(audits=self.audits) if self.light else large() if self.by_spark else contextlib.nullcontext()
+        place = self._light() if self.light else large() if self.by_spark else contextlib.nullcontext()
         with quiet(), quick(), place:
             try:
                 self._write_config()
@@ -113,6 +124,9 @@ class Simulation:
                 told = isinstance(error, Broken | verbs.NotAsPlanned)
                 text = f"seed {self.seed}: {error}\n" if told else traceback.format_exc()
                 raise Broken("\n".join([text, f"history of seed {self.seed}:", *self.log])) from error
+
+    def _light(self) -> contextlib.AbstractContextManager[None]:
+        return light(audits=self.audits, ops_in_memory=self.ops_in_memory)
 
     def _ports(self, home: Home) -> Ports | None:
         return Ports(LocalTasks(), FilesLake(home)) if self.light else None
@@ -383,9 +397,9 @@ _STEPS: dict[str, Callable[[Home, Days, datetime, Ports | None], dict[str, Any]]
 }
 
 
-def _home(root: Path, cache: Path) -> Home:
+def _home(root: Path, cache: Path, lake: str = "") -> Home:
     root.mkdir(parents=True)
-    return Home(root=root, lake=str(root / "lake"), config=root / "config", cache=cache)
+    return Home(root=root, lake=lake or str(root / "lake"), config=root / "config", cache=cache)
 
 
 def _deliver(home: Home, path: str, content: str) -> None:
