@@ -8,14 +8,14 @@ from typing import Any
 
 from chainlake.catalog.errors import Doubtful, UnfitModel
 from chainlake.catalog.models import load_one
+from chainlake.cep.lint.observed import ObservedValues
 from chainlake.cep.lint.report import Report
-from chainlake.cep.lint.unheard import Heard
 from chainlake.definitions.source import Source, Sources
 from chainlake.definitions.yaml_lines import Section, load_section
 from chainlake.errors import DefinitionError
 
 
-def lint_model(file: Path, sources: Sources, heard_of: Callable[[Source], Heard | None]) -> Report:
+def lint_model(file: Path, sources: Sources, heard_of: Callable[[Source], ObservedValues | None]) -> Report:
     """Check a model's or threshold monitor's file.
 
     Args:
@@ -34,7 +34,7 @@ def lint_model(file: Path, sources: Sources, heard_of: Callable[[Source], Heard 
     return Report((), tuple(warnings), None)
 
 
-def _unheard(top: Section, key: str, named: tuple[str, ...], heard: Heard) -> Iterator[DefinitionError]:
+def _unheard(top: Section, key: str, named: tuple[str, ...], heard: ObservedValues) -> Iterator[DefinitionError]:
     """A warning at each place that names a key that no event has."""
     missing = set(named) - set(heard.keys)
     parts = {name: top.data[name] for name in ("nodes", "groups", "response", "features", "value") if name in top.data}
