@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from chainlake.catalog.errors import Doubtful, UnfitModel
+from chainlake.catalog.errors import DefinitionWarning, UnfitModel
 from chainlake.catalog.models import load_one
 from chainlake.cep.lint.observed import ObservedValues
 from chainlake.cep.lint.report import Report
@@ -27,7 +27,7 @@ def lint_model(file: Path, sources: Sources, heard_of: Callable[[Source], Observ
         model = load_one(file, sources)
     except DefinitionError as error:
         return Report((error,), (), None)
-    warnings: list[DefinitionError] = [Doubtful.of(one, file) for one in model.config.warnings]
+    warnings: list[DefinitionError] = [DefinitionWarning.of(one, file) for one in model.config.warnings]
     heard = heard_of(model.source)
     if heard is not None:
         warnings += _unheard(load_section(file), model.source.key, model.config.all_keys, heard)
