@@ -41,11 +41,11 @@ def distributed(
     errors: list[ChainlakeError] = []
     for one in slices:
         for share in shares:
-            hunt = matcher.hunt(one.own, Statistics(), DayLimit(pattern), share)
+            slice_search = matcher.slice_search(one.own, Statistics(), DayLimit(pattern), share)
             try:
                 for begin in range(0, len(rows), batch_rows):
-                    found += texts(pattern, hunt.add(rows.slice(begin, batch_rows)))
-                found += texts(pattern, hunt.finish())
+                    found += texts(pattern, slice_search.add(rows.slice(begin, batch_rows)))
+                found += texts(pattern, slice_search.finish())
             except ChainlakeError as error:
                 errors.append(error)
     return sorted(found), errors

@@ -21,7 +21,7 @@ from chainlake.cep.matches.candidates import find_candidates, keeps_all
 from chainlake.cep.matches.rows import match_rows
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.pattern_shape import match_shape
-from chainlake.cep.search.bounding import cut, watch
+from chainlake.cep.search.bounding import cut, thresholds
 from chainlake.cep.search.bounding.strategy import strategies
 from chainlake.errors import UsageError
 from chainlake.schemas.matches import matches_table
@@ -281,7 +281,7 @@ def case_differences(case: dict[str, Any], backend: str) -> tuple[int, list[str]
 def at_once() -> Iterator[None]:
     """Within it, thresholds are looked at after every match, and kernels are interpreted."""
     with pytest.MonkeyPatch.context() as patch, no_compiler():
-        patch.setattr(watch.Watch, "room", property(lambda self: 1))
+        patch.setattr(thresholds.Thresholds, "room", property(lambda self: 1))
         patch.setattr(cut, "_FIRST", 1)
         patch.setattr(cut, "_GROWTH", 1.0)
         yield

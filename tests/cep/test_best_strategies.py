@@ -64,7 +64,7 @@ def test_strategies_agree_with_the_definition(kind: str, backend: str, first: in
 @pytest.mark.parametrize("ts", [[-1], [2, 3], [-5, 12], [0, 11, 12, 21]])
 def test_events_between_two_windows_are_in_no_list_of_any_day(ts: list[int]) -> None:
     hop, times = Period("hop", size=2, step=10, second=1), np.array(ts)
-    found = lists.Periods(hop, 5, times, lists.Daily(None)).of(times)
+    found = lists.Periods(hop, 5, times, lists.DayCompetition(None)).of(times)
     assert [low <= high for low, high in zip(found.low, found.high, strict=True)] == [one % 10 < 2 for one in ts]
 
 

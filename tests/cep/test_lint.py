@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from chainlake.cep import compile_pattern
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.lint.observed import ObservedValues, unknown_values
 from chainlake.cep.lint.report import Report, Schema, lint
-from chainlake.cep.lint.unheard import Heard, unheard
 from chainlake.definitions.errors import UnknownSource
 from chainlake.errors import DefinitionError
 from chainlake.paths import PROJECT
@@ -250,7 +250,7 @@ def test_warnings_of_the_front_matter() -> None:
     assert len(bare) == 1 and "names no source: a lake needs one (detect, backfill, plan, status)" in bare[0].what
 
 
-HEARD = Heard("of x.csv", {"BAC", "IBM", "SPY"}, {"Open", "Heat"})
+OBSERVED = ObservedValues("of x.csv", {"BAC", "IBM", "SPY"}, {"Open", "Heat"})
 DOORS = "---\nsource: doors\ndescription: x\nparams: {who: BACK}\nsets: {good: [SPY, spy]}\n---\n"
 
 
@@ -273,19 +273,19 @@ DOORS = "---\nsource: doors\ndescription: x\nparams: {who: BACK}\nsets: {good: [
 def test_a_key_that_no_event_has_is_warned_of(where: str, whats: list[tuple[str, str]]) -> None:
     text = f"{DOORS}PATTERN SEQ(Open a, Heat b)\nWHERE {where} WITHIN 1 s\n"
     pattern = compile_pattern(text)
-    told = unheard(pattern, SourceText(text, None), "key", HEARD)
+    told = unknown_values(pattern, SourceText(text, None), "key", OBSERVED)
     assert [one.what for one in told] == [f"no event of x.csv has {what}" for what, _ in whats]
     assert all(hint in (one.hint or "") and one.line == 8 for one, (_, hint) in zip(told, whats, strict=True))
 
 
 def test_a_type_that_no_event_has_is_warned_of() -> None:
     text = f"{DOORS}PATTERN SEQ(Open a, Heath b, NOT(Shut n)) WITHIN 1 s\n"
-    told = unheard(compile_pattern(text), SourceText(text, None), "key", HEARD)
+    told = unknown_values(compile_pattern(text), SourceText(text, None), "key", OBSERVED)
     assert [(one.what, one.hint) for one in told] == [
         ("no event of x.csv has the type 'Heath'", "Did you mean 'Heat'?"),
         ("no event of x.csv has the type 'Shut'", "There are Heat, Open."),
     ]
-    many = Heard("of x", {f"k{n:03}" for n in range(300)}, {"Open", "Heath", "Shut"})
+    many = ObservedValues("of x", {f"k{n:03}" for n in range(300)}, {"Open", "Heath", "Shut"})
     text = f"{DOORS}PATTERN Open a WHERE a.key = 'zzz' WITHIN 1 s\n"
-    (one,) = unheard(compile_pattern(text), SourceText(text, None), "key", many)
+    (one,) = unknown_values(compile_pattern(text), SourceText(text, None), "key", many)
     assert one.hint is not None and one.hint.endswith("k009 and 290 more.")

@@ -141,10 +141,10 @@ def test_events_out_of_order_are_an_error_and_not_a_wrong_result() -> None:
     rows = stream(6).take(pa.array([0, 1, 4, 3, 2, 5]))
     schema = matches_table(match_shape(pattern, types={"type": pa.string()})).arrow()
     for batch_rows in (6, 1):
-        hunt = matcher.Matcher(pattern, schema, None).hunt(FAR, Statistics(), DayLimit(pattern))
+        slice_search = matcher.Matcher(pattern, schema, None).slice_search(FAR, Statistics(), DayLimit(pattern))
         with pytest.raises(InfrastructureError, match="order of time"):
             for begin in range(0, 6, batch_rows):
-                list(hunt.add(rows.slice(begin, batch_rows)))
+                list(slice_search.add(rows.slice(begin, batch_rows)))
 
 
 def test_a_limit_counts_over_pieces_and_ends_the_run() -> None:

@@ -383,9 +383,11 @@ def test_hunts_find_the_same_in_small_pieces() -> None:
                 "seq": pa.array([e["seq"] for e in rows], pa.int64()),
             }
         )
-        hunt = Matcher(pattern, table, None, 3).hunt((-1_000_000, 60_000_000), Statistics(), DayLimit(pattern))
-        parts = [part for at in range(0, len(feed), 2) for part in hunt.add(feed.slice(at, 2))]
-        found = [row for part in (*parts, *hunt.finish()) for row in part.to_pylist()]
+        slice_search = Matcher(pattern, table, None, 3).slice_search(
+            (-1_000_000, 60_000_000), Statistics(), DayLimit(pattern)
+        )
+        parts = [part for at in range(0, len(feed), 2) for part in slice_search.add(feed.slice(at, 2))]
+        found = [row for part in (*parts, *slice_search.finish()) for row in part.to_pylist()]
         names = [name.name for name in pattern.names]
         bound = (
             {n: [e["event_id"] for e in row[n]] if isinstance(row[n], list) else row[n]["event_id"]

@@ -13,7 +13,7 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import make_plan
-from chainlake.cep.search.compiled.lists.skip import choose_ways
+from chainlake.cep.search.compiled.lists.skip import choose_loops
 from chainlake.cep.search.compiled.text.comparison import Pairing, pairing_of
 from chainlake.cep.search.find import candidates_of, dataset
 from chainlake.cep.search.options import SearchOptions
@@ -97,7 +97,7 @@ def paired(text: str, order: str, **columns: pa.Array) -> Pairing | None:
     (branch,) = pattern.branches
     scan = Scan(data, candidates_of(pattern, branch, data), pattern.window_us)
     with always_paired():
-        return choose_ways(make_plan(branch, tuple(order)), scan).pairing
+        return choose_loops(make_plan(branch, tuple(order)), scan).pairing
 
 
 @pytest.mark.parametrize(

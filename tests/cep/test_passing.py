@@ -11,8 +11,8 @@ import pytest
 from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.plan.steps import Plan, make_plan
-from chainlake.cep.search.compiled.lists.passing import Bar, counted_before, only_passing, share_left
-from chainlake.cep.search.compiled.lists.skip import choose_ways
+from chainlake.cep.search.compiled.lists.passing import PreFilter, counted_before, only_passing, share_left
+from chainlake.cep.search.compiled.lists.skip import choose_loops
 from chainlake.cep.search.find import candidates_of, dataset
 from tests.cep.interpreted import always_limited, no_compiler
 
@@ -42,20 +42,20 @@ def scan_of(text: str, events: pa.Table, order: str) -> tuple[Scan, Plan]:
     return scan, make_plan(branch, tuple(order))
 
 
-def check(scan: Scan, limited: Scan, bars: tuple[Bar, ...]) -> None:
+def check(scan: Scan, limited: Scan, prefilters: tuple[PreFilter, ...]) -> None:
     """What the definition needs is left, in order, and everything is counted."""
     ts, x = scan.data.ts, scan.data.columns["x"].values
-    for name in dict.fromkeys(bar.name for bar in bars):
+    for name in dict.fromkeys(prefilter.name for prefilter in prefilters):
         every, left = (those[name].rows for those in (scan.candidates, limited.candidates))
         assert set(left) <= set(every) and (np.diff(left) > 0).all()
         needed = set(every)
-        for bar in (bar for bar in bars if bar.name == name):
-            bound = limited.candidates[bar.other].rows
+        for prefilter in (prefilter for prefilter in prefilters if prefilter.name == name):
+            bound = limited.candidates[prefilter.other].rows
             apart = ts[bound][None, :] - ts[every][:, None]
-            near = (abs(apart) <= WINDOW) & ((apart <= 0) & bar.before | (apart >= 0) & bar.behind)
-            if not (bar.before and bar.behind):
+            near = (abs(apart) <= WINDOW) & ((apart <= 0) & prefilter.before | (apart >= 0) & prefilter.behind)
+            if not (prefilter.before and prefilter.behind):
                 near &= apart != 0
-            passes = PASSES[bar.op](x[every][:, None], x[bound][None, :])
+            passes = PASSES[prefilter.op](x[every][:, None], x[bound][None, :])
             needed &= set(every[(near & passes).any(axis=1)])
             assert set(left) <= set(every[passes.any(axis=1)])
         assert needed <= set(left)
@@ -77,10 +77,10 @@ def test_what_is_left_and_what_is_counted(shape: str, op: str, kind: str) -> Non
             events = stream(seed, n, kind)
             scan, plan = scan_of(f"{shape} WHERE a.x {op} b.x AND b.x {op} c.x", events, order)
             with no_compiler(), always_limited():
-                bars = choose_ways(plan, scan).bars
-                limited = only_passing(scan, bars)
-                assert list(dict.fromkeys(bar.name for bar in bars)) == list(order[1:]) or n < 100
-                check(scan, limited, bars)
+                prefilters = choose_loops(plan, scan).prefilters
+                limited = only_passing(scan, prefilters)
+                assert list(dict.fromkeys(prefilter.name for prefilter in prefilters)) == list(order[1:]) or n < 100
+                check(scan, limited, prefilters)
             fewer += sum(map(len, scan.candidates.values())) - sum(map(len, limited.candidates.values()))
     assert fewer
 
@@ -91,11 +91,11 @@ def test_machine_code_leaves_the_same(op: str, kind: str) -> None:
     for seed in range(12):
         scan, plan = scan_of(f"SEQ(A a, B b, C c) WHERE a.x {op} b.x AND b.x {op} c.x", stream(seed, 900, kind), "cba")
         with always_limited():
-            bars = choose_ways(plan, scan).bars
-        limited = only_passing(scan, bars)
-        check(scan, limited, bars)
+            prefilters = choose_loops(plan, scan).prefilters
+        limited = only_passing(scan, prefilters)
+        check(scan, limited, prefilters)
         with no_compiler():
-            again = only_passing(scan, bars)
+            again = only_passing(scan, prefilters)
         for name in "abc":
             assert again.candidates[name].rows.tolist() == limited.candidates[name].rows.tolist()
 
@@ -109,10 +109,10 @@ def test_far_from_what_would_let_them_pass_all_are_left_out() -> None:
     })  # fmt: skip
     scan, plan = scan_of("AND(A a, C c) WHERE a.x < c.x", events, "ca")
     with always_limited():
-        bars = choose_ways(plan, scan).bars
+        prefilters = choose_loops(plan, scan).prefilters
     # Half of them are smaller, but none of these is near the one that is larger.
-    assert len(bars) == 1 and share_left(scan, bars[0], ()) == 0.0
-    assert len(only_passing(scan, bars).candidates["a"]) == 0
+    assert len(prefilters) == 1 and share_left(scan, prefilters[0], ()) == 0.0
+    assert len(only_passing(scan, prefilters).candidates["a"]) == 0
 
 
 @pytest.mark.slow
@@ -125,12 +125,12 @@ def test_about_how_many_are_left_is_known_beforehand() -> None:
         ):
             scan, plan = scan_of(f"{text} WHERE a.x < b.x AND b.x < c.x", stream(seed, 1500, "whole"), order)
             with no_compiler(), always_limited():
-                bars = choose_ways(plan, scan).bars
-                for number, bar in enumerate(bars):
-                    earlier = [one for one in bars[:number] if one.name != bar.name]
-                    left = only_passing(scan, [*earlier, bar]).candidates[bar.name]
-                    real = len(left) / len(scan.candidates[bar.name])
-                    assert abs(share_left(scan, bar, earlier) - real) < 0.25
+                prefilters = choose_loops(plan, scan).prefilters
+                for number, prefilter in enumerate(prefilters):
+                    earlier = [one for one in prefilters[:number] if one.name != prefilter.name]
+                    left = only_passing(scan, [*earlier, prefilter]).candidates[prefilter.name]
+                    real = len(left) / len(scan.candidates[prefilter.name])
+                    assert abs(share_left(scan, prefilter, earlier) - real) < 0.25
 
 
 def test_what_may_not_be_left_out_is_not() -> None:
@@ -143,7 +143,7 @@ def test_what_may_not_be_left_out_is_not() -> None:
     ):
         scan, plan = scan_of(text, events, order)
         with no_compiler(), always_limited():
-            named = {bar.name for bar in choose_ways(plan, scan).bars}
+            named = {prefilter.name for prefilter in choose_loops(plan, scan).prefilters}
         assert named <= {"b"} if "A b" in text else not named
 
 

@@ -216,11 +216,11 @@ def test_slices_keys_pieces_and_chunks_never_show(query: str, seed: int) -> None
     found: list[str] = []
     for own in itertools.pairwise(bounds):
         for share in shares:
-            hunt = matcher.hunt(own, Statistics(), DayLimit(pattern), share)
+            slice_search = matcher.slice_search(own, Statistics(), DayLimit(pattern), share)
             small = replace(feed, chunk_rows=rng.randrange(1, 30))
             for chunk in small.chunks([pattern.read_range(*own)]):
-                found += texts(pattern, hunt.add(chunk))
-            found += texts(pattern, hunt.finish())
+                found += texts(pattern, slice_search.add(chunk))
+            found += texts(pattern, slice_search.finish())
     assert sorted(found) == wanted and wanted
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from chainlake.lake.sql.scan import list_tables
 from chainlake.lake.upkeep import noted
 from chainlake.lake.upkeep.check_published import check_matches, check_models
-from chainlake.lake.upkeep.check_table import look_at
+from chainlake.lake.upkeep.check_table import inspect_table
 from chainlake.paths import Home
 from chainlake.schemas.models import SHARED
 
@@ -14,10 +14,10 @@ def published_damage(home: Home) -> list[str]:
     """A line for everything in the tables of matches and models that is not as it was published."""
     found = []
     for name in list_tables(home, "matches"):
-        looked = look_at(home, "matches", name)
-        found += [*looked.findings, *check_matches(looked, noted.noted_of(home, "matches", name), None)]
-    models = {table.path_name: look_at(home, table.schema, table.name) for table in SHARED}
-    for looked in models.values():
-        found += looked.findings
+        inspected = inspect_table(home, "matches", name)
+        found += [*inspected.findings, *check_matches(inspected, noted.noted_of(home, "matches", name), None)]
+    models = {table.path_name: inspect_table(home, table.schema, table.name) for table in SHARED}
+    for inspected in models.values():
+        found += inspected.findings
     found += check_models(models, noted.noted_days(home), None)
     return [str(one) for one in found if one.damage]

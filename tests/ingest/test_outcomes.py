@@ -15,7 +15,7 @@ from chainlake.cli import step
 from chainlake.days import Days
 from chainlake.definitions.source import load_source
 from chainlake.errors import InputError
-from chainlake.ingest.events.corrections import beaten_loads
+from chainlake.ingest.events.corrections import superseded_loads
 from chainlake.ingest.events.local import resolve_local
 from chainlake.ingest.landing.completeness import Arrived, day_rows
 from chainlake.ingest.landing.discovery import Landed, Landing
@@ -134,9 +134,9 @@ def test_a_file_that_is_not_whole_replaces_nothing_and_nothing_stands_for_a_cont
     ]  # fmt: skip
     found = effective(BARS, rows)
     assert [(f.name, f.whole) for f in found] == [("b", True), ("r1", False), ("r2", False), ("r9", False)]
-    assert beaten_loads(BARS, found) == {"load of r1"}
+    assert superseded_loads(BARS, found) == {"load of r1"}
     whole = effective(BARS, [*rows, row("r4", D[5], revision=4)])
-    assert beaten_loads(BARS, whole) == {"load of b", "load of r1", "load of r2"}
+    assert superseded_loads(BARS, whole) == {"load of b", "load of r1", "load of r2"}
 
 
 def test_the_same_without_a_lake():

@@ -21,7 +21,7 @@ from chainlake.definitions.source import Source, load_sources
 from chainlake.errors import AuditFailed
 from chainlake.ingest.events import resolution, resolve
 from chainlake.ingest.events import stretches as planning
-from chainlake.ingest.events.corrections import Beaten
+from chainlake.ingest.events.corrections import Superseded
 from chainlake.ingest.events.resolve import ResolveWork
 from chainlake.ingest.events.stretches import Stretch, stretches
 from chainlake.ingest.rows import groups
@@ -321,7 +321,7 @@ def work_of(lake: Lake, source: Source, *loads: str) -> ResolveWork:
     staging = lake.home.root / "staging"
     staging.mkdir(exist_ok=True)
     events = lake.home.table("events", "bars")
-    return ResolveWork(source, loads, Beaten(), events, str(staging), datetime.now(UTC))
+    return ResolveWork(source, loads, Superseded(), events, str(staging), datetime.now(UTC))
 
 
 def test_an_event_that_breaks_a_rule_stops_the_step(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

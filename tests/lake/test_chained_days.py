@@ -112,7 +112,7 @@ class Toy:
                     value, after = self.step(day, state)
                     links[day], values[day], of[day], state = Link(state, after), value, self.of(day), after
                     self.computed.append(day)
-                count = walk.came([links[day].state_out for day in range(stretch.begin, stretch.end)])
+                count = walk.finish_stretch([links[day].state_out for day in range(stretch.begin, stretch.end)])
                 if self.rng.random() < meanwhile:
                     self.happens()
                     if self.rng.random() < 0.5:
@@ -327,7 +327,7 @@ def test_a_stretch_is_no_longer_than_allowed_and_looks_further_as_it_has_to():
     walk, seen = Walk(chain, 1, lambda day, least: day, 40), []
     while (stretch := walk.next()) is not None:
         seen.append(stretch.end - stretch.begin)
-        walk.published(walk.came(["other"] * seen[-1]))
+        walk.published(walk.finish_stretch(["other"] * seen[-1]))
     assert seen[:4] == [5, 9, 17, 33] and max(seen) == 40 and sum(seen) == n - 1
     # The state of no day is kept: all that goes on from the beginning, in stretches.
     walk, seen = Walk(chain, 1, lambda day, least: 0, 1), []
@@ -340,14 +340,14 @@ def test_a_run_stops_at_a_day_whose_audit_failed_unless_the_state_before_it_is_a
     for state, end in (("2", 2), ("x", 4)):
         walk = Walk(chain_of("dsfs"), 1, lambda day, least: day, 9)
         assert walk.next() == Stretch(1, 1, 4, False)
-        count = walk.came([state, "y", "z"])
+        count = walk.finish_stretch([state, "y", "z"])
         assert 1 + count == end
         walk.published(count)
         assert walk.next() is None
     # A day of which the events are not there stops it, too, but not a part of the chain that begins anew.
     walk = Walk(chain_of("dsos", anew="a--a"), 1, lambda day, least: day, 9)
     assert walk.next() == Stretch(1, 1, 2, False)
-    walk.published(walk.came(["2"]))
+    walk.published(walk.finish_stretch(["2"]))
     assert walk.next() == Stretch(3, 3, 4, True)
 
 

@@ -12,7 +12,7 @@ import pytest
 from chainlake.lake.delta import tables
 from chainlake.lake.delta.data_files import DataFile, DataFiles
 from chainlake.lake.store import delta_commits
-from chainlake.lake.store.errors import FilesUnseen
+from chainlake.lake.store.errors import FilesNotVisible
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Part, Staged, Turn
 from chainlake.paths import Home
@@ -52,23 +52,23 @@ def test_a_data_file_that_is_not_there_in_its_size_is_not_committed(
     short, gone = written(lake), written(lake)
     change = lake.additions(TABLE, [replace(short, size=short.size + 1)])
     with pytest.raises(
-        FilesUnseen, match=rf"{short.path}, which has {short.size} bytes, but its writer reported {short.size + 1}"
+        FilesNotVisible, match=rf"{short.path}, which has {short.size} bytes, but its writer reported {short.size + 1}"
     ):
         lake.commit(change, Turn("t"))
     change = lake.additions(TABLE, [gone])
     Path(home.lake.removeprefix("file://"), "matches", "rows", gone.path).unlink()
-    with pytest.raises(FilesUnseen, match=rf"{gone.path}, which is not there .*nothing was committed"):
+    with pytest.raises(FilesNotVisible, match=rf"{gone.path}, which is not there .*nothing was committed"):
         lake.commit(change, Turn("t"))
     assert tables.version(lake.home, "matches", "rows") == 1 and len(tables.arrow(lake.home, "matches", "rows")) == 2
 
 
 def test_a_staged_file_that_is_not_there_is_not_taken(lake: FilesLake, tmp_path: Path) -> None:
     path = tmp_path / "staged.parquet"
-    with pytest.raises(FilesUnseen, match="is not there for this process"):
+    with pytest.raises(FilesNotVisible, match="is not there for this process"):
         lake.change(TABLE, Staged((str(path),)), Part([[]]))
     pq.write_table(ROWS, path, store_schema=False)
     change = lake.change(TABLE, Staged((str(path),)), Part([[]]))
     path.unlink()
-    with pytest.raises(FilesUnseen, match=r"staged\.parquet"):
+    with pytest.raises(FilesNotVisible, match=r"staged\.parquet"):
         lake.commit(change, Turn("t"))
     assert tables.version(lake.home, "matches", "rows") == 0

@@ -141,7 +141,7 @@ class Memory:
             walked = walk(Events(self.contents), "sensor", leg)
             assert walked.found.failure is None
             links = {(at - FIRST).days: link for at, link in walked.links.items()}
-            needed = way.came([links[n].state_out for n in range(stretch.begin, stretch.end)])
+            needed = way.finish_stretch([links[n].state_out for n in range(stretch.begin, stretch.end)])
             wanted = {n: links[n] for n in range(stretch.begin, stretch.begin + needed)}
             before = "empty" if stretch.anew else digest_of(state)
             assert not left_out(wanted, {}, before)

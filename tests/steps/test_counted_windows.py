@@ -57,10 +57,12 @@ def test_numbers_of_events_go_on_from_piece_to_piece(query: str) -> None:
         for n in range(DAYS):
             one = slice_of(pattern, Days.one(day(n)).micros())
             feed = replace(Feed.of(events, "sensor", [pattern], needed(pattern, table)), chunk_rows=2)
-            hunt = Matcher(pattern, table.arrow(), None, 2).hunt(one.own, Statistics(), DayLimit(pattern))
+            slice_search = Matcher(pattern, table.arrow(), None, 2).slice_search(
+                one.own, Statistics(), DayLimit(pattern)
+            )
             for chunk in feed.chunks([one.read]):
-                found += [rows for part in hunt.add(chunk) for rows in part["match_id"].to_pylist()]
-            found += [rows for part in hunt.finish() for rows in part["match_id"].to_pylist()]
+                found += [rows for part in slice_search.add(chunk) for rows in part["match_id"].to_pylist()]
+            found += [rows for part in slice_search.finish() for rows in part["match_id"].to_pylist()]
         assert sorted(found) == sorted(expected), seed
         found_some += len(found)
     assert found_some > 5

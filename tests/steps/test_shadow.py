@@ -19,7 +19,7 @@ from chainlake.lake.store.files import FilesLake
 from chainlake.operations.backfills.applications import Application
 from chainlake.operations.backfills.backfill import run_here, run_plan
 from chainlake.operations.backfills.plan import plan_range
-from chainlake.operations.shadow.run import Tried, try_edit
+from chainlake.operations.shadow.run import EditTrial, try_edit
 from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
@@ -89,7 +89,7 @@ def test_a_pattern(home: Home, tmp_path: Path, before: str, after: str) -> None:
     assert_told(told, was, rows(lab, "matches", "near", days, "decision_ts"), "match_id")
 
 
-def assert_told(told: Tried, was: dict[Any, Any], now: dict[Any, Any], key: str) -> None:
+def assert_told(told: EditTrial, was: dict[Any, Any], now: dict[Any, Any], key: str) -> None:
     (table,) = told.tables
     assert {row[key] for row in table.added} == {at[0] for at in now.keys() - was.keys()}
     assert {row[key] for row in table.withdrawn} == {at[0] for at in was.keys() - now.keys()}

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from chainlake.days import day_number
+from chainlake.detect.chained.segment_run import MatchesMoved, NothingBefore, SegmentRun
 from chainlake.detect.chained.segments import Segment
-from chainlake.detect.chained.way import MatchesMoved, NothingBefore, SegmentWay
 from chainlake.lake.records.chain import EMPTY, Chain
 from chainlake.lake.records.defined.definitions import Definition
-from chainlake.run.chains import CannotGoOn
+from chainlake.run.chains import ChainBroken
 
 FIRST = day_number(date(2025, 3, 1))
 
@@ -32,9 +32,9 @@ def segment(*, ready: str = "yyyyy", noted: int = 3) -> Segment:
     return Segment(chain, (FIRST + 3, FIRST + 4), FIRST + 3, frozenset(range(FIRST + 3 - noted, FIRST + 3)))
 
 
-def way(part: Segment, kept: dict[int, str], name: str = "pattern/x") -> SegmentWay[str]:
+def way(part: Segment, kept: dict[int, str], name: str = "pattern/x") -> SegmentRun[str]:
     """A way whose state at the start of a day is its digest."""
-    return SegmentWay(part, definition(name), lambda day: kept.get(day_number(day), "other"), str, 30)
+    return SegmentRun(part, definition(name), lambda day: kept.get(day_number(day), "other"), str, 30)
 
 
 @pytest.mark.parametrize("name", ["pattern/x", "episodes/x"])
@@ -44,7 +44,7 @@ def test_a_moved_state_stops_either_kind_of_chain_with_the_code_for_trying_again
     on = way(segment(), kept, name)
     stretch = on.next()
     assert stretch is not None and (stretch.begin, on.before(stretch)) == (FIRST + 3, "three")
-    on.came(["four", "five"])
+    on.finish_stretch(["four", "five"])
     on.published(1)
     stretch = on.next()
     assert stretch is not None and stretch.begin == FIRST + 4
@@ -57,7 +57,7 @@ def test_a_state_that_was_handed_over_is_not_read_again() -> None:
     """What a run has computed is gone on from, whatever else is asked for meanwhile."""
     on = way(segment(), {FIRST + 3: "three"})
     assert on.next() is not None
-    on.came(["four", "five"])
+    on.finish_stretch(["four", "five"])
     on.published(1, "in memory")
     assert on.state(FIRST + 3) == "three" and on.state(FIRST + 4) == "in memory"
 
@@ -79,6 +79,6 @@ def test_a_day_of_another_definition_is_not_gone_back_to() -> None:
 
 def test_a_day_whose_events_are_not_final_is_not_gone_back_to() -> None:
     """Its file is to be taken first."""
-    with pytest.raises(CannotGoOn, match="pattern/x cannot go on from 2025-03-02") as error:
+    with pytest.raises(ChainBroken, match="pattern/x cannot go on from 2025-03-02") as error:
         way(segment(ready="ynyyy"), {}).next()
     assert "ingest lab 2025-03-02 2025-03-03" in str(error.value)

@@ -37,11 +37,11 @@ class UnfitPattern(DefinitionError):
         )
 
 
-class Doubtful(DefinitionError):
+class DefinitionWarning(DefinitionError):
     """A definition is valid but may not be what was meant: a warning."""
 
     @classmethod
-    def of(cls, warning: str, file: Path) -> Doubtful:
+    def of(cls, warning: str, file: Path) -> DefinitionWarning:
         """For a warning about a model's file."""
         return cls(warning, file=file)
 

@@ -7,13 +7,13 @@ from collections.abc import Collection, Sequence
 import pyarrow.compute as pc
 
 from chainlake.catalog.patterns import CompiledPattern
-from chainlake.cep.lint.unheard import Heard, named_keys, unheard
+from chainlake.cep.lint.observed import ObservedValues, named_keys, unknown_values
 from chainlake.definitions.source import Sources
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 
 
-def heard_in_lake(home: Home, source: str, keys: Collection[str] = ()) -> Heard | None:
+def heard_in_lake(home: Home, source: str, keys: Collection[str] = ()) -> ObservedValues | None:
     """The keys and types of a source's ingested events; ``None`` if there are none.
 
     Args:
@@ -27,7 +27,7 @@ def heard_in_lake(home: Home, source: str, keys: Collection[str] = ()) -> Heard 
     if not len(rates):
         return None
     types, found = (set(pc.unique(rates[name]).cast("string").to_pylist()) for name in ("type", "key"))
-    return Heard(f"of {source} in the lake", found, types)
+    return ObservedValues(f"of {source} in the lake", found, types)
 
 
 def unheard_keys(home: Home, sources: Sources, patterns: Sequence[CompiledPattern]) -> list[str]:
@@ -46,7 +46,7 @@ def unheard_keys(home: Home, sources: Sources, patterns: Sequence[CompiledPatter
             continue
         every = heard_in_lake(home, name)
         if every is not None:
-            heard = Heard(every.where, every.keys, item.pattern.event_types)
-            found = unheard(item.pattern, item.pattern.text, sources[name].key, heard)
+            heard = ObservedValues(every.where, every.keys, item.pattern.event_types)
+            found = unknown_values(item.pattern, item.pattern.text, sources[name].key, heard)
             lines += [f"{item.definition.name}: {one.what} (line {one.line}). {one.hint}" for one in found]
     return lines

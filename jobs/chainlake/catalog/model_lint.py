@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from chainlake.catalog.errors import Doubtful, UnfitModel
+from chainlake.catalog.errors import DefinitionWarning, UnfitModel
 from chainlake.catalog.models import load_one
+from chainlake.cep.lint.observed import ObservedValues
 from chainlake.cep.lint.report import Report
-from chainlake.cep.lint.unheard import Heard
 from chainlake.definitions.source import Source, Sources
 from chainlake.definitions.yaml_lines import Section, load_section
 from chainlake.errors import DefinitionError
 
 
-def lint_model(file: Path, sources: Sources, heard_of: Callable[[Source], Heard | None]) -> Report:
+def lint_model(file: Path, sources: Sources, heard_of: Callable[[Source], ObservedValues | None]) -> Report:
     """Check a model's or threshold monitor's file.
 
     Args:
@@ -27,14 +27,14 @@ def lint_model(file: Path, sources: Sources, heard_of: Callable[[Source], Heard 
         model = load_one(file, sources)
     except DefinitionError as error:
         return Report((error,), (), None)
-    warnings: list[DefinitionError] = [Doubtful.of(one, file) for one in model.config.warnings]
+    warnings: list[DefinitionError] = [DefinitionWarning.of(one, file) for one in model.config.warnings]
     heard = heard_of(model.source)
     if heard is not None:
         warnings += _unheard(load_section(file), model.source.key, model.config.all_keys, heard)
     return Report((), tuple(warnings), None)
 
 
-def _unheard(top: Section, key: str, named: tuple[str, ...], heard: Heard) -> Iterator[DefinitionError]:
+def _unheard(top: Section, key: str, named: tuple[str, ...], heard: ObservedValues) -> Iterator[DefinitionError]:
     """A warning at each place that names a key that no event has."""
     missing = set(named) - set(heard.keys)
     parts = {name: top.data[name] for name in ("nodes", "groups", "response", "features", "value") if name in top.data}

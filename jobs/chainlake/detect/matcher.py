@@ -60,14 +60,14 @@ class Matcher:
         """Whether the pattern's conditions call functions of pairs."""
         return any(branch.called for branch in self.pattern.branches)
 
-    def hunt(
+    def slice_search(
         self,
         own: tuple[int, int],
         statistics: Statistics,
         limit: DayLimit,
         keys: KeyShare | None = None,
         consumed: Consumed | None = None,
-    ) -> Hunt:
+    ) -> SliceSearch:
         """The search of one slice.
 
         Args:
@@ -78,7 +78,9 @@ class Matcher:
             consumed: the events used up before; None if the pattern uses nothing up.
         """
         ids = "id" not in self.pattern.mentioned
-        return Hunt(self, own, statistics, limit, keys, _Events(ids), self.pattern.read_range(*own), consumed=consumed)
+        return SliceSearch(
+            self, own, statistics, limit, keys, _Events(ids), self.pattern.read_range(*own), consumed=consumed
+        )
 
     def wanted(self, events: pa.Table, keys: KeyShare | None = None) -> pa.Table:
         """The events that some name accepts by its own conditions, with the columns that are needed."""
@@ -155,7 +157,7 @@ class _Events:
 
 
 @dataclass
-class Hunt:
+class SliceSearch:
     """The search of one slice, whose events arrive bit by bit.
 
     Args:

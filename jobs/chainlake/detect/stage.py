@@ -25,7 +25,7 @@ from chainlake.cep.search.statistics import BestSearches, Statistics
 from chainlake.days import US_PER_DAY, day_of_us
 from chainlake.detect.division.cut import MOST_ROWS, Share
 from chainlake.detect.feed import Events, Feed
-from chainlake.detect.matcher import PIECE_ROWS, Hunt, Matcher, needed
+from chainlake.detect.matcher import PIECE_ROWS, Matcher, SliceSearch, needed
 from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.lake.delta.sums.checksums import Sums, footer
 from chainlake.run.tasks import Tasks
@@ -172,22 +172,22 @@ def _staged(events: Events, key: str, searches: Sequence[Search], share: Share) 
     columns: set[str] = set().union(*(needed(one.pattern, one.table) for one in mine.values()))
     feed = Feed.of(events, key, [one.pattern for one in mine.values()], columns)
     rows = min(PIECE_ROWS, max(_LEAST_PIECE_ROWS, MOST_ROWS // len(mine)))
-    hunters = {number: _Hunter(one, share, number, rows) for number, one in mine.items()}
+    pattern_searches = {number: _PatternSearch(one, share, number, rows) for number, one in mine.items()}
     for chunk in feed.chunks(one.read for slices in share.slices.values() for one in slices):
-        for hunter in hunters.values():
-            hunter.add(chunk)
-    return {number: hunter.finish() for number, hunter in hunters.items()}
+        for pattern_search in pattern_searches.values():
+            pattern_search.add(chunk)
+    return {number: pattern_search.finish() for number, pattern_search in pattern_searches.items()}
 
 
-class _Hunter:
+class _PatternSearch:
     """Searches for one pattern in a task's share and writes what it finds; an error ends only this search."""
 
     def __init__(self, search: Search, share: Share, number: int, piece_rows: int) -> None:
         schema = search.table.arrow()
         self._pattern, self._statistics = search.pattern, Statistics()
         limit, matcher = DayLimit(search.pattern), Matcher(search.pattern, schema, search.orders, piece_rows)
-        self._hunts: list[Hunt] = [
-            matcher.hunt(one.own, self._statistics, limit, share.keys) for one in share.slices[number]
+        self._slice_searches: list[SliceSearch] = [
+            matcher.slice_search(one.own, self._statistics, limit, share.keys) for one in share.slices[number]
         ]
         self._file = MatchFile(search)
         self._failure: ChainlakeError | None = None
@@ -195,13 +195,13 @@ class _Hunter:
 
     def add(self, events: pa.Table) -> None:
         """Take further events."""
-        for hunt in self._hunts:
-            self._write(hunt.add(events))
+        for slice_search in self._slice_searches:
+            self._write(slice_search.add(events))
 
     def finish(self) -> Found:
         """What was found, once all events have come."""
-        for hunt in self._hunts:
-            self._write(hunt.finish())
+        for slice_search in self._slice_searches:
+            self._write(slice_search.finish())
         paths = self._file.close()
         if self._failure is not None:
             return Found(failure=self._failure)
@@ -212,11 +212,11 @@ class _Hunter:
             counts.evaluations,
             counts.evaluations_neg,
             counts.long_stretches,
-            sum((hunt.best for hunt in self._hunts), BestSearches()),
+            sum((slice_search.best for slice_search in self._slice_searches), BestSearches()),
             counts.pair_evals,
             counts.pair_memo_hits,
-            sum(hunt.looked_at for hunt in self._hunts),
-            sum(hunt.inside for hunt in self._hunts),
+            sum(slice_search.looked_at for slice_search in self._slice_searches),
+            sum(slice_search.inside for slice_search in self._slice_searches),
             (self._seconds,),
         )
 
@@ -228,9 +228,9 @@ class _Hunter:
             for rows in search:
                 self._file.add(rows)
         except ChainlakeError as error:
-            self._failure, self._hunts = error, []
+            self._failure, self._slice_searches = error, []
         except Exception as error:  # one pattern's failure stays its own: the others of the task go on
-            self._failure, self._hunts = SearchFailed.of(self._pattern, error), []
+            self._failure, self._slice_searches = SearchFailed.of(self._pattern, error), []
         self._seconds += time.perf_counter() - began
 
 

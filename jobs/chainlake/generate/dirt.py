@@ -62,7 +62,7 @@ def bad_line(line: bytes, kind: str, columns: Columns) -> bytes:
     return b",".join(cells)
 
 
-def weave(
+def with_dirt(
     lines: list[bytes], utc: np.ndarray, first: int, dirt: DayDirt, others: dict[int, bytes], columns: Columns
 ) -> Iterator[tuple[str, bytes, int]]:
     """The lines of a block, with dirt between them.

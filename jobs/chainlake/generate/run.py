@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 from chainlake.definitions.formats.format import EARLIEST, LATEST
 from chainlake.errors import UsageError
 from chainlake.generate.clock import Slots
-from chainlake.generate.dirt import Columns, DayDirt, Line, weave
+from chainlake.generate.dirt import Columns, DayDirt, Line, with_dirt
 from chainlake.generate.landing import GzipFile
 from chainlake.generate.sensor import SensorReadings
 from chainlake.generate.shape import Plan, Shape
@@ -315,7 +315,7 @@ class _Writer:
             others = dict(zip(numbers.tolist(), _csv(conflicting(numbers - first)).splitlines(), strict=True))
         written = io.BytesIO()
         rows = 0
-        for kind, line, moment in weave(_csv(table).splitlines(), utc, first, dirt, others, self.columns):
+        for kind, line, moment in with_dirt(_csv(table).splitlines(), utc, first, dirt, others, self.columns):
             if kind == "late":
                 self.late.append((line, moment))
                 continue

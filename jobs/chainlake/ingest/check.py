@@ -23,7 +23,7 @@ from chainlake.ingest.landing.plan import is_current
 from chainlake.lake.delta.sums.row_hashes import row_hashes
 from chainlake.lake.delta.where import delta_literal
 from chainlake.lake.records import ops
-from chainlake.lake.upkeep.check_table import Looked
+from chainlake.lake.upkeep.check_table import Inspected
 from chainlake.lake.upkeep.findings import EventDay, Finding, LandedFile, Mend, SurplusRows, UnnotedFiles, WholeTable
 from chainlake.paths import Home
 from chainlake.schemas.events import events_table
@@ -37,11 +37,11 @@ _NO_HASHES = np.empty(0, np.uint64)
 
 @dataclass
 class SourceTables:
-    """The tables of a source that were looked at."""
+    """The tables of a source that were inspected."""
 
-    events: Looked
-    raw: Looked
-    quarantine: Looked
+    events: Inspected
+    raw: Inspected
+    quarantine: Inspected
 
 
 @dataclass
@@ -56,11 +56,11 @@ class _Check:
     days: dict[date, EventDayRow]
     rates: dict[date, dict[tuple[str, str], tuple[int, Any, Any]]]
     findings: list[Finding] = field(default_factory=list)
-    #: Number of raw rows by load; complete only if all days were looked at.
+    #: Number of raw rows by load; complete only if all days were inspected.
     loads: Counter[str] = field(default_factory=Counter)
     distrusted: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
-    def add(self, table: Looked | str, what: str, *mends: Mend, damage: bool = True) -> None:
+    def add(self, table: Inspected | str, what: str, *mends: Mend, damage: bool = True) -> None:
         name = table if isinstance(table, str) else table.path_name
         self.findings.append(Finding(name, what, damage, tuple(mends)))
 
@@ -115,7 +115,7 @@ def _check_days(check: _Check) -> None:
             what = f"the table is gone, and {counted(len(lost), 'day')} with events were ingested, from {min(lost)}"
             # Days without events are included, because the table version that they name is gone, too.
             check.add(events, what, *(EventDay(check.name, day) for day in sorted(check.days)))
-    listed = {day for looked in (events, raw) if looked.contents for day in _days(looked)}
+    listed = {day for inspected in (events, raw) if inspected.contents for day in _days(inspected)}
     if events.contents is not None:
         listed |= set(check.days)
     whole = _hashable(check)
@@ -130,9 +130,9 @@ def _check_days(check: _Check) -> None:
             _check_raw(check, day, links)
 
 
-def _days(looked: Looked) -> set[date]:
-    assert looked.contents is not None
-    return {part.partition for part in looked.contents.parts}
+def _days(inspected: Inspected) -> set[date]:
+    assert inspected.contents is not None
+    return {part.partition for part in inspected.contents.parts}
 
 
 def _hashable(check: _Check) -> bool:
@@ -291,18 +291,18 @@ def _check_loads(check: _Check) -> None:
 
 def _check_quarantine(check: _Check) -> None:
     """Check the quarantined rows of each file and the conflicts of each day."""
-    looked = check.tables.quarantine
-    if looked.contents is None and looked.findings:
+    inspected = check.tables.quarantine
+    if inspected.contents is None and inspected.findings:
         return
     parsed: Counter[str] = Counter()
     conflicts: Counter[date] = Counter()
-    foreign = {path for commit in looked.strangers for path in commit.files}
+    foreign = {path for commit in inspected.strangers for path in commit.files}
     seen: set[tuple[Any, ...]] = set()
     repeated: set[Any] = set()
-    if looked.contents is not None:
+    if inspected.contents is not None:
         columns = ["file_id", "line", "entry", "stage", "event_date"]
         # All columns are read, so that every part of a file is verified.
-        for batch in looked.contents.batches():
+        for batch in inspected.contents.batches():
             for row in batch.select(columns).to_pylist():
                 key = tuple(row[name] for name in columns[:4])
                 if row["stage"] == "resolve":
@@ -312,7 +312,7 @@ def _check_quarantine(check: _Check) -> None:
                     parsed[row["file_id"]] += bool(row["line"])
                     repeated |= {row["file_id"]} if key in seen else set()
                 seen.add(key)
-        for batch in looked.contents.batches(lambda part: part.path in foreign, ["file_id"]):
+        for batch in inspected.contents.batches(lambda part: part.path in foreign, ["file_id"]):
             check.distrusted["quarantine"] |= set(batch.column("file_id").to_pylist())
     by_content: dict[str, list[FileRow]] = defaultdict(list)
     for row in check.files:
@@ -326,13 +326,13 @@ def _check_quarantine(check: _Check) -> None:
             )
         if expected != there:
             what = f"{rows[0]['path']}: {counted(expected, 'row')} set aside when it was read, {there} there"
-            check.add(looked, what, *mends)
+            check.add(inspected, what, *mends)
         elif content in check.distrusted["quarantine"]:
-            check.add(looked, f"{rows[0]['path']}: its rows lie in a file that somebody else has written", *mends)
+            check.add(inspected, f"{rows[0]['path']}: its rows lie in a file that somebody else has written", *mends)
     for day in sorted(check.days.keys() | conflicts.keys()):
         row = check.days.get(day)
         expected = 0 if row is None else row["conflicts"] or 0
         if (row is None or row["status"] != "changing") and expected != conflicts[day]:
             what = f"{day}: {counted(expected, 'conflict')} found when it was resolved, {conflicts[day]} there"
             surplus = SurplusRows("quarantine", check.name, f"event_date = '{day}' AND stage = 'resolve'")
-            check.add(looked, what, EventDay(check.name, day), *([surplus] if day in repeated else []))
+            check.add(inspected, what, EventDay(check.name, day), *([surplus] if day in repeated else []))

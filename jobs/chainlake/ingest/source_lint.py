@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 
-from chainlake.cep.lint.unheard import Heard
+from chainlake.cep.lint.observed import ObservedValues
 from chainlake.definitions.source import Source, load_source
 from chainlake.errors import DefinitionError
 from chainlake.ingest.landing.container import Damaged, NotReadable, gather, open_bytes
@@ -81,7 +81,7 @@ def _relative(file: Path, landing: str) -> str:
     return file.relative_to(landing).as_posix() if file.is_relative_to(landing) else file.name
 
 
-def heard_in_files(source: Source, files: Sequence[Path]) -> Heard | None:
+def heard_in_files(source: Source, files: Sequence[Path]) -> ObservedValues | None:
     """The keys and types of the rows that files would give; ``None`` if they give none, which the source's lint
     reports.
 
@@ -97,7 +97,7 @@ def heard_in_files(source: Source, files: Sequence[Path]) -> Heard | None:
             if isinstance(piece, RawRows):
                 keys.update(pc.unique(piece.batch[source.key]).to_pylist())
                 types.update(pc.unique(piece.batch["type"]).to_pylist())
-    return Heard(f"of {', '.join(file.name for file in files)}", keys, types) if keys else None
+    return ObservedValues(f"of {', '.join(file.name for file in files)}", keys, types) if keys else None
 
 
 class _Look:

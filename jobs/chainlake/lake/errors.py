@@ -85,28 +85,28 @@ class WrongLocks(UsageError):
         )
 
 
-class WriterBetween(InfrastructureError):
+class ConcurrentWriter(InfrastructureError):
     """Another writer committed while a change was being made, so the change was dropped."""
 
     table: str
 
     @classmethod
-    def appending(cls, table: str) -> WriterBetween:
+    def appending(cls, table: str) -> ConcurrentWriter:
         """To note something in a table."""
         return cls._of(table, "nothing was noted there")
 
     @classmethod
-    def widening(cls, table: str) -> WriterBetween:
+    def widening(cls, table: str) -> ConcurrentWriter:
         """To add columns to a table."""
         return cls._of(table, "its new columns were not added")
 
     @classmethod
-    def replacing(cls, table: str, other: str) -> WriterBetween:
+    def replacing(cls, table: str, other: str) -> ConcurrentWriter:
         """To put another table in the place of a table."""
         return cls._of(table, f"{other} did not take its place")
 
     @classmethod
-    def _of(cls, table: str, undone: str) -> WriterBetween:
+    def _of(cls, table: str, undone: str) -> ConcurrentWriter:
         error = cls(f"another writer has changed {table} in between; {undone}", hint="Run this again.")
         return error.holding(table=table)
 

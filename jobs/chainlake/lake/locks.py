@@ -238,7 +238,7 @@ def _only_read(place: Path) -> bool:
     return place.exists() and bool(os.statvfs(place).f_flag & os.ST_RDONLY)
 
 
-def only_read(home: Home) -> bool:
+def is_read_only(home: Home) -> bool:
     """Whether nobody can change the lake from here: it, or the home, is on a read-only disk."""
     return _only_read(home.root) or (storage_of(home.lake).on_disk and _only_read(Path(home.lake)))
 

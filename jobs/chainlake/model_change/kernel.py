@@ -21,7 +21,7 @@ from chainlake.model_change.rounds.membership import Switch
 from chainlake.model_change.statistics.basis import Basis, Measure
 from chainlake.model_change.statistics.fit import fit
 from chainlake.model_change.statistics.records import Event, Settings, State, Trace
-from chainlake.model_change.statistics.residuals import clear, drowned, spread_of
+from chainlake.model_change.statistics.residuals import clear, lost_to_rounding, spread_of
 from chainlake.model_change.statistics.statistics import (
     Array,
     Factors,
@@ -126,7 +126,7 @@ class Kernel:
         s = self.settings
         moments = Moments(phi)
         basis, (a, c) = Basis.from_window(rows, moments=moments, intercept=s.intercept, ridge=s.ridge_matrix)
-        if not s.infinite and (slopes := self._drowning(basis, rows, (a, c), moments)) is not None:
+        if not s.infinite and (slopes := self._lost_slopes(basis, rows, (a, c), moments)) is not None:
             finer = replace(basis, slopes=slopes)
             c_finer = moments.dense(basis.rows(rows[0]), finer.response(rows[0], rows[1]), rows[2])[1]
             if np.isfinite(c_finer).all():
@@ -134,7 +134,7 @@ class Kernel:
         sums = (a, c) if s.by_node else (pooled(a[None]), pooled(c[None]))
         return replace(basis, measure=self.state.measure), sums
 
-    def _drowning(
+    def _lost_slopes(
         self, basis: Basis, rows: tuple[Array, Array, Array], sums: tuple[Array, Array], moments: Moments
     ) -> Array | None:
         """The window's slopes if some of them drown in what the others explain of the response; otherwise None."""
@@ -144,7 +144,7 @@ class Kernel:
         slopes = basis.inner_slopes(self._models(found, total, c, basis))
         squares = moments.squares(basis.centred(rows[1]), rows[2])
         held = np.append(np.diag(total[0]), squares)[:, None]
-        if not drowned(found, slopes, held, basis.mix, basis.intercept is not None)[0]:
+        if not lost_to_rounding(found, slopes, held, basis.mix, basis.intercept is not None)[0]:
             return None
         slopes[:, : int(basis.intercept is not None)] = 0.0
         return np.asarray(slopes[0])

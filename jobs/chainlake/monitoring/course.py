@@ -14,7 +14,7 @@ from chainlake.lake.records.chain import EMPTY, Chain, Outlook, Stretch
 from chainlake.monitoring.compute import Outcome
 from chainlake.monitoring.replay import Replay
 from chainlake.monitoring.states import KeptStates
-from chainlake.run.way import Way
+from chainlake.run.chained_run import ChainedRun
 
 #: How many days of a model are replayed at a time.
 STRETCH = 90
@@ -52,7 +52,7 @@ class Course:
     def __init__(self, kept: KeptStates, model: LoadedModel, asked: Asked, fingerprint: Callable[[date], str]) -> None:
         self.model = model
         self._fingerprint = fingerprint
-        self._way: _ModelWay | None = _ModelWay(kept, model, asked)
+        self._way: _ModelRun | None = _ModelRun(kept, model, asked)
 
     @cached_property
     def outlook(self) -> Outlook:
@@ -81,7 +81,9 @@ class Course:
     def needed(self, outcome: Outcome) -> Outcome:
         """The part of a stretch to be published; the days after it would come out as they already are."""
         assert self._way is not None
-        return outcome.first_days(self._way.came([link.state_out for _, link in sorted(outcome.links.items())]))
+        return outcome.first_days(
+            self._way.finish_stretch([link.state_out for _, link in sorted(outcome.links.items())])
+        )
 
     def published(self, outcome: Outcome, days: int) -> None:
         """Take note that this many days of the part to publish are published."""
@@ -91,7 +93,7 @@ class Course:
         self._way.published(days, outcome.state_after(outcome.days.end - timedelta(days=1)))
 
 
-class _ModelWay(Way[dict[str, str]]):
+class _ModelRun(ChainedRun[dict[str, str]]):
     """The way through the days of a model, whose states hold one value per group."""
 
     def __init__(self, kept: KeptStates, model: LoadedModel, asked: Asked) -> None:
@@ -100,11 +102,11 @@ class _ModelWay(Way[dict[str, str]]):
         self._kept, self._model, self._days = kept, model, asked.days
 
     def read(self, day: date, digest: str) -> dict[str, str] | None:
-        """See :meth:`Way.read`."""
+        """See :meth:`ChainedRun.read`."""
         return self._kept.at_end_of(day - timedelta(days=1), self._model, digest)
 
     def begin(self, number: int, least: int) -> int:
-        """See :meth:`Way.begin`; ``max_replay`` limits how far back a run may begin."""
+        """See :meth:`ChainedRun.begin`; ``max_replay`` limits how far back a run may begin."""
         at = super().begin(number, least)
         if day_number(self._days.start) - at > self._model.config.max_replay:
             raise ReplayTooLong.of(self._model, day_of(at), self._days)

@@ -17,7 +17,7 @@ from chainlake.errors import InfrastructureError
 from chainlake.ingest.check import SourceTables, check_source
 from chainlake.lake.delta.damaged import in_the_way
 from chainlake.lake.errors import UnknownTable
-from chainlake.lake.locks import file_lock, only_read, unusable
+from chainlake.lake.locks import file_lock, is_read_only, unusable
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.runs import phase
@@ -26,7 +26,7 @@ from chainlake.lake.sql.scan import list_tables
 from chainlake.lake.upkeep import noted
 from chainlake.lake.upkeep.check_ops import check_ops, unlogged
 from chainlake.lake.upkeep.check_published import check_matches, check_models
-from chainlake.lake.upkeep.check_table import look_at
+from chainlake.lake.upkeep.check_table import inspect_table
 from chainlake.lake.upkeep.findings import Finding, OpsLog, UnnotedFiles
 from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
@@ -103,9 +103,9 @@ def check(home: Home, *, run_id: str, scope: Scope) -> Checked:
         UsageError: a table neither exists nor was ever written to.
         InfrastructureError: tables with damage were in use all the time; raised after all others were checked.
     """
-    runs = look_at(home, "ops", "runs", strangers=False)
+    runs = inspect_table(home, "ops", "runs", strangers=False)
     history_gone = runs.contents is None and not runs.findings and bool(list_tables(home, "ops"))
-    if runs.findings or unusable(home) or only_read(home) or (runs.contents is None and forgotten(home)):
+    if runs.findings or unusable(home) or is_read_only(home) or (runs.contents is None and forgotten(home)):
         # A run that cannot be logged must still show what it found, and logging it must not make a lost lake look new.
         found = look(home, scope)
     else:
@@ -150,7 +150,7 @@ def _forgotten(home: Home, scope: Scope) -> list[Finding]:
 def _run(home: Home, unit: _Unit, into: Checked) -> None:
     findings, tables = unit.run()
     # On a disk that is read-only no writer can hold a lock.
-    if any(one.damage for one in findings) and not only_read(home):
+    if any(one.damage for one in findings) and not is_read_only(home):
         try:
             with ExitStack() as locks:
                 for lock in unit.locks:
@@ -195,10 +195,10 @@ def _ops_unit(home: Home) -> _Unit:
         for name in without:
             findings.append(Finding(f"ops.{name}", "its log is gone, and its files are there", mends=(OpsLog(name),)))
         for name in names:
-            looked = look_at(home, "ops", name)
-            found = check_ops(looked)
-            looked.note_bad_files()
-            findings += [*looked.findings, *found]
+            inspected = inspect_table(home, "ops", name)
+            found = check_ops(inspected)
+            inspected.note_bad_files()
+            findings += [*inspected.findings, *found]
         return findings, len(names)
 
     return _Unit("ops", ("ops",), run)
@@ -241,12 +241,12 @@ def _source_unit(home: Home, name: str, source: Source | None, scope: Scope) -> 
     def run() -> tuple[list[Finding], int]:
         if not _wanted(scope, *(f"{schema}.{name}" for schema in _SOURCE), "ops.rates"):
             return [], 0
-        looked = {schema: look_at(home, schema, name) for schema in _SOURCE}
+        inspected = {schema: inspect_table(home, schema, name) for schema in _SOURCE}
         found: list[Finding] = []
         if not scope.quick:
-            tables = SourceTables(looked["events"], looked["raw"], looked["quarantine"])
+            tables = SourceTables(inspected["events"], inspected["raw"], inspected["quarantine"])
             found = check_source(home, name, source, tables, scope.within)
-        return _all(looked.values(), found)
+        return _all(inspected.values(), found)
 
     return _Unit(f"source {name}", (f"source-{name}",), run)
 
@@ -257,15 +257,15 @@ def _pattern_unit(home: Home, schema: str, name: str, scope: Scope) -> _Unit:
     def run() -> tuple[list[Finding], int]:
         if not _wanted(scope, table):
             return [], 0
-        looked = look_at(home, schema, name)
-        if looked.contents is None and not looked.findings:
+        inspected = inspect_table(home, schema, name)
+        if inspected.contents is None and not inspected.findings:
             if schema == "matches" and registered_table(home, pattern) != name:
                 # The pattern's rows have moved to the table of another version.
                 return [], 0
         found: list[Finding] = []
-        if not scope.quick and not (looked.contents is None and looked.findings):
-            found = check_matches(looked, noted.noted_of(home, schema, name), scope.within)
-        return _all([looked], found)
+        if not scope.quick and not (inspected.contents is None and inspected.findings):
+            found = check_matches(inspected, noted.noted_of(home, schema, name), scope.within)
+        return _all([inspected], found)
 
     return _Unit(table, (lock_of(schema, name),), run)
 
@@ -276,18 +276,18 @@ def _model_unit(home: Home, scope: Scope) -> _Unit:
     def run() -> tuple[list[Finding], int]:
         if not _wanted(scope, *names):
             return [], 0
-        looked = {table.path_name: look_at(home, table.schema, table.name) for table in SHARED}
+        inspected = {table.path_name: inspect_table(home, table.schema, table.name) for table in SHARED}
         only = None if scope.source is None else {one.removeprefix("model/") for one in scope.definitions}
-        found = [] if scope.quick else check_models(looked, noted.noted_days(home), scope.within, only)
-        return _all(looked.values(), found)
+        found = [] if scope.quick else check_models(inspected, noted.noted_days(home), scope.within, only)
+        return _all(inspected.values(), found)
 
     return _Unit("models", tuple(lock_of(table.schema, table.name) for table in SHARED), run)
 
 
-def _all(looked: Any, found: Sequence[Finding]) -> tuple[list[Finding], int]:
+def _all(inspected: Any, found: Sequence[Finding]) -> tuple[list[Finding], int]:
     findings: list[Finding] = []
     tables = 0
-    for one in looked:
+    for one in inspected:
         one.note_bad_files()
         findings += one.findings
         tables += one.contents is not None or bool(one.findings)

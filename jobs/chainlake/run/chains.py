@@ -12,11 +12,11 @@ from chainlake.errors import InputError
 from chainlake.lake.records.staleness import Judged
 
 
-class CannotGoOn(InputError):
+class ChainBroken(InputError):
     """A day from which later ones continue cannot be computed."""
 
     @classmethod
-    def of(cls, definition: str, source: str, day: date) -> CannotGoOn:
+    def of(cls, definition: str, source: str, day: date) -> ChainBroken:
         """For the definition, its source, and the day, whose events are not there."""
         return cls(
             f"{definition} cannot go on from {day}: the events of that day are not final",
@@ -24,11 +24,11 @@ class CannotGoOn(InputError):
         )
 
 
-class Held(InputError):
+class ChainBlocked(InputError):
     """Days that were asked for continue from one that cannot be finished at the moment."""
 
     @classmethod
-    def of(cls, definition: str, days: Sequence[date], why: str) -> Held:
+    def of(cls, definition: str, days: Sequence[date], why: str) -> ChainBlocked:
         """For the definition, the days that wait, and what they wait for."""
         more = f" and {len(days) - 1} more days" if len(days) > 1 else ""
         return cls(
@@ -37,7 +37,7 @@ class Held(InputError):
         )
 
 
-def held(judged: Judged, days: Days) -> Held | None:
+def held(judged: Judged, days: Days) -> ChainBlocked | None:
     """The error for days asked for that wait for a day which their run was not meant to finish; None if none do.
 
     Args:
@@ -50,4 +50,4 @@ def held(judged: Judged, days: Days) -> Held | None:
     waits = np.flatnonzero(place.behind & (judged.state == "waiting") & others)
     if not len(waits):
         return None
-    return Held.of(judged.name, [judged.day(at) for at in waits.tolist()], judged.why(int(waits[0])))
+    return ChainBlocked.of(judged.name, [judged.day(at) for at in waits.tolist()], judged.why(int(waits[0])))

@@ -24,7 +24,7 @@ from chainlake.cep.errors import UnfitEngine
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import make_plan
-from chainlake.cep.search.choosing.choice import Wish, order_of
+from chainlake.cep.search.choosing.choice import OrderRequest, order_of
 from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset
 from chainlake.cep.search.keys import parts_by_key
@@ -164,8 +164,8 @@ def simulate(
             automata.append(Eager(setting))
             continue
         wanted = branch.positive if engine == "eager" else order
-        wish = Wish(None if wanted is None else tuple(wanted))
-        orders.append(order_of(pattern, branch, Scan(data, candidates, pattern.window_us), wish)[0])
+        request = OrderRequest(None if wanted is None else tuple(wanted))
+        orders.append(order_of(pattern, branch, Scan(data, candidates, pattern.window_us), request)[0])
         plan = make_plan(branch, orders[-1])
         post = negation == "post-processing"
         automata.append(Chain(setting, plan, post=post, members=pattern.limits["kleene_members"]))

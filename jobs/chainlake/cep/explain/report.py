@@ -22,7 +22,7 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.order import given_order
 from chainlake.cep.plan.steps import Plan, make_plan
 from chainlake.cep.search.choosing.backend import Decision, Estimate, decide
-from chainlake.cep.search.choosing.choice import Wish, order_of
+from chainlake.cep.search.choosing.choice import OrderRequest, order_of
 from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
@@ -89,8 +89,10 @@ def chosen_orders(
         scan = Scan(data, candidates, pattern.window_us)
         able = kernel_choice(pattern, branch)
         selects = able.wanted if able is not None else None
-        wish = Wish(None if order is None else tuple(order), first=selects.last if selects is not None else None)
-        chosen, how, _ = order_of(pattern, branch, scan, wish)
+        request = OrderRequest(
+            None if order is None else tuple(order), first=selects.last if selects is not None else None
+        )
+        chosen, how, _ = order_of(pattern, branch, scan, request)
         model = measure(branch, data, candidates, pattern.window_us)
         plan = make_plan(branch, chosen)
         limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])

@@ -21,11 +21,11 @@ class OtherLayout(PatternError):
         return cls._at(source, NOWHERE, "the layout is not standard", "lint --fix FILE writes it, comments kept.")
 
 
-class Unsaid(PatternError):
+class MissingMetadata(PatternError):
     """The front matter leaves something out."""
 
     @classmethod
-    def source(cls, source: SourceText) -> Unsaid:
+    def source(cls, source: SourceText) -> MissingMetadata:
         """The source whose events the pattern reads."""
         what = (
             "the front matter names no source: a lake needs one (detect, backfill, plan, status), and without it "
@@ -34,13 +34,13 @@ class Unsaid(PatternError):
         return cls._at(source, NOWHERE, what, "Add a line 'source: NAME' between the two --- lines.")
 
     @classmethod
-    def description(cls, source: SourceText, at: At) -> Unsaid:
+    def description(cls, source: SourceText, at: At) -> MissingMetadata:
         """The description."""
         hint = "Add 'description: TEXT': readers of the match table see it."
         return cls._at(source, at, "the front matter has no description", hint)
 
     @classmethod
-    def rates(cls, source: SourceText, at: At, names: Sequence[str]) -> Unsaid:
+    def rates(cls, source: SourceText, at: At, names: Sequence[str]) -> MissingMetadata:
         """The rates of some names, though it states others."""
         what = f"rates leave out {', '.join(names)}, so the order of search is estimated instead"
         return cls._at(source, at, what, "State a rate for every positive name, or none.", key="rates")
@@ -60,21 +60,23 @@ class Unused(PatternError):
         return cls._at(source, at, f"{name} is never called", key="functions")
 
 
-class Unheard(PatternError):
+class UnknownValue(PatternError):
     """The pattern names events that do not exist."""
 
     @classmethod
-    def of_source(cls, source: SourceText, at: At, kind: str, types: Collection[str]) -> Unheard:
+    def of_source(cls, source: SourceText, at: At, kind: str, types: Collection[str]) -> UnknownValue:
         """The source lists its types, and this is not one of them."""
         return cls._at(source, at, f"the source has no events of type {kind}", nearest(kind, types))
 
     @classmethod
-    def kind(cls, source: SourceText, where: str, kind: str, known: Collection[str]) -> Unheard:
+    def kind(cls, source: SourceText, where: str, kind: str, known: Collection[str]) -> UnknownValue:
         """No event that lint looked at has the type; ``where``: which events these are."""
         return cls._at(source, NOWHERE, f"no event {where} has the type '{kind}'", key_hint(kind, known))
 
     @classmethod
-    def value(cls, source: SourceText, at: At, where: str, key: str, value: str, known: Collection[str]) -> Unheard:
+    def value(
+        cls, source: SourceText, at: At, where: str, key: str, value: str, known: Collection[str]
+    ) -> UnknownValue:
         """No event that lint looked at has the key; ``key``: the key column."""
         return cls._at(source, at, f"no event {where} has the {key} '{value}'", key_hint(value, known))
 
@@ -125,23 +127,23 @@ class Unconnected(PatternError):
         return cls._at(source, at, what, "Separate them by conditions, or by an event between them.")
 
 
-class FarReaching(PatternError):
+class WideRead(PatternError):
     """A part that reads more events than its author may think, or more than a lake allows."""
 
     @classmethod
-    def gap(cls, source: SourceText, at: At, of: tuple[str, str], steps: int) -> FarReaching:
+    def gap(cls, source: SourceText, at: At, of: tuple[str, str], steps: int) -> WideRead:
         """PREV of an event's attribute, over any gap."""
         hint = f"Say how far: PREV({'.'.join(of)}, {steps}, 10 min); a pattern of a lake has to."
         return cls._at(source, at, "PREV looks back over gaps as long as the window", hint)
 
     @classmethod
-    def events(cls, source: SourceText, at: At, count: int) -> FarReaching:
+    def events(cls, source: SourceText, at: At, count: int) -> WideRead:
         """A window in events, without a duration."""
         what = "a lake needs a duration beside a window in events; this runs over files and in the library"
         return cls._at(source, at, what, f"Say how long it may be, too: WITHIN {count} EVENTS, 12 h.")
 
     @classmethod
-    def events_of_key(cls, source: SourceText, at: At, key: str) -> FarReaching:
+    def events_of_key(cls, source: SourceText, at: At, key: str) -> WideRead:
         """A window in events of a key, in a pattern over several keys."""
         what = (
             f"a lake counts the events of a key where all events of a match have one {key}; this runs over "
@@ -150,13 +152,13 @@ class FarReaching(PatternError):
         return cls._at(source, at, what, f"Equate {key} of all events, or leave out OF KEY.")
 
     @classmethod
-    def stretch(cls, source: SourceText, at: At) -> FarReaching:
+    def stretch(cls, source: SourceText, at: At) -> WideRead:
         """Neighbours that only a pause bounds."""
         what = "a lake has to know how long a stretch of neighbours may be"
         return cls._at(source, at, what, "Write 'limits: {longest: 12 h}' in the front matter, or WITHIN.")
 
     @classmethod
-    def window(cls, source: SourceText, at: At) -> FarReaching:
+    def window(cls, source: SourceText, at: At) -> WideRead:
         """A window of more than a day."""
         what = "the window is larger than a day, so each day reads more than one other day"
         return cls._at(source, at, what, "Partial matches grow with the window to the power of the names.")
@@ -237,23 +239,23 @@ class WrittenTwice(PatternError):
         return cls._at(source, at, "this branch is written twice")
 
 
-class OddText(PatternError):
+class SuspiciousText(PatternError):
     """A text literal that probably means something else."""
 
     @classmethod
-    def null(cls, source: SourceText, at: At, value: object) -> OddText:
+    def null(cls, source: SourceText, at: At, value: object) -> SuspiciousText:
         """A missing value."""
         what = f"'{value}' is a text like any other; a missing value equals nothing"
         return cls._at(source, at, what, "IS NULL asks for a missing value.")
 
     @classmethod
-    def number(cls, source: SourceText, at: At, value: str) -> OddText:
+    def number(cls, source: SourceText, at: At, value: str) -> SuspiciousText:
         """A number that is compared by order."""
         what = f"'{value}' is a text, and texts are put in order letter by letter: '10' before '9'"
         return cls._at(source, at, what, f"Write {value} for the number.")
 
     @classmethod
-    def two_kinds(cls, source: SourceText, at: At, attr: str, here: str, elsewhere: str) -> OddText:
+    def two_kinds(cls, source: SourceText, at: At, attr: str, here: str, elsewhere: str) -> SuspiciousText:
         """An attribute is compared with a text in one place and with a number in another."""
         what = f"{attr} is compared with a {here} here and with a {elsewhere} elsewhere, and no value is both"
         return cls._at(source, at, what)

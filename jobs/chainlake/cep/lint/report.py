@@ -27,9 +27,9 @@ from chainlake.cep.language.parsing.lexer import pieces
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import IN_A_MATCH, Resolver
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.lint.observed import ObservedValues, unknown_values
 from chainlake.cep.lint.ranking import ranked_values
 from chainlake.cep.lint.set_aside import is_fence, query_start, without
-from chainlake.cep.lint.unheard import Heard, unheard
 from chainlake.cep.lint.warnings import warnings_of
 from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.definitions.derived import History, Series
@@ -59,7 +59,7 @@ class Schema:
     types: tuple[str, ...] | None
     histories: tuple[History, ...] = ()
     key: str | None = None
-    heard: Heard | None = None
+    heard: ObservedValues | None = None
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class _Lint:
         key = None if schema is None else schema.key
         warnings = warnings_of(pattern, self.source, start, types, checker, key)
         if schema is not None and schema.heard is not None:
-            warnings += unheard(pattern, self.source, schema.key or "", schema.heard)
+            warnings += unknown_values(pattern, self.source, schema.key or "", schema.heard)
         return Report((), tuple(warnings), pattern)
 
     def add(self, error: DefinitionError) -> None:

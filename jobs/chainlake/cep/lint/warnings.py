@@ -18,16 +18,16 @@ from chainlake.cep.lint.calls import costly_calls
 from chainlake.cep.lint.findings import (
     Apart,
     Decided,
-    FarReaching,
-    OddText,
+    MissingMetadata,
     OtherLayout,
+    SuspiciousText,
     Unconnected,
-    Unheard,
-    Unsaid,
+    UnknownValue,
     Unused,
+    WideRead,
     WrittenTwice,
 )
-from chainlake.cep.lint.unheard import pinned
+from chainlake.cep.lint.observed import pinned
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.partition import equated
 from chainlake.errors import DefinitionError
@@ -79,9 +79,9 @@ def warnings_of(
 def _front(pattern: Pattern, source: SourceText, query: ast.Query) -> Iterator[DefinitionError]:
     front = pattern.front
     if front.source is None:
-        yield Unsaid.source(source)
+        yield MissingMetadata.source(source)
     elif not front.description:
-        yield Unsaid.description(source, front.places["source"])
+        yield MissingMetadata.description(source, front.places["source"])
     used = set(_words(query))
     for name in front.params:
         if name not in used:
@@ -89,7 +89,7 @@ def _front(pattern: Pattern, source: SourceText, query: ast.Query) -> Iterator[D
             yield Unused.parameter(source, front.places.get(key, NOWHERE), name, key)
     left_out = [name.name for name in pattern.names if name.name not in front.rates]
     if front.rates and left_out:
-        yield Unsaid.rates(source, front.places["rates"], left_out)
+        yield MissingMetadata.rates(source, front.places["rates"], left_out)
 
 
 def _words(query: ast.Query) -> Iterator[str]:
@@ -130,7 +130,7 @@ def _words(query: ast.Query) -> Iterator[str]:
 def _types(query: ast.Query, source: SourceText, types: tuple[str, ...] | None) -> Iterator[DefinitionError]:
     for event in (e for b in query.branches for e in ast.events_of(b.structure)):
         if types is not None and event.type not in (*types, ast.ANY_TYPE):
-            yield Unheard.of_source(source, event.at, event.type, types)
+            yield UnknownValue.of_source(source, event.at, event.type, types)
 
 
 def _unconnected(
@@ -186,18 +186,18 @@ def _gaps(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[De
     values = (*pattern.extras.conditions, *pattern.extras.measured)
     for node in (node for value in values for node in value.walk()):
         if isinstance(node, ast.Prev) and node.gap is None:
-            yield FarReaching.gap(source, node.at, (node.name, node.attr), node.steps)
+            yield WideRead.gap(source, node.at, (node.name, node.attr), node.steps)
 
 
 def _lake(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
     """What a lake refuses, since a day of a lake has to know which events it reads."""
     for window in query.counted:
         if query.within is None:
-            yield FarReaching.events(source, window.at, window.count)
+            yield WideRead.events(source, window.at, window.count)
         elif window.by_key and pattern.key is not None and not equated(pattern.extras.written, pattern.key):
-            yield FarReaching.events_of_key(source, window.at, pattern.key)
+            yield WideRead.events_of_key(source, window.at, pattern.key)
     if query.within is None and not query.counted and pattern.longest is None and query.pause is not None:
-        yield FarReaching.stretch(source, query.pause.at)
+        yield WideRead.stretch(source, query.pause.at)
 
 
 def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[DefinitionError]:
@@ -213,7 +213,7 @@ def _conditions(branch: Branch, window: int, source: SourceText) -> Iterator[Def
         for node in (n for literal in clause.literals for n in literal.walk()):
             for value in (node, *(node.items if isinstance(node, ast.Member) else ())):
                 if isinstance(value, ast.Literal) and str(value.value).upper() in ("NULL", "NONE", "NIL"):
-                    yield OddText.null(source, value.at, value.value)
+                    yield SuspiciousText.null(source, value.at, value.value)
     seen: set[tuple[ast.Node, ...]] = set()
     for clause in branch.every_clause:
         if clause.literals in seen:
@@ -250,7 +250,7 @@ def _texts_in_order(branch: Branch, source: SourceText) -> Iterator[DefinitionEr
         if isinstance(literal, ast.Compare) and literal.op in _FLIPPED:
             for side in (literal.left, literal.right):
                 if isinstance(side, ast.Literal) and isinstance(side.value, str) and _NUMBER.fullmatch(side.value):
-                    yield OddText.number(source, side.at, side.value)
+                    yield SuspiciousText.number(source, side.at, side.value)
 
 
 def _two_kinds(pattern: Pattern, checker: Checker, source: SourceText) -> Iterator[DefinitionError]:
@@ -261,7 +261,7 @@ def _two_kinds(pattern: Pattern, checker: Checker, source: SourceText) -> Iterat
     ]
     for ref, value in (pair for literal in literals for pair in _constants(literal)):
         if checker.kind(ref) in OPEN and first.setdefault(ref.attr, checker.kind(value)) != checker.kind(value):
-            yield OddText.two_kinds(source, ref.at, ref.attr, checker.kind(value), first[ref.attr])
+            yield SuspiciousText.two_kinds(source, ref.at, ref.attr, checker.kind(value), first[ref.attr])
 
 
 def _constants(literal: ast.Node) -> Iterator[tuple[ast.Ref, ast.Literal]]:
@@ -359,7 +359,7 @@ def _window(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[
         return
     at: At = query.within.at
     if pattern.window_us > DAY_US:
-        yield FarReaching.window(source, at)
+        yield WideRead.window(source, at)
     ordered = (b.ordered(x, y) for b in pattern.extras.written for x, y in combinations(b.positive, 2))
     if pattern.window_us == 0 and any(ordered):
         yield Decided.no_window(source, at)

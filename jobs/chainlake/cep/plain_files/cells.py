@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.plain_files.errors import INEXACT, VANISHED, Said, UnfitCell, UnfitColumn, WrongTypeOf
+from chainlake.cep.plain_files.errors import INEXACT, VANISHED, CellProblem, UnfitCell, UnfitColumn, WrongTypeOf
 from chainlake.cep.plain_files.event_times import dates, iso, iso_error
 from chainlake.cep.plain_files.places import row_place
 from chainlake.cep.values.arrow import FALSE, NO_TEXT, TRUE, int64_scalar, text_array, vanished
@@ -63,9 +63,9 @@ class Cell:
     text: str
     what: str = "is not a number"
 
-    def said(self, name: str) -> Said:
+    def said(self, name: str) -> CellProblem:
         """What an error says about it, as a cell of the column ``name``."""
-        return Said(self.text, self.what, row_place(self.file, self.row), name)
+        return CellProblem(self.text, self.what, row_place(self.file, self.row), name)
 
 
 def typed(name: str, columns: Sequence[Column]) -> tuple[list[pa.ChunkedArray], Cell | None]:

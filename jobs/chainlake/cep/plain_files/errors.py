@@ -32,7 +32,7 @@ class Place(NamedTuple):
     line: int | None = None
 
 
-class Said(NamedTuple):
+class CellProblem(NamedTuple):
     """What an error says about a cell.
 
     Args:
@@ -179,38 +179,38 @@ class UnfitCell(InputError):
     """A cell does not hold what its column must hold."""
 
     @classmethod
-    def of(cls, said: Said, hint: str | None = None) -> UnfitCell:
+    def of(cls, problem: CellProblem, hint: str | None = None) -> UnfitCell:
         """For a cell."""
-        file, line = said.place
-        return cls(f"'{shown(said.text)}' {said.what}", file=file, line=line, key=said.name, hint=hint)
+        file, line = problem.place
+        return cls(f"'{shown(problem.text)}' {problem.what}", file=file, line=line, key=problem.name, hint=hint)
 
     @classmethod
-    def too_large(cls, said: Said) -> UnfitCell:
+    def too_large(cls, problem: CellProblem) -> UnfitCell:
         """A number in JSON cannot be kept exactly."""
-        return cls.of(said, f"{_OPTION} {said.name}=text keeps it as it is written.")
+        return cls.of(problem, f"{_OPTION} {problem.name}=text keeps it as it is written.")
 
     @classmethod
-    def no_number(cls, said: Said) -> UnfitCell:
+    def no_number(cls, problem: CellProblem) -> UnfitCell:
         """A cell is not a number, in a column that is said to hold numbers."""
-        hint = f"--missing TEXT names the text that means a missing value; {_OPTION} {said.name}=text keeps texts."
-        return cls.of(said, hint)
+        hint = f"--missing TEXT names the text that means a missing value; {_OPTION} {problem.name}=text keeps texts."
+        return cls.of(problem, hint)
 
     @classmethod
-    def in_order(cls, said: Said) -> UnfitCell:
+    def in_order(cls, problem: CellProblem) -> UnfitCell:
         """A cell makes its column texts, which a pattern compares by order."""
-        name = said.name
+        name = problem.name
         return cls.of(
-            said,
+            problem,
             f"{name} holds texts, which are sorted letter by letter ('10' before '9'); "
             f"{_OPTION} {name}=text says that this is meant, {_OPTION} {name}=number that it is not.",
         )
 
     @classmethod
-    def unlike(cls, said: Said, one: str, other: str) -> UnfitCell:
+    def unlike(cls, problem: CellProblem, one: str, other: str) -> UnfitCell:
         """A cell makes its column texts, two of which would be equal as numbers."""
-        name = said.name
+        name = problem.name
         hint = f"{name} holds texts, so '{shown(one)}' and '{shown(other)}' differ; "
-        return cls.of(said, f"{hint}{_OPTION} {name}=text says that it is meant.")
+        return cls.of(problem, f"{hint}{_OPTION} {name}=text says that it is meant.")
 
 
 class UnfitTime(InputError):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.plain_files.errors import INEXACT, Place, Said, UnfitCell, UnfitLine
+from chainlake.cep.plain_files.errors import INEXACT, CellProblem, Place, UnfitCell, UnfitLine
 from chainlake.cep.plain_files.places import opened
 from chainlake.cep.values.arrow import text_array
 from chainlake.cep.values.texts import is_unicode
@@ -108,7 +108,7 @@ def _close(file: Path, found: dict[str, _Attribute], lines: list[int]) -> None:
             wrong = next(row for row, one in enumerate(values) if one is not None and not is_unicode(one))
             raise UnfitLine.half_character(file, lines[wrong], name) from None
         except _Inexact as error:
-            raise UnfitCell.of(Said(error.text, INEXACT, Place(file, lines[error.row]), name)) from None
+            raise UnfitCell.of(CellProblem(error.text, INEXACT, Place(file, lines[error.row]), name)) from None
 
 
 def _array(kind: str, values: list[Any]) -> pa.Array:
@@ -122,7 +122,7 @@ def _array(kind: str, values: list[Any]) -> pa.Array:
         return pa.Array.from_buffers(_TYPES[kind], len(values), [known])
     flat = np.array([np.nan if x is None else float(x) for one in values for x in one or ()], np.float64)
     if np.any(np.abs(flat) >= _WHOLE):
-        _see_that_all_are_kept(values)
+        _check_exact(values)
     offsets = np.zeros(len(values) + 1, np.int32)
     offsets[1:] = np.cumsum([len(one or ()) for one in values])
     inner = pa.Array.from_buffers(pa.float64(), len(flat), [None, pa.py_buffer(flat)])
@@ -136,7 +136,7 @@ class _Inexact(Exception):
         self.row, self.text = row, text
 
 
-def _see_that_all_are_kept(values: list[Any]) -> None:
+def _check_exact(values: list[Any]) -> None:
     for row, one in enumerate(values):
         for text in (str(x) for x in one or () if x is not None):
             # As for single numbers: whole ones are exact, and none is infinite.

@@ -18,9 +18,9 @@ from chainlake.cep.search.binding.complete import Completer
 from chainlake.cep.search.binding.kleene import SetLimit
 from chainlake.cep.search.binding.levels import Search
 from chainlake.cep.search.bounding.cut import Cutter
-from chainlake.cep.search.bounding.watch import Watched
+from chainlake.cep.search.bounding.thresholds import BoundedBranch
 from chainlake.cep.search.choosing.backend import Decision, decide
-from chainlake.cep.search.choosing.choice import Choice, Wish, choose, likeness
+from chainlake.cep.search.choosing.choice import Choice, OrderRequest, choose, likeness
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.dedupe import also_matches
@@ -65,7 +65,7 @@ class Run:
         statistics: what is counted.
         chooses: whether kernels choose among the matches if the pattern wants only some of them and they can.
         scans: one of each branch, up to the one that is searched.
-        watched: for each branch, the thresholds of the best matches; empty if all matches are wanted.
+        bounded: for each branch, the thresholds of the best matches; empty if all matches are wanted.
     """
 
     pattern: Pattern
@@ -74,7 +74,7 @@ class Run:
     statistics: Statistics
     chooses: bool = False
     scans: list[Scan] = field(default_factory=list)
-    watched: Sequence[Watched] = ()
+    bounded: Sequence[BoundedBranch] = ()
 
     @property
     def by_start(self) -> bool:
@@ -93,25 +93,25 @@ class Run:
             return lo, hi
         return max(lo, self.own[0]), min(hi, self.own[1] - 1)
 
-    def ready(self, number: int, wish: Wish) -> Ready:
+    def ready(self, number: int, request: OrderRequest) -> Ready:
         """How a branch is searched."""
         pattern, scan, statistics = self.pattern, self.scans[number], self.statistics
         branch = pattern.branches[number]
-        able = kernel_choice(pattern, branch) if self.chooses and wish.backend != "numpy" else None
+        able = kernel_choice(pattern, branch) if self.chooses and request.backend != "numpy" else None
         wanted = able.wanted if able is not None else None
         if wanted is not None:
-            wish = replace(wish, first=wanted.last)
-        key = (number, wish, likeness(scan), self.watched[number].bounds.period if self.watched else "")
+            request = replace(request, first=wanted.last)
+        key = (number, request, likeness(scan), self.bounded[number].bounds.period if self.bounded else "")
         choice = pattern.memory.recall(key, Choice)
         if choice is None:
-            choice = choose(pattern, branch, scan, wish)
+            choice = choose(pattern, branch, scan, request)
             pattern.memory.keep(key, choice)
         statistics.order.append(choice.plan.order)
         statistics.how = choice.how
         limits = Limits(pattern.window_us, self.by_start, pattern.limits["kleene_members"])
-        watched = self.watched[number] if self.watched else None
-        compiled = Compiled(scan, choice.plan, limits, pattern.memory, key, wanted, watched)
-        decision = decide(wish.backend, compiled, choice.estimate)
+        bounded = self.bounded[number] if self.bounded else None
+        compiled = Compiled(scan, choice.plan, limits, pattern.memory, key, wanted, bounded)
+        decision = decide(request.backend, compiled, choice.estimate)
         statistics.backends.append((decision.backend, decision.why))
         return Ready(number, choice, compiled, decision, key)
 
@@ -127,7 +127,7 @@ class Run:
             pattern.memory.keep(("completion", number), completion)
         complete = Completer(completion, scan, most, statistics)
         positions = bool(doubles or pattern.extras.values) or not completion.is_nothing
-        cutter = Cutter(self.watched[number], scan, branch) if self.watched else None
+        cutter = Cutter(self.bounded[number], scan, branch) if self.bounded else None
         bound = self._blocks(scan, choice, decision.compiled, cutter, positions=positions)
         whole = completion.is_nothing
         for found in bound if whole else (one for block in bound for _, one in complete.run(block)):

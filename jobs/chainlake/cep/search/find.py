@@ -24,19 +24,19 @@ from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.policy import Policy
+from chainlake.cep.search.allocator import keep_freed_memory
 from chainlake.cep.search.bounding.strategy import strategies
-from chainlake.cep.search.bounding.watch import Watch
+from chainlake.cep.search.bounding.thresholds import Thresholds
 from chainlake.cep.search.branches import Ready, Run
-from chainlake.cep.search.choosing.choice import Wish
+from chainlake.cep.search.choosing.choice import OrderRequest
 from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.dedupe import same_names
 from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.found.days import count_days
-from chainlake.cep.search.freed import keep_freed_memory
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
 from chainlake.cep.search.options import SearchOptions, as_asked, check_asked, used_rows
-from chainlake.cep.search.paths.ways import Asked, way
+from chainlake.cep.search.paths.strategy_run import Asked, choose_strategy
 from chainlake.cep.search.ranked import Best, ranked
 from chainlake.cep.search.selection.apply import Selection
 from chainlake.cep.search.selection.modes import kernel_choice, why_not
@@ -131,8 +131,8 @@ def best_of(
     statistics = Statistics() if statistics is None else statistics
     options = SearchOptions() if options is None else options
     ask = _asked(pattern, events, statistics, options, order=order, own=own, backend=backend)
-    batches, watch, statistics.best = ask.best(own)
-    best = Best(pattern, events, options.trailing, watch, statistics.best, options.by_day)
+    batches, thresholds, statistics.best = ask.best(own)
+    best = Best(pattern, events, options.trailing, thresholds, statistics.best, options.by_day)
     best.add_all(batches)
     return best
 
@@ -163,8 +163,8 @@ def _asked(
         options = options if parts is None else replace(options, parts=parts)
     rates = None if options.rates is None else tuple(sorted(options.rates.items()))
     given = [order] * len(pattern.branches) if options.orders is None else options.orders
-    wishes = [Wish(None if one is None else tuple(one), rates, options.by, backend) for one in given]
-    return _Asked(pattern, events, statistics, wishes, options, clock, used_rows(events, options.used))
+    requests = [OrderRequest(None if one is None else tuple(one), rates, options.by, backend) for one in given]
+    return _Asked(pattern, events, statistics, requests, options, clock, used_rows(events, options.used))
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class _Asked:
         pattern: the pattern.
         events: the events table.
         statistics: what is counted.
-        wishes: how the order of each branch is to be chosen.
+        requests: how the order of each branch is to be chosen.
         options: the options.
         clock: how times are moved, if not because of the parts.
         used: which events are already used up, or None.
@@ -184,7 +184,7 @@ class _Asked:
     pattern: Pattern
     events: pa.Table
     statistics: Statistics
-    wishes: Sequence[Wish]
+    requests: Sequence[OrderRequest]
     options: SearchOptions
     clock: Clock | None = None
     used: np.ndarray | None = None
@@ -206,7 +206,7 @@ class _Asked:
             return self.selected(self.pattern.extras.policy, own)
         return self.blocks(own) if self.pattern.neighbours or self.pattern.extras.keep else self.all(own)
 
-    def best(self, own: tuple[int, int] | None) -> tuple[Iterator[MatchBatch], Watch | None, BestSearch]:
+    def best(self, own: tuple[int, int] | None) -> tuple[Iterator[MatchBatch], Thresholds | None, BestSearch]:
         """Matches of a ranked pattern, including the best; the thresholds by which they are found; and how it is done.
 
         Raises:
@@ -214,12 +214,12 @@ class _Asked:
         """
         options, pattern = self.options, self.pattern
         able = strategies(pattern, ties_in_order=options.ties_in_order, trailing=options.trailing)
-        asked = Asked(options.strategy, self.wishes[0].backend, options.by_day)
-        found = way(pattern, self.events, able, asked, lambda: self.with_scans(own))
+        asked = Asked(options.strategy, self.requests[0].backend, options.by_day)
+        found = choose_strategy(pattern, self.events, able, asked, lambda: self.with_scans(own))
         if found.batches is not None:
             return found.batches, None, found.search
         batches = self.found(own) if found.run is None else self.each(found.run)
-        return batches, found.watch, found.search
+        return batches, found.thresholds, found.search
 
     def with_scans(self, own: tuple[int, int] | None) -> Run:
         """One search of what is decided in ``own``, with the scans of all branches."""
@@ -242,7 +242,7 @@ class _Asked:
         """A branch ready to be searched; branches must be made ready in order."""
         if number >= len(run.scans):
             run.scans.append(self.scan(self.pattern.branches[number], run.data, run.own))
-        return run.ready(number, self.wishes[number])
+        return run.ready(number, self.requests[number])
 
     def selected(self, policy: Policy, own: tuple[int, int] | None) -> Iterator[MatchBatch]:
         """The matches that a policy wants, in the order in which they are published.
@@ -289,7 +289,7 @@ class _Asked:
         """The matches of one branch, including those that other branches have too."""
         scans = [self.scan(branch, data, own) for branch in self.pattern.branches[: number + 1]]
         run = Run(self.pattern, data, own, self.statistics, scans=scans)
-        yield from run.found(run.ready(number, self.wishes[number]), [])
+        yield from run.found(run.ready(number, self.requests[number]), [])
 
     def scan(self, branch: Branch, data: Dataset, own: tuple[int, int] | None) -> Scan:
         """What a branch looks through."""

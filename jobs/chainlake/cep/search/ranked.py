@@ -19,7 +19,7 @@ from chainlake.cep.ranking.lists import Lists, Values
 from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import value_names
 from chainlake.cep.ranking.score import beyond_one, scores, sort_keys
-from chainlake.cep.search.bounding.watch import SeenLists, Watch
+from chainlake.cep.search.bounding.thresholds import SeenLists, Thresholds
 from chainlake.cep.search.found.batch import MatchBatch, concatenated
 from chainlake.cep.search.statistics import BestSearch, ListCounts
 from chainlake.cep.values.arrow import int64_array, numpy_of
@@ -55,7 +55,7 @@ class Best:
         pattern: the pattern.
         events: the events table.
         trailing: whether groups with their own window only take events from the end of a period.
-        watch: the thresholds of a search that leaves out what cannot be among the best, or None.
+        thresholds: the thresholds of a search that leaves out what cannot be among the best, or None.
         searched: how the matches are found; if None, all of them are.
         by_day: whether only matches decided on the same UTC day compete.
         pool: the matches that are remembered, each batch with the numbers of its matches.
@@ -64,7 +64,7 @@ class Best:
     pattern: Pattern
     events: pa.Table
     trailing: bool
-    watch: Watch | None = None
+    thresholds: Thresholds | None = None
     searched: BestSearch | None = None
     by_day: bool = False
     pool: list[tuple[np.ndarray, MatchBatch]] = field(default_factory=list)
@@ -96,17 +96,17 @@ class Best:
                 self._add(some)
             if self.searched is not None:
                 self.searched.complete += batch.n
-            if self.watch is not None and self.watch.on:
-                self._learn(self.watch)
+            if self.thresholds is not None and self.thresholds.on:
+                self._learn(self.thresholds)
 
-    def _learn(self, watch: Watch) -> None:
+    def _learn(self, thresholds: Thresholds) -> None:
         """Tell the search what a match must now reach in each list."""
         entries = self.keeper.entries()
         kept = 0 if entries is None else len(entries)
         if sum(batch.n for _, batch in self.pool) > 2 * kept + _POOL:
             self._forget()
         lists = self.lists
-        watch.learn(SeenLists(lists.starts, lists.per, lists.days, self.per.texts), self.keeper.worst, kept)
+        thresholds.learn(SeenLists(lists.starts, lists.per, lists.days, self.per.texts), self.keeper.worst, kept)
 
     def _add(self, batch: MatchBatch) -> None:
         found = self.scores(batch)

@@ -10,9 +10,9 @@ from functools import partial
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.matches.consumed import Consumed
 from chainlake.days import Days, day_of
+from chainlake.detect.chained.segment_run import SegmentRun
 from chainlake.detect.chained.segments import Segment
 from chainlake.detect.chained.state import digest_of, published_state
-from chainlake.detect.chained.way import SegmentWay
 from chainlake.errors import InputError
 from chainlake.lake.records.chain import Outlook
 from chainlake.lake.records.event_days import EventDays
@@ -57,7 +57,7 @@ class Course:
         self.compiled = compiled
         self._events = events
         read = partial(published_state, home, compiled)
-        self._left = [SegmentWay(part, compiled.definition, read, digest_of, STRETCH) for part in parts]
+        self._left = [SegmentRun(part, compiled.definition, read, digest_of, STRETCH) for part in parts]
 
     def next(self) -> Next | None:
         """The next stretch; None at the end.
@@ -93,14 +93,14 @@ class Course:
         """Say that the last stretch was too large to search: half of it comes next; return whether that has any day."""
         return self._left[0].shorten()
 
-    def came(self, states: Sequence[str]) -> int:
+    def finish_stretch(self, states: Sequence[str]) -> int:
         """Take the result of the last stretch; return how many of its days are to be published: the rest still hold as
         published.
 
         Args:
             states: digests of the states at the ends of its days.
         """
-        return self._left[0].came(states)
+        return self._left[0].finish_stretch(states)
 
     def published(self, days: int, needed: int) -> None:
         """Say that ``days`` of the ``needed`` days are published."""
@@ -114,7 +114,7 @@ class Course:
         return [(way.part, _outlook(way)) for way in self._left]
 
 
-def _outlook(way: SegmentWay[Consumed]) -> Outlook | InputError:
+def _outlook(way: SegmentRun[Consumed]) -> Outlook | InputError:
     try:
         return way.outlook()
     except InputError as error:

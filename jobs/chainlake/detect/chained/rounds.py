@@ -127,7 +127,7 @@ def _finish(
     walked = searched.walked
     staged = StagedMatches(item, searched.plan, searched.folder, walked.found, walked.links, leg.state.ids)
     if walked.found.failure is None:
-        needed = course.came([walked.links[day].state_out for day in leg.days])
+        needed = course.finish_stretch([walked.links[day].state_out for day in leg.days])
         days = list(leg.days)[:needed]
         few = Work(item.compiled, {day: leg.fingerprints[day] for day in days})
         links = {day: walked.links[day] for day in days}

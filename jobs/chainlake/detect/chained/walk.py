@@ -82,14 +82,14 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
         if first < leg.days.end:
             one = slice_of(pattern, Days(first, leg.days.end).micros())
             matcher = Matcher(pattern, table.arrow(), leg.search.orders)
-            hunt = matcher.hunt(one.own, statistics, DayLimit(pattern), consumed=leg.state)
+            slice_search = matcher.slice_search(one.own, statistics, DayLimit(pattern), consumed=leg.state)
             for chunk in Feed.of(events, key, [pattern], needed(pattern, table)).chunks([one.read]):
-                for rows in hunt.add(chunk):
+                for rows in slice_search.add(chunk):
                     _write(leg.search, files, rows)
-            for rows in hunt.finish():
+            for rows in slice_search.finish():
                 _write(leg.search, files, rows)
-            used = hunt.consumed or used
-            best, looked_at, inside = hunt.best, hunt.looked_at, hunt.inside
+            used = slice_search.consumed or used
+            best, looked_at, inside = slice_search.best, slice_search.looked_at, slice_search.inside
     except ChainlakeError as error:
         return Walked(Found(failure=error), {}, {})
     except Exception as error:  # one pattern's failure stays its own: the others go on

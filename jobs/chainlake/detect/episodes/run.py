@@ -14,8 +14,8 @@ from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.episodes.days import digest, episodes_of_day, state_text
 from chainlake.days import Days, day_of, day_start_us
 from chainlake.detect.chained.course import STRETCH
+from chainlake.detect.chained.segment_run import SegmentRun
 from chainlake.detect.chained.segments import Segment, segments, to_do_flags
-from chainlake.detect.chained.way import SegmentWay
 from chainlake.detect.derived import Piece, judged_days, now, publish_derived, run_pieces
 from chainlake.detect.episodes.published import Open, PublishedMatches, episode_rows, number_of
 from chainlake.detect.plan import Wanted
@@ -93,7 +93,7 @@ def _segment(run: DetectRun, item: EpisodesWork, part: Segment) -> Iterator[Publ
     """Make and publish the days of one segment, as far as possible."""
     first = item.days.first or day_of(part.first)
     matches = PublishedMatches(run.home, item.compiled, first)
-    way = SegmentWay(
+    way = SegmentRun(
         part, item.episodes.definition, matches.open_at, lambda open_: state_digest(open_.stretches), STRETCH
     )
     while (stretch := way.next()) is not None:
@@ -101,7 +101,7 @@ def _segment(run: DetectRun, item: EpisodesWork, part: Segment) -> Iterator[Publ
         with run.phase("episodes", leg.days, item.episodes.definition.name) as row:
             made = make(matches, leg)
             row.rows_in, row.rows_out = made.matches, len(made.rows)
-        needed = way.came([made.links[day].state_out for day in leg.days])
+        needed = way.finish_stretch([made.links[day].state_out for day in leg.days])
         done = 0
         for published in _leg(run, item, matches, leg, made.first(needed)):
             done += len(published.days_done)

@@ -24,7 +24,7 @@ PAIRS = pa.schema([("load_id", pa.string()), ("key", pa.string())])
 
 
 @dataclass(frozen=True)
-class Beaten:
+class Superseded:
     """What higher revisions have replaced.
 
     Args:
@@ -84,18 +84,18 @@ def competing(files: Iterable[Effective]) -> dict[date, list[Effective]]:
     return {day: several for day, several in by_date.items() if len({f.revision for f in several}) > 1}
 
 
-def beaten_loads(source: Source, files: Iterable[Effective]) -> frozenset[str]:
+def superseded_loads(source: Source, files: Iterable[Effective]) -> frozenset[str]:
     """The loads of files that others replace as a whole; none if corrections are made key by key."""
     if not source.replaces or "key" in source.replaces:
         return frozenset()
-    beaten = set()
+    superseded = set()
     for several in competing(files).values():
         best = max((f.revision for f in several if f.whole), default=0)
-        beaten |= {f.load_id for f in several if f.revision < best}
-    return frozenset(beaten)
+        superseded |= {f.load_id for f in several if f.revision < best}
+    return frozenset(superseded)
 
 
-def beaten_pairs(held: pa.Table | ds.Dataset, files: Sequence[Effective]) -> pa.Table:
+def superseded_pairs(held: pa.Table | ds.Dataset, files: Sequence[Effective]) -> pa.Table:
     """The keys of loads that a higher revision of the same date holds, too.
 
     Args:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.definitions.source import Source
-from chainlake.ingest.events.corrections import PAIRS, beaten_loads, beaten_pairs, competing, pairs_among
+from chainlake.ingest.events.corrections import PAIRS, competing, pairs_among, superseded_loads, superseded_pairs
 from chainlake.ingest.events.fates import Fate, with_fates
 from chainlake.ingest.landing.discovery import Landed
 from chainlake.ingest.landing.effective import Effective
@@ -72,7 +72,7 @@ def _superseded(source: Source, files: Sequence[Effective], rows: pa.Table, orde
     """A flag per row that a higher revision of its scope has replaced."""
     loads = np.array([f.load_id for f in files], dtype=object)[order]
     if "key" not in source.replaces:
-        return np.isin(loads, sorted(beaten_loads(source, files)))
+        return np.isin(loads, sorted(superseded_loads(source, files)))
     members = [f for several in competing(files).values() for f in several]
     held = pa.table([pa.array(loads, pa.string()), rows[source.key].cast(pa.string())], PAIRS)
-    return pairs_among(held, beaten_pairs(held, members))
+    return pairs_among(held, superseded_pairs(held, members))

@@ -11,7 +11,14 @@ import pyarrow as pa
 
 from chainlake.days import day_of
 from chainlake.definitions.source import Source
-from chainlake.ingest.events.corrections import PAIRS, Beaten, KeysWork, beaten_loads, beaten_pairs, competing
+from chainlake.ingest.events.corrections import (
+    PAIRS,
+    KeysWork,
+    Superseded,
+    competing,
+    superseded_loads,
+    superseded_pairs,
+)
 from chainlake.ingest.events.resolve import DayCounts, PartReport, ResolveWork, rates_of
 from chainlake.ingest.events.stretches import raw_batches, stretches
 from chainlake.ingest.landing.completeness import EMPTY, DayFigures
@@ -83,7 +90,7 @@ class Resolution:
         work = ResolveWork(
             source=source,
             loads=tuple(f.load_id for f in near),
-            beaten=self._beaten(files, near),
+            superseded=self._superseded(files, near),
             events=lake.task_folder(table),
             staging=self.staging,
             now=datetime.now(UTC),
@@ -116,22 +123,22 @@ class Resolution:
         ]
         return Resolved(counted, rates, change, conflicts)
 
-    def _beaten(self, files: Sequence[Effective], near: Sequence[Effective]) -> Beaten:
+    def _superseded(self, files: Sequence[Effective], near: Sequence[Effective]) -> Superseded:
         """Which rows of ``near`` other ``files`` have replaced."""
         dates = {f.file_date for f in near}
         rivals = [f for f in files if f.file_date in dates]
         if "key" not in self.source.replaces:
-            return Beaten(beaten_loads(self.source, rivals))
+            return Superseded(superseded_loads(self.source, rivals))
         members = [f for several in competing(rivals).values() for f in several]
         if not members:
-            return Beaten()
+            return Superseded()
         # The keys that a file holds are those of all its rows, on any day.
         paths = sorted(_raw_files(self.ports.lake, self.source, members))
         work = KeysWork(self.source, tuple(f.load_id for f in members), self.staging)
         parts = [paths[at : at + _FILES_PER_TASK] for at in range(0, len(paths), _FILES_PER_TASK)]
         found = [path for several in self.ports.tasks.map(work, parts) for path in several]
         held = parquet_dataset(found) if found else PAIRS.empty_table()
-        return Beaten(pairs=staged(self.staging, "beaten", beaten_pairs(held, members)))
+        return Superseded(pairs=staged(self.staging, "beaten", superseded_pairs(held, members)))
 
 
 def raw_counts(lake: Lake, source: Source, loads: Sequence[str], days: Sequence[date]) -> dict[date, int]:

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from chainlake.days import day_of
 from chainlake.definitions.source import Source
 from chainlake.ingest.checksum import checksum
-from chainlake.ingest.events.corrections import Beaten
+from chainlake.ingest.events.corrections import Superseded
 from chainlake.ingest.events.fates import Fate, with_fates
 from chainlake.ingest.events.hashes import event_hashes, event_ids
 from chainlake.ingest.events.stretches import Stretch
@@ -101,7 +101,7 @@ class ResolveWork:
     Args:
         source: the source.
         loads: loads of the effective files, in the files' order.
-        beaten: what corrections have replaced.
+        superseded: what corrections have replaced.
         events: folder of the events table.
         staging: existing folder for staged files.
         now: when the events are written.
@@ -109,7 +109,7 @@ class ResolveWork:
 
     source: Source
     loads: tuple[str, ...]
-    beaten: Beaten
+    superseded: Superseded
     events: str
     staging: str
     now: datetime
@@ -123,8 +123,8 @@ class ResolveWork:
         source, table = self.source, events_table(self.source)
         rows = part.read(source, self.loads)
         order = pc.index_in(rows["load_id"], value_set=pa.array(self.loads, pa.string()))
-        beaten = self.beaten.among(source, rows)
-        rows = with_fates(source, rows.drop_columns(["load_id"]), order.cast(pa.int64()).to_numpy(), beaten)
+        superseded = self.superseded.among(source, rows)
+        rows = with_fates(source, rows.drop_columns(["load_id"]), order.cast(pa.int64()).to_numpy(), superseded)
         events = rows.filter(pc.equal(rows["_fate"], Fate.EVENT)).sort_by([("ts", "ascending")])
         events = events.append_column("event_id", event_ids(source, events))
         events = events.append_column("ingested_at", pa.array([self.now] * len(events), TIMESTAMP))

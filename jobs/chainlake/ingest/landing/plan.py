@@ -105,7 +105,7 @@ def make_plan(
     rows = {path: row for path, row in current.items() if path not in set(removed)}
     redefined = any(not is_current(source, row) for row in rows.values())
     if redefined:
-        _see_that_all_are_there(source, [path for path in absent if path in rows], landing)
+        _require_all_present(source, [path for path in absent if path in rows], landing)
     taken = []
     for path, landed in sorted(landing.files.items()):
         row = rows.get(path)
@@ -125,7 +125,7 @@ def make_plan(
     )
 
 
-def _see_that_all_are_there(source: Source, absent: list[str], landing: Landing) -> None:
+def _require_all_present(source: Source, absent: list[str], landing: Landing) -> None:
     waiting = {path: landing.why(path) for path in absent if landing.waits(path)}
     gone = [path for path in absent if path not in waiting]
     if gone:

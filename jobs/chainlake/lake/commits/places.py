@@ -22,7 +22,7 @@ from chainlake.errors import InfrastructureError
 from chainlake.lake.delta.log import require_taken
 from chainlake.lake.delta.reader import open_table
 from chainlake.lake.delta.tables import exists
-from chainlake.lake.errors import WriterBetween
+from chainlake.lake.errors import ConcurrentWriter
 from chainlake.lake.faults import around
 from chainlake.lake.locks import WAIT_SECONDS, file_lock
 from chainlake.lake.records import ops
@@ -202,7 +202,7 @@ def _replace(home: Home, pattern: str, number: int) -> None:
         write_deltalake(at, stream, mode="overwrite", schema_mode="overwrite", commit_properties=properties)
     except CommitFailedError:
         require_taken(at, turn - 1)
-        raise WriterBetween.replacing(f"matches.{pattern}", f"matches.{name}") from None
+        raise ConcurrentWriter.replacing(f"matches.{pattern}", f"matches.{name}") from None
     held = open_table(home, "matches", pattern).to_pyarrow_dataset().count_rows()
     if held != rows.count_rows():
         raise RowsLost.of(pattern, name, held, rows.count_rows())

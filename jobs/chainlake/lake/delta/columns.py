@@ -15,7 +15,7 @@ import pyarrow as pa
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta.log import marked, require_taken
 from chainlake.lake.delta.reader import open_table
-from chainlake.lake.errors import WriterBetween
+from chainlake.lake.errors import ConcurrentWriter
 from chainlake.paths import Home
 from chainlake.schemas.table import Column, Table
 
@@ -80,7 +80,7 @@ def add_columns(home: Home, table: Table, columns: Sequence[Column]) -> None:
         at.alter.add_columns(wanted.fields, commit_properties=marked("columns", 0))
     except CommitFailedError:
         require_taken(at, base)
-        raise WriterBetween.widening(table.path_name) from None
+        raise ConcurrentWriter.widening(table.path_name) from None
 
 
 def require_columns(at: DeltaTable, table: Table) -> None:

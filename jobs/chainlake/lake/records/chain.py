@@ -253,7 +253,7 @@ class Walk:
         self._longest = (self._stretch.end - self._stretch.begin) // 2
         return self._longest > 0
 
-    def came(self, states: Sequence[str]) -> int:
+    def finish_stretch(self, states: Sequence[str]) -> int:
         """Take the result of a stretch.
 
         Args:

@@ -19,7 +19,7 @@ from chainlake.lake.delta.log import marked, require_taken
 from chainlake.lake.delta.reader import files_of, open_table
 from chainlake.lake.delta.sums.pages import verified
 from chainlake.lake.delta.tables import exists
-from chainlake.lake.errors import WriterBetween
+from chainlake.lake.errors import ConcurrentWriter
 from chainlake.lake.locks import file_lock, require_locks
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL
@@ -101,7 +101,7 @@ def append(home: Home, table: str, rows: Sequence[Mapping[str, Any]], run_id: st
             except CommitFailedError:
                 require_taken(delta, base)
                 if not left:
-                    raise WriterBetween.appending(definition.path_name) from None
+                    raise ConcurrentWriter.appending(definition.path_name) from None
         sizes = pa.table(delta.get_add_actions(flatten=True))["size_bytes"]
         if pc.sum(pc.less(sizes, MERGED_BYTES // 2)).as_py() > COMPACT_ABOVE:
             delta.optimize.compact(target_size=MERGED_BYTES, commit_properties=marked("compact"))

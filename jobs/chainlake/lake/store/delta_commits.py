@@ -21,7 +21,7 @@ from chainlake.lake.delta.rules import Rules
 from chainlake.lake.delta.where import delta_literal, delta_names
 from chainlake.lake.locks import require_locks
 from chainlake.lake.store.difference import OP, WAS, loose
-from chainlake.lake.store.errors import FilesUnseen, Overtaken, PartlyMerged
+from chainlake.lake.store.errors import FilesNotVisible, Overtaken, PartlyMerged
 from chainlake.lake.store.port import Change
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
@@ -76,7 +76,7 @@ def require_files(table: Table, folder: str, files: Sequence[DataFile], paths: S
         paths: files of rows.
 
     Raises:
-        FilesUnseen: a file is missing or has another size.
+        FilesNotVisible: a file is missing or has another size.
     """
     beside: dict[str, list[DataFile]] = {}
     for file in files:
@@ -90,10 +90,10 @@ def require_files(table: Table, folder: str, files: Sequence[DataFile], paths: S
             sizes = {file.path: there.get(f"{folder}/{file.path}") for file in mine}
         for file in mine:
             if sizes[file.path] != file.size:
-                raise FilesUnseen.of(table, f"{folder}/{file.path}", sizes[file.path], file.size)
+                raise FilesNotVisible.of(table, f"{folder}/{file.path}", sizes[file.path], file.size)
     for path in paths:
         if storage_of(path).size(path) is None:
-            raise FilesUnseen.of(table, path, None)
+            raise FilesNotVisible.of(table, path, None)
 
 
 def turn_of(purpose: str, base_version: int, mark: str) -> CommitProperties:

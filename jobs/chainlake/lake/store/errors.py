@@ -20,11 +20,11 @@ class Overtaken(InfrastructureError):
         )
 
 
-class FilesUnseen(InfrastructureError):
+class FilesNotVisible(InfrastructureError):
     """This process does not see a file that is to become part of a table as its writer left it."""
 
     @classmethod
-    def of(cls, table: Table, path: str, seen: int | None, wanted: int | None = None) -> FilesUnseen:
+    def of(cls, table: Table, path: str, seen: int | None, wanted: int | None = None) -> FilesNotVisible:
         """For a file, its bytes as this process sees them (``None`` if missing), and as its writer reported them."""
         what = "is not there" if seen is None else f"has {seen} bytes, but its writer reported {wanted}"
         return cls(

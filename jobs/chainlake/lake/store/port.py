@@ -239,7 +239,7 @@ class Lake(Protocol):
         Raises:
             AuditFailed: a row breaks a rule of the table; the message names rule and row.
             Overtaken: another writer has changed the table since the change was taken.
-            FilesUnseen: this process does not see the files of the change as they were written.
+            FilesNotVisible: this process does not see the files of the change as they were written.
             LockLost: a lock that this process took is no longer its own.
             OtherColumns: the stored table's columns differ.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.lake.upkeep.check_table import Looked
+from chainlake.lake.upkeep.check_table import Inspected
 from chainlake.lake.upkeep.findings import Finding, OpsLog
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL
@@ -24,16 +24,16 @@ def unlogged(home: Home) -> list[str]:
     return found
 
 
-def check_ops(looked: Looked) -> list[Finding]:
+def check_ops(inspected: Inspected) -> list[Finding]:
     """Read a log and look for keys whose numbers are not 1, 2, 3 …
 
     Args:
-        looked: a table of ``ops``.
+        inspected: a table of ``ops``.
     """
-    if looked.contents is None or looked.name not in ALL:
+    if inspected.contents is None or inspected.name not in ALL:
         return []
-    key = list(ALL[looked.name].key)
-    batches = list(looked.contents.batches(columns=list(looked.contents.schema.names)))
+    key = list(ALL[inspected.name].key)
+    batches = list(inspected.contents.batches(columns=list(inspected.contents.schema.names)))
     if not batches:
         return []
     rows = pa.Table.from_batches(batches).select([*key, "seq"])
@@ -45,4 +45,4 @@ def check_ops(looked: Looked) -> list[Finding]:
         return []
     example = ", ".join(str(broken[name][0].as_py()) for name in key)
     what = f"rows are missing or repeated: the numbers of {counted(len(broken), 'key')} have gaps, such as {example}"
-    return [Finding(looked.path_name, what, mends=(OpsLog(looked.name),))]
+    return [Finding(inspected.path_name, what, mends=(OpsLog(inspected.name),))]

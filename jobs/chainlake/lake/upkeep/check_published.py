@@ -13,7 +13,7 @@ from chainlake.days import Days
 from chainlake.lake.delta.sums.checksums import Checksum, Place, Sums
 from chainlake.lake.delta.where import delta_literal
 from chainlake.lake.upkeep import noted
-from chainlake.lake.upkeep.check_table import Looked
+from chainlake.lake.upkeep.check_table import Inspected
 from chainlake.lake.upkeep.contents import Contents
 from chainlake.lake.upkeep.findings import Finding, Mend, PublishedDay, SurplusRows, UnnotedDay
 from chainlake.lake.upkeep.noted import Noted
@@ -42,11 +42,11 @@ class Expected:
     settled: bool
 
 
-def check_matches(looked: Looked, days: noted.Days, within: Days | None) -> list[Finding]:
+def check_matches(inspected: Inspected, days: noted.Days, within: Days | None) -> list[Finding]:
     """Compare a table of matches, episodes or rankings with what was noted for it.
 
     Args:
-        looked: the table.
+        inspected: the table.
         days: what was noted.
         within: only these days; all if ``None``.
     """
@@ -54,12 +54,12 @@ def check_matches(looked: Looked, days: noted.Days, within: Days | None) -> list
         ("", day): Expected(name, one.rows, one.sums[0] if one.sums else None, one.settled)
         for (name, day), one in days.items()
     }
-    day_column = ranked.DAY_COLUMN if looked.schema == "ranked" else "decision_ts"
-    return _compared(looked, wanted, Sums(day_column), within)
+    day_column = ranked.DAY_COLUMN if inspected.schema == "ranked" else "decision_ts"
+    return _compared(inspected, wanted, Sums(day_column), within)
 
 
 def check_models(
-    tables: Mapping[str, Looked],
+    tables: Mapping[str, Inspected],
     published: Mapping[str, noted.Days],
     within: Days | None,
     only: Collection[str] | None = None,
@@ -108,7 +108,7 @@ def _part(definition: str, one: Noted, number: int) -> Expected:
 
 
 def _compared(
-    looked: Looked,
+    inspected: Inspected,
     wanted: Mapping[Place, Expected],
     sums: Sums,
     within: Days | None,
@@ -119,7 +119,7 @@ def _compared(
     """Compare every owner and day that is in the table or should be.
 
     Args:
-        looked: the table.
+        inspected: the table.
         wanted: what it should hold.
         sums: empty sums, to which its rows are added.
         within: only these days.
@@ -128,10 +128,10 @@ def _compared(
     """
     if only is not None:
         wanted = {place: one for place, one in wanted.items() if place[0] in only}
-    if looked.contents is None:
-        return [] if looked.findings or cached else _gone(looked, wanted, within)
-    where = None if within is None else _span(looked.contents, sums.day_column, within)
-    for batch in looked.contents.batches(where=where):
+    if inspected.contents is None:
+        return [] if inspected.findings or cached else _gone(inspected, wanted, within)
+    where = None if within is None else _span(inspected.contents, sums.day_column, within)
+    for batch in inspected.contents.batches(where=where):
         sums.add(batch if cached is None else cached(batch))
     findings: list[Finding] = []
     broken: dict[Place, str] = {}
@@ -141,33 +141,33 @@ def _compared(
             continue
         there, expected = sums.of.get(place, Checksum()), wanted.get(place)
         if expected is None:
-            findings.append(_strange(looked, sums, place, bool(wanted)))
+            findings.append(_strange(inspected, sums, place, bool(wanted)))
         elif expected.settled and (there.rows or cached is None):
             why = _difference(expected, there)
             if why is not None:
                 broken[place] = why
             elif expected.sums is None and expected.rows:
                 unsummed.append((expected.definition, place[1]))
-    repeated = _repeated(looked, sums, broken)
+    repeated = _repeated(inspected, sums, broken)
     for place, why in broken.items():
         name = wanted[place].definition
         mends: list[Mend] = [PublishedDay(name, place[1])]
         if place in repeated:
-            mends.append(SurplusRows(looked.schema, looked.name, _where(sums, place)))
+            mends.append(SurplusRows(inspected.schema, inspected.name, _where(sums, place)))
             why = f"{why}; keys repeat"
-        findings.append(Finding(looked.path_name, f"{name} {place[1]}: {why}", mends=tuple(mends)))
-    return [*findings, *_only_counted(looked, unsummed)]
+        findings.append(Finding(inspected.path_name, f"{name} {place[1]}: {why}", mends=tuple(mends)))
+    return [*findings, *_only_counted(inspected, unsummed)]
 
 
-def _repeated(looked: Looked, sums: Sums, places: Collection[Place]) -> set[Place]:
+def _repeated(inspected: Inspected, sums: Sums, places: Collection[Place]) -> set[Place]:
     """The ones among ``places`` where rows share a key; a difference by key would leave all such rows."""
-    if not places or looked.contents is None:
+    if not places or inspected.contents is None:
         return set()
-    key = list(_OF_PATTERNS.get(looked.schema) or _KEYS.get(looked.path_name, _MATCH_KEY))
+    key = list(_OF_PATTERNS.get(inspected.schema) or _KEYS.get(inspected.path_name, _MATCH_KEY))
     columns = list(dict.fromkeys([*key, sums.day_column, *([sums.owner_column] if sums.owner_column else [])]))
     seen: dict[Place, set[tuple[object, ...]]] = {place: set() for place in places}
     found: set[Place] = set()
-    for batch in looked.contents.batches(columns=columns):
+    for batch in inspected.contents.batches(columns=columns):
         days = pc.cast(batch.column(sums.day_column), pa.date32(), safe=False).to_pylist()
         owners = batch.column(sums.owner_column).to_pylist() if sums.owner_column else [""] * len(batch)
         at = [n for n, place in enumerate(zip(owners, days, strict=True)) if place in seen]
@@ -188,7 +188,7 @@ def _where(sums: Sums, place: Place) -> str:
     return f"{text} AND {sums.owner_column} = {delta_literal(owner)}" if sums.owner_column else text
 
 
-def _gone(looked: Looked, wanted: Mapping[Place, Expected], within: Days | None) -> list[Finding]:
+def _gone(inspected: Inspected, wanted: Mapping[Place, Expected], within: Days | None) -> list[Finding]:
     """One finding per definition that has rows in a table that does not exist."""
     lost: dict[str, list[date]] = {}
     for (_, day), expected in sorted(wanted.items()):
@@ -196,7 +196,7 @@ def _gone(looked: Looked, wanted: Mapping[Place, Expected], within: Days | None)
             lost.setdefault(expected.definition, []).append(day)
     return [
         Finding(
-            looked.path_name,
+            inspected.path_name,
             f"the table is gone, and {name} has published {counted(len(days), 'day')} with rows to it, from {days[0]}",
             mends=tuple(PublishedDay(name, day) for day in days),
         )
@@ -212,23 +212,23 @@ def _difference(expected: Expected, there: Checksum) -> str | None:
     return None
 
 
-def _strange(looked: Looked, sums: Sums, place: Place, known: bool) -> Finding:
+def _strange(inspected: Inspected, sums: Sums, place: Place, known: bool) -> Finding:
     (owner, day), there = place, sums.of[place]
     whose = f" of {owner}" if owner else ""
     what = f"{day}: {counted(there.rows, 'row')}{whose} on a day that was never published"
     # If nothing at all is noted for the table, it is the notes that are gone.
-    name = f"{_KINDS.get(looked.schema, 'model')}/{owner or looked.name.partition('/')[0]}"
-    mend = SurplusRows(looked.schema, looked.name, _where(sums, place)) if known else UnnotedDay(name, day)
-    return Finding(looked.path_name, what, mends=(mend,))
+    name = f"{_KINDS.get(inspected.schema, 'model')}/{owner or inspected.name.partition('/')[0]}"
+    mend = SurplusRows(inspected.schema, inspected.name, _where(sums, place)) if known else UnnotedDay(name, day)
+    return Finding(inspected.path_name, what, mends=(mend,))
 
 
-def _only_counted(looked: Looked, places: Iterable[tuple[str, date]]) -> list[Finding]:
+def _only_counted(inspected: Inspected, places: Iterable[tuple[str, date]]) -> list[Finding]:
     days: dict[str, list[date]] = {}
     for definition, day in places:
         days.setdefault(definition, []).append(day)
     return [
         Finding(
-            looked.path_name,
+            inspected.path_name,
             f"{definition}: the rows of {counted(len(of), 'day')} from {min(of)} were only counted, since they were "
             "published before checksums were kept",
             damage=False,

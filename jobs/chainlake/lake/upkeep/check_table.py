@@ -17,8 +17,8 @@ COMPARED = ("events", "matches", "episodes", "ranked", "models", "alerts")
 
 
 @dataclass
-class Looked:
-    """A table that was looked at.
+class Inspected:
+    """A table that was inspected.
 
     Args:
         schema: its schema.
@@ -49,7 +49,7 @@ class Looked:
         self.contents.bad.clear()
 
 
-def look_at(home: Home, schema: str, name: str, *, strangers: bool = True) -> Looked:
+def inspect_table(home: Home, schema: str, name: str, *, strangers: bool = True) -> Inspected:
     """Look at a table's log and files.
 
     A table that is gone has no contents and no finding, unless a file is in the place of its folder.
@@ -60,7 +60,7 @@ def look_at(home: Home, schema: str, name: str, *, strangers: bool = True) -> Lo
         name: its name under the schema.
         strangers: also look for commits of others.
     """
-    found = Looked(schema, name)
+    found = Inspected(schema, name)
     log = TableLog(home, schema, name)
     whole = OpsLog(name) if schema == "ops" else WholeTable(schema, name)
     if not log.exists:
@@ -99,7 +99,7 @@ def _can_be_spared(log: TableLog, problem: Problem) -> bool:
     return problem.version == log.last and problem.version > 0
 
 
-def _foreign(found: Looked, log: TableLog) -> Iterator[Finding]:
+def _foreign(found: Inspected, log: TableLog) -> Iterator[Finding]:
     """Findings on commits of others: one for each that changed rows, and one for the rest together."""
     harmless: list[Commit] = []
     # Entries that cannot be read are problems of the log, which are findings already.

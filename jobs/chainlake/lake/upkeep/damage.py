@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from chainlake.lake.delta.damaged import DamagedTable
 from chainlake.lake.sql.scan import list_tables
-from chainlake.lake.upkeep.check_table import look_at
+from chainlake.lake.upkeep.check_table import inspect_table
 from chainlake.lake.upkeep.contents import Contents
 from chainlake.paths import Home
 from chainlake.storage.errors import store_error
@@ -78,9 +78,9 @@ def _damage(home: Home) -> Iterator[tuple[str, str]]:
     """Tables whose log or data files are damaged or missing, each with what is wrong."""
     for schema in SCHEMAS:
         for name in list_tables(home, schema):
-            looked = look_at(home, schema, name, strangers=False)
-            looked.note_bad_files()
-            for one in looked.findings:
+            inspected = inspect_table(home, schema, name, strangers=False)
+            inspected.note_bad_files()
+            for one in inspected.findings:
                 yield one.table, one.what
 
 

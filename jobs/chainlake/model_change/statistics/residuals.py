@@ -12,7 +12,7 @@ from chainlake.model_change.statistics.statistics import Array, Factors, apply
 
 #: The upper half of a double's digits.
 _UPPER = np.int64(-(1 << 27))
-#: A slope is drowned if the rounding of its sums may exceed this many units in its last place.
+#: A slope is lost to rounding if the rounding of its sums may exceed this many units in its last place.
 _DROWNED = 2.0**16
 #: Slopes that explain a smaller share of the response's size than this need no digits.
 _NOTHING = 2.0**-40
@@ -56,7 +56,7 @@ def spread_of(squares: Array, a: Array, c: Array) -> Array:
     return result
 
 
-def drowned(found: Factors, slopes: Array, held: Array, mix: Array | None, constant: bool) -> Array:
+def lost_to_rounding(found: Factors, slopes: Array, held: Array, mix: Array | None, constant: bool) -> Array:
     """In which of n windows rounding of the sums shows in a slope: (n,) bool.
 
     Args:
@@ -82,20 +82,20 @@ def drowned(found: Factors, slopes: Array, held: Array, mix: Array | None, const
 def clear(
     found: Factors, slopes: Array, held: Array, peak: Array, mix: Array | None, constant: bool, summed: bool
 ) -> int:
-    """How many rounds come before the first one in which a slope is `drowned`.
+    """How many rounds come before the first one in which a slope is `lost_to_rounding`.
 
     Args:
-        found, slopes, mix, constant: as for `drowned`.
+        found, slopes, mix, constant: as for `lost_to_rounding`.
         held: (m + 1, n) sums of squares of each column and of what is left of the response.
         peak: (m + 1,) the largest such sums before these rounds.
         summed: whether the sums were begun anew at the first round.
     """
     n: int = held.shape[1]
-    # If no slope is drowned by the largest sums of all rounds, none is in any round; most blocks end here.
+    # If no slope is lost to the rounding of the largest sums of all rounds, none is in any round; most blocks end here.
     whole = np.maximum(peak, held.max(axis=1, initial=0.0))[:, None]
-    if not drowned(found, slopes, whole, mix, constant)[1 if summed else 0 :].any():
+    if not lost_to_rounding(found, slopes, whole, mix, constant)[1 if summed else 0 :].any():
         return n
     since = np.maximum.accumulate(np.concatenate([peak[:, None], held], axis=1), axis=1)[:, 1:]
-    bad = drowned(found, slopes, since, mix, constant)
+    bad = lost_to_rounding(found, slopes, since, mix, constant)
     bad[:1] &= not summed
     return int(np.argmax(bad)) if bad.any() else n

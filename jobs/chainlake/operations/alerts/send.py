@@ -44,7 +44,7 @@ class Sending:
 
 
 @dataclass(frozen=True)
-class Told:
+class SendResult:
     """What was sent for a definition.
 
     Args:
@@ -104,7 +104,7 @@ def alerting(home: Home, names: Sequence[str] = ()) -> list[Outbox]:
     return [box for box in having if not names or box.name in names or box.full_name in names]
 
 
-def send(home: Home, box: Outbox, sending: Sending) -> Told:
+def send(home: Home, box: Outbox, sending: Sending) -> SendResult:
     """Send what has changed in the rows of a definition since the last call.
 
     Args:
@@ -123,13 +123,13 @@ def send(home: Home, box: Outbox, sending: Sending) -> Told:
         if cursor is None or sending.from_now:
             table, version = _now(home, box)
             write_cursor(home, box.full_name, Cursor(version, table=table))
-            return Told(name, 0, version, "what is published from now on is told")
+            return SendResult(name, 0, version, "what is published from now on is told")
         address = address_of(name, box.alerts)
         try:
             _require_same(home, box, cursor)
             feed = changes(home, box.table, cursor.version, before=True)
         except UnknownTable:
-            return Told(name, 0, cursor.version)
+            return SendResult(name, 0, cursor.version)
         except FeedUnavailable as error:
             raise FeedCut.of(name, error) from error
         if sending.since is not None:
@@ -137,7 +137,7 @@ def send(home: Home, box: Outbox, sending: Sending) -> Told:
             write_cursor(home, box.full_name, Cursor(cursor.version, table=feed.table))
         zone = ZoneInfo(load_sources(home)[box.source].zone)
         if box.alerts.muted(sending.now().astimezone(zone).time()):
-            return Told(name, 0, None, f"muted now, by the clock of {zone}; it is told later")
+            return SendResult(name, 0, None, f"muted now, by the clock of {zone}; it is told later")
         sent = 0
         listed = list(messages(box, feed.rows.to_pylist()))
         # The feed of a version never changes, and neither does its order.
@@ -149,7 +149,7 @@ def send(home: Home, box: Outbox, sending: Sending) -> Told:
             write_cursor(home, box.full_name, Cursor(cursor.version, message["id"], feed.table))
             sent += 1
         write_cursor(home, box.full_name, Cursor(feed.version, table=feed.table))
-        return Told(name, sent, feed.version)
+        return SendResult(name, sent, feed.version)
 
 
 def _require_same(home: Home, box: Outbox, cursor: Cursor) -> None:

@@ -204,7 +204,7 @@ def _windows(days: Sequence[date], asked: _Asked) -> list[Days]:
 
 
 @dataclass
-class _Way:
+class _SegmentLeft:
     """What remains of the way through a segment of days, for a pattern whose days form a chain."""
 
     segment: Segment
@@ -226,21 +226,21 @@ class _Way:
 
 def _ways(
     home: Home, compiled: CompiledPattern, judged: Judged, events: EventDays, asked: _Asked, plan: RangePlan
-) -> list[_Way]:
+) -> list[_SegmentLeft]:
     """The ways through a pattern's segments of days; segments that cannot be computed are noted as failures."""
     flags = np.zeros(len(judged.numbers), dtype=bool)
     flags[_positions(judged, asked)] = True
     found = []
     for segment, outlook in Course(home, compiled, segments(judged, flags, events), events).outlooks():
         if isinstance(outlook, Outlook):
-            found.append(_Way(segment, outlook))
+            found.append(_SegmentLeft(segment, outlook))
         else:
             plan.failures.append((judged.definition.name, outlook))
     return found
 
 
 def _pattern_applications(
-    judged: Sequence[Judged], source: str, events: EventDays, asked: _Asked, ways: Mapping[str, Sequence[_Way]]
+    judged: Sequence[Judged], source: str, events: EventDays, asked: _Asked, ways: Mapping[str, Sequence[_SegmentLeft]]
 ) -> list[Application]:
     """The windows of all patterns of a source, in the order of time."""
     to_do = {j.definition.name: (j, _positions(j, asked)) for j in judged}

@@ -34,7 +34,7 @@ class NotTried(UsageError):
 
 
 @dataclass(frozen=True)
-class Tried:
+class EditTrial:
     """The result of trying a definition.
 
     Args:
@@ -58,7 +58,7 @@ def try_edit(
     run_id: str,
     launch: Launch = run_here,
     say: Callable[[str], None] = print,
-) -> Tried:
+) -> EditTrial:
     """Compute a definition on the published events in a lake beside the real one, and compare.
 
     Earlier days are computed, too, where later ones depend on them: for a model, and for a pattern that uses events up,
@@ -86,7 +86,7 @@ def try_edit(
         then, now = (_done(one, live.name, days) for one in (shadow, home))
         both = then & now
         tables = tuple(compare(home, shadow, one, days, both) for one in rows)
-    return Tried(live.name, tuple(sorted(both)), tuple(sorted(then - now)), tables)
+    return EditTrial(live.name, tuple(sorted(both)), tuple(sorted(then - now)), tables)
 
 
 def _definition(shadow: Home, file: Path) -> tuple[Definition, list[Rows]]:

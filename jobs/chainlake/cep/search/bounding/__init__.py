@@ -4,6 +4,6 @@
 * ``score``: the largest score that a partial match can still reach, for any back end
 * ``arrays``, ``extremes``: the same on columns
 * ``lists``: in which lists a partial match can still be
-* ``watch``: the score that a match must now reach in each list
+* ``thresholds``: the score that a match must now reach in each list
 * ``cut``: partial matches that are left out, on NumPy; ``search/compiled/bounded.py`` does it in machine code
 """

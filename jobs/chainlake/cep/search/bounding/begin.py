@@ -12,25 +12,27 @@ from chainlake.cep.ranking.lists import Values
 from chainlake.cep.search.bounding.arrays import Whole
 from chainlake.cep.search.bounding.score import Bound
 from chainlake.cep.search.bounding.strategy import bounds_of, per_values
-from chainlake.cep.search.bounding.watch import Watch, Watched
+from chainlake.cep.search.bounding.thresholds import BoundedBranch, Thresholds
 from chainlake.cep.search.found.measured import as_arrow
 
 
-def watched(pattern: Pattern, scans: Sequence[Scan], watch: Watch) -> tuple[Watched, ...] | str:
+def bounded_branches(
+    pattern: Pattern, scans: Sequence[Scan], thresholds: Thresholds
+) -> tuple[BoundedBranch, ...] | str:
     """The branches of a pattern that allows bounds, with the thresholds that all of them share.
 
     Args:
         pattern: with a ranking.
         scans: those of all branches.
-        watch: the thresholds, which are set up here.
+        thresholds: the thresholds, which are set up here.
 
     Returns:
-        the branches, or why there are no bounds for these events. If bounds cannot cut anything, the watch is off.
+        the branches, or why there are no bounds for these events. If bounds cannot cut anything, they are off.
     """
-    every = [bounds_of(pattern, number, watch.daily) for number in range(len(scans))]
+    every = [bounds_of(pattern, number, thresholds.daily) for number in range(len(scans))]
     seen = Values()
     per = [_per(pattern, number, scan, seen) for number, scan in enumerate(scans)]
-    found = tuple(Watched(watch, bounds, codes) for bounds, codes in zip(every, per, strict=True))
+    found = tuple(BoundedBranch(thresholds, bounds, codes) for bounds, codes in zip(every, per, strict=True))
     lacking: frozenset[str] = frozenset()
     for one, scan in zip(found, scans, strict=True):
         criteria = one.bounds.nodes[:1] if one.bounds.score.combine == "lex" else one.bounds.nodes
@@ -39,15 +41,15 @@ def watched(pattern: Pattern, scans: Sequence[Scan], watch: Watch) -> tuple[Watc
         if why is not None:
             return why
         lacking |= columns.lacking(criteria)
-    watch.counts.lacking = tuple(sorted(lacking))
+    thresholds.counts.lacking = tuple(sorted(lacking))
     if _level(found, scans):
-        watch.on, watch.counts.switched_off = False, True
+        thresholds.on, thresholds.counts.switched_off = False, True
         return found
-    why = watch.begin(scans[0].data, seen.texts)
+    why = thresholds.begin(scans[0].data, seen.texts)
     return found if why is None else why
 
 
-def _level(found: Sequence[Watched], scans: Sequence[Scan]) -> bool:
+def _level(found: Sequence[BoundedBranch], scans: Sequence[Scan]) -> bool:
     """Whether no match can be better than another, so that bounds cut nothing."""
     low, high = np.inf, -np.inf
     for one, scan in zip(found, scans, strict=True):
@@ -55,7 +57,7 @@ def _level(found: Sequence[Watched], scans: Sequence[Scan]) -> bool:
         with np.errstate(all="ignore"):
             ends = [float(bound.score(bounds.score, bounds.nodes, upper)) for upper in (False, True)]
         low, high = min(low, ends[0]), max(high, ends[1])
-    least = found[0].watch.rule.least
+    least = found[0].thresholds.rule.least
     return high <= low and (least is None or low >= least)
 
 

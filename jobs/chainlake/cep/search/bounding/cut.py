@@ -11,9 +11,9 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.plan.steps import scope_of
 from chainlake.cep.search.bounding.arrays import Arrays, Columns
-from chainlake.cep.search.bounding.lists import Stretch
+from chainlake.cep.search.bounding.lists import PeriodRange
 from chainlake.cep.search.bounding.score import Bound
-from chainlake.cep.search.bounding.watch import Watched
+from chainlake.cep.search.bounding.thresholds import BoundedBranch
 
 #: How many events of the first name are followed at a time: at first, and the factor by which that grows.
 _FIRST, _GROWTH = 8, 1.5
@@ -25,22 +25,22 @@ class Cutter:
     """Leaves out partial matches of one branch.
 
     Args:
-        watched: the thresholds.
+        bounded: the branch with its thresholds.
         scan: the events and candidates to search.
         branch: the branch.
     """
 
-    def __init__(self, watched: Watched, scan: Scan, branch: Branch) -> None:
-        self.watched, self.scan, self.branch = watched, scan, branch
-        self.columns: Columns = watched.columns(scan)
-        self._stretches: dict[str, Stretch] = {}
+    def __init__(self, bounded: BoundedBranch, scan: Scan, branch: Branch) -> None:
+        self.bounded, self.scan, self.branch = bounded, scan, branch
+        self.columns: Columns = bounded.columns(scan)
+        self._ranges: dict[str, PeriodRange] = {}
 
-    def stretch(self, name: str) -> Stretch:
+    def periods_of(self, name: str) -> PeriodRange:
         """The periods that matches with each candidate of a name can be in."""
-        if name not in self._stretches:
+        if name not in self._ranges:
             data = self.scan.data
-            self._stretches[name] = self.watched.watch.periods.of(data.real(self.scan.candidates[name].ts))
-        return self._stretches[name]
+            self._ranges[name] = self.bounded.thresholds.periods.of(data.real(self.scan.candidates[name].ts))
+        return self._ranges[name]
 
     def order(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """The candidates of the name that is bound first, most promising first, and the bound of each candidate."""
@@ -59,18 +59,18 @@ class Cutter:
         while begin < len(order):
             some = order[begin : begin + int(size)]
             begin, size = begin + len(some), size * _GROWTH
-            watch = self.watched.watch
-            if watch.on and len(watch.theta) == 1 and bounds[some[0]] < watch.theta[0]:
-                watch.count(0, 1, 1)
+            thresholds = self.bounded.thresholds
+            if thresholds.on and len(thresholds.theta) == 1 and bounds[some[0]] < thresholds.theta[0]:
+                thresholds.count(0, 1, 1)
                 return
             yield Bindings(len(some), {name: some}, {}, ts[some], ts[some])
 
     def cut(self, found: Bindings) -> Bindings:
         """The partial matches that can still be among the best."""
-        watch = self.watched.watch
+        thresholds = self.bounded.thresholds
         partial = 0 if len(found.singles) == len(self.branch.positive) else found.n
-        if not watch.on or not found.n:
-            watch.count(partial, 0, 0)
+        if not thresholds.on or not found.n:
+            thresholds.count(partial, 0, 0)
             return found
         theta = self.thresholds(found)
         asked = np.flatnonzero(theta > -np.inf)
@@ -80,24 +80,24 @@ class Cutter:
             bounds, possible = self._bounds(some.singles, some.start, some.end)
             keep[asked] = False
             keep[asked[possible]] = ~(bounds < theta[asked[possible]])
-        watch.count(partial, len(asked), int(found.n - keep.sum()))
+        thresholds.count(partial, len(asked), int(found.n - keep.sum()))
         return found.only(keep)
 
     def thresholds(self, found: Bindings) -> np.ndarray:
         """The smallest threshold of the lists that each partial match can still be in."""
-        watch, bounds = self.watched.watch, self.watched.bounds
+        thresholds, bounds = self.bounded.thresholds, self.bounded.bounds
         nothing = np.full(found.n, -np.inf)
         per = np.zeros(found.n, np.int64)
         if bounds.per is not None:
             name = next((one for one in sorted(bounds.per) if one in found.singles), None)
             if name is None:
                 return nothing
-            per = self.watched.per[name][self.scan.candidates[name].rows[found.singles[name]]]
-        each = len(watch.per)
+            per = self.bounded.per[name][self.scan.candidates[name].rows[found.singles[name]]]
+        each = len(thresholds.per)
         if bounds.period == "all":
-            return watch.theta[per]
-        low = np.maximum.reduce([self.stretch(name).low[at] for name, at in found.singles.items()])
-        high = np.minimum.reduce([self.stretch(name).high[at] for name, at in found.singles.items()])
+            return thresholds.theta[per]
+        low = np.maximum.reduce([self.periods_of(name).low[at] for name, at in found.singles.items()])
+        high = np.minimum.reduce([self.periods_of(name).high[at] for name, at in found.singles.items()])
         if bounds.end in found.singles or len(found.singles) == len(self.branch.positive):
             low, high = (high, high) if bounds.period == "first" else (low, low if bounds.period == "last" else high)
         # A partial match in no window at all gets the largest threshold.
@@ -106,7 +106,7 @@ class Cutter:
         least = np.full(len(few), np.inf)
         for further in range(int((high - low)[few].max(initial=-1)) + 1):
             at = np.minimum(low[few] + further, high[few])
-            least = np.minimum(least, watch.theta[at * each + per[few]])
+            least = np.minimum(least, thresholds.theta[at * each + per[few]])
         theta[few] = least
         return theta
 
@@ -125,7 +125,7 @@ class Cutter:
         rows = np.flatnonzero(possible)
         bound = {name: at[rows] for name, at in singles.items()}
         arrays = Arrays(self.columns, bound, {name: (lo[rows], hi[rows]) for name, (lo, hi) in free.items()})
-        bounds = self.watched.bounds
+        bounds = self.bounded.bounds
         with np.errstate(all="ignore"):
             score = Bound(arrays).score(bounds.score, bounds.nodes)
         score = np.broadcast_to(np.asarray(score, np.float64), (len(rows),))

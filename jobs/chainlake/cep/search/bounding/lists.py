@@ -14,7 +14,7 @@ _FAR = 1 << 60
 
 
 @dataclass(frozen=True)
-class Stretch:
+class PeriodRange:
     """The numbers of the periods that a match with given events can be in.
 
     Args:
@@ -27,7 +27,7 @@ class Stretch:
 
 
 @dataclass(frozen=True)
-class Daily:
+class DayCompetition:
     """Only matches decided on the same UTC day compete, so each period is split by the day of the decision.
 
     Args:
@@ -50,7 +50,7 @@ class Periods:
         InputError: a time has no calendar date.
     """
 
-    def __init__(self, period: Period, window: int, ts: np.ndarray, daily: Daily | None = None) -> None:
+    def __init__(self, period: Period, window: int, ts: np.ndarray, daily: DayCompetition | None = None) -> None:
         self._period, self._window, self._daily = period, min(window, _FAR), daily
         self.starts, ends = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._first, self._many = 0, 1
@@ -71,7 +71,7 @@ class Periods:
     def __len__(self) -> int:
         return int(self._begin[-1])
 
-    def _divide(self, daily: Daily, ts: np.ndarray, ends: np.ndarray) -> None:
+    def _divide(self, daily: DayCompetition, ts: np.ndarray, ends: np.ndarray) -> None:
         """Number the days on which matches of each period can be decided."""
         period, earliest, latest = self._period, int(ts.min()), int(ts.max())
         wait, late = min(daily.wait or 0, _FAR), 0
@@ -99,7 +99,7 @@ class Periods:
             at = np.searchsorted(self.starts, starts)
         return self._numbered(at, days)
 
-    def of(self, ts: np.ndarray) -> Stretch:
+    def of(self, ts: np.ndarray) -> PeriodRange:
         """The periods that matches with an event can be in.
 
         Args:
@@ -107,13 +107,13 @@ class Periods:
         """
         low, high = self._of(ts)
         if self._daily is None:
-            return Stretch(low, high)
+            return PeriodRange(low, high)
         # A match is decided with its last event, or ``wait`` after its first one.
         reach = self._window if self._daily.wait is None else min(self._daily.wait, _FAR)
         day, inside = self._period.day, low <= high
         first, last = np.where(inside, low, 0), np.where(inside, high, 0)
         # An event between two windows is in no list.
-        return Stretch(
+        return PeriodRange(
             np.where(inside, self._numbered(first, ts // day), len(self)),
             np.where(inside, self._numbered(last, (ts + reach) // day), -1),
         )

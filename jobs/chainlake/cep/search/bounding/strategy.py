@@ -19,10 +19,10 @@ from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.partition import linked_by, same_in_match
 from chainlake.cep.plan.pause import neighbours
 from chainlake.cep.ranking.rule import Rule
-from chainlake.cep.search.bounding.lists import Daily
+from chainlake.cep.search.bounding.lists import DayCompetition
 from chainlake.cep.search.bounding.score import unbounded
 from chainlake.cep.search.bounding.terms import terms_of
-from chainlake.cep.search.bounding.watch import Bounds
+from chainlake.cep.search.bounding.thresholds import Bounds
 
 STRATEGIES = ("auto", "A", "B", "C")
 
@@ -68,12 +68,12 @@ def said(why_not: Mapping[str, str]) -> str:
     return "; ".join(f"no {name}: {why}" for name, why in sorted(why_not.items()))
 
 
-def daily_of(pattern: Pattern) -> Daily:
+def day_competition_of(pattern: Pattern) -> DayCompetition:
     """How the matches of a pattern compete by the day of the decision."""
-    return Daily(None if pattern.decision == "end" else pattern.window_us)
+    return DayCompetition(None if pattern.decision == "end" else pattern.window_us)
 
 
-def bounds_of(pattern: Pattern, number: int, daily: Daily | None = None) -> Bounds:
+def bounds_of(pattern: Pattern, number: int, daily: DayCompetition | None = None) -> Bounds:
     """What the bounds of a branch depend on.
 
     Args:

@@ -34,7 +34,7 @@ _FEW = 1000
 
 
 @dataclass(frozen=True)
-class Wish:
+class OrderRequest:
     """How to choose an order.
 
     Args:
@@ -87,43 +87,45 @@ def _step(count: float) -> int:
     return round(_STEPS_PER_DOUBLE * log2(count + 1.0))
 
 
-def choose(pattern: Pattern, branch: Branch, scan: Scan, wish: Wish) -> Choice:
+def choose(pattern: Pattern, branch: Branch, scan: Scan, request: OrderRequest) -> Choice:
     """The choice for a branch on the events of a scan.
 
     Raises:
         UsageError: order or rates do not fit the pattern.
     """
-    order, how, model = order_of(pattern, branch, scan, wish)
-    if model is None and wish.backend == "auto":
+    order, how, model = order_of(pattern, branch, scan, request)
+    if model is None and request.backend == "auto":
         model = upper_bound(branch, scan.candidates, scan.window)
         if model.evaluations(order) > WORTH_MEASURING:
             model = measure(branch, scan.data, scan.candidates, scan.window)
-    estimate = Estimate.of(model, order) if model is not None and wish.backend == "auto" else UNKNOWN
+    estimate = Estimate.of(model, order) if model is not None and request.backend == "auto" else UNKNOWN
     return Choice(make_plan(branch, order), how, estimate)
 
 
-def order_of(pattern: Pattern, branch: Branch, scan: Scan, wish: Wish) -> tuple[tuple[str, ...], str, Model | None]:
+def order_of(
+    pattern: Pattern, branch: Branch, scan: Scan, request: OrderRequest
+) -> tuple[tuple[str, ...], str, Model | None]:
     """The binding order of a branch, where it came from (as ``Choice.how``), and the cost model if it came from one.
 
     Raises:
         UsageError: order or rates do not fit the pattern.
     """
-    if wish.order is not None:
-        return _beginning(given_order(branch, wish.order), wish), "given", None
-    stated: Mapping[str, float] = pattern.front.rates if wish.rates is None else dict(wish.rates)
+    if request.order is not None:
+        return _beginning(given_order(branch, request.order), request), "given", None
+    stated: Mapping[str, float] = pattern.front.rates if request.rates is None else dict(request.rates)
     if stated and all(name in stated for name in branch.positive):
         order = choose_order(branch, {name: float(stated[name]) for name in branch.positive})
-        return _beginning(order, wish), "declared", None
-    if wish.rates is not None:
+        return _beginning(order, request), "declared", None
+    if request.rates is not None:
         missing = [name for name in branch.positive if name not in stated]
         raise UnfitOrder.no_rates(missing)
-    if wish.by == "cost":
+    if request.by == "cost":
         model = measure(branch, scan.data, scan.candidates, scan.window)
-        return best_order(model, wish.backend, wish.first), "estimated", model
+        return best_order(model, request.backend, request.first), "estimated", model
     frequency = {name: float(len(scan.candidates[name])) for name in branch.positive}
-    return _beginning(choose_order(branch, frequency), wish), "measured", None
+    return _beginning(choose_order(branch, frequency), request), "measured", None
 
 
-def _beginning(order: tuple[str, ...], wish: Wish) -> tuple[str, ...]:
+def _beginning(order: tuple[str, ...], request: OrderRequest) -> tuple[str, ...]:
     """The order, with the name in front that must come first."""
-    return order if wish.first is None else (wish.first, *(name for name in order if name != wish.first))
+    return order if request.first is None else (request.first, *(name for name in order if name != request.first))

@@ -15,7 +15,7 @@ import numpy as np
 
 from chainlake.cep.events.any_type import share_events
 from chainlake.cep.plan.steps import Plan, Step
-from chainlake.cep.search.compiled.lists.site import Site
+from chainlake.cep.search.compiled.lists.kernel_context import KernelContext
 from chainlake.cep.search.compiled.text.code import Writer
 from chainlake.cep.search.compiled.text.slots import Make
 
@@ -55,7 +55,7 @@ def single_step(plan: Plan, wanted: Wanted | None) -> int | None:
     return len(plan.order) - 1 if decides else None
 
 
-class Kernel(Site, Protocol):
+class Kernel(KernelContext, Protocol):
     """A kernel under construction that chooses among matches."""
 
     capacity: str

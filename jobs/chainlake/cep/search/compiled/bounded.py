@@ -16,8 +16,8 @@ from chainlake.cep.search.bounding.arrays import TINY, Columns
 from chainlake.cep.search.bounding.cut import MOST_WINDOWS, Cutter
 from chainlake.cep.search.bounding.extremes import LEVELS
 from chainlake.cep.search.bounding.score import Bound
-from chainlake.cep.search.bounding.watch import TRIED, WORTH, Bounds
-from chainlake.cep.search.compiled.lists.site import Site
+from chainlake.cep.search.bounding.thresholds import TRIED, WORTH, Bounds
+from chainlake.cep.search.compiled.lists.kernel_context import KernelContext
 from chainlake.cep.search.compiled.text.slots import Arguments
 
 #: Smaller than all scores, and still a finite number for comparisons.
@@ -27,7 +27,7 @@ _COUNTED = ("made", "tried", "cut", "on")
 
 
 @dataclass(frozen=True)
-class Given:
+class BoundSlots:
     """The slots whose content belongs to one search, by what they hold.
 
     Args:
@@ -57,37 +57,37 @@ class Given:
             cutter: has the thresholds and the scan.
             first: the name that is bound first.
         """
-        watch, scan = cutter.watched.watch, cutter.scan
+        thresholds, scan = cutter.bounded.thresholds, cutter.scan
         order, bounds = cutter.order(first)
-        given.put(self.theta, watch.theta)
+        given.put(self.theta, thresholds.theta)
         given.put(self.order, order.astype(np.int32))
         given.put(self.bounds, np.ascontiguousarray(bounds, np.float64))
-        for slot, number in zip(self.sizes, (len(order), len(watch.per)), strict=True):
+        for slot, number in zip(self.sizes, (len(order), len(thresholds.per)), strict=True):
             given.set_number(slot, number)
         for name in self.low:
-            given.put(self.low[name], np.ascontiguousarray(cutter.stretch(name).low, np.int32))
-            given.put(self.high[name], np.ascontiguousarray(cutter.stretch(name).high, np.int32))
+            given.put(self.low[name], np.ascontiguousarray(cutter.periods_of(name).low, np.int32))
+            given.put(self.high[name], np.ascontiguousarray(cutter.periods_of(name).high, np.int32))
         for name, slot in self.per.items():
-            codes = cutter.watched.per[name][scan.candidates[name].rows]
+            codes = cutter.bounded.per[name][scan.candidates[name].rows]
             given.put(slot, np.ascontiguousarray(codes, np.int32))
 
     def begin(self, given: Arguments, cutter: Cutter) -> None:
         """Set the counts so far, and whether bounds are on."""
-        watch = cutter.watched.watch
-        counted = (watch.counts.partial, watch.counts.tried, watch.counts.cut, watch.on)
+        thresholds = cutter.bounded.thresholds
+        counted = (thresholds.counts.partial, thresholds.counts.tried, thresholds.counts.cut, thresholds.on)
         for what, number in zip(_COUNTED, counted, strict=True):
             given.state[self.state[what]] = number
 
     def count(self, given: Arguments, cutter: Cutter) -> None:
         """Take over the counts of a call."""
-        watch = cutter.watched.watch
-        counts, state = watch.counts, given.state
+        thresholds = cutter.bounded.thresholds
+        counts, state = thresholds.counts, given.state
         counts.partial, counts.tried, counts.cut, on = (int(state[self.state[what]]) for what in _COUNTED)
-        if watch.on and not on:
-            watch.on, counts.switched_off = False, True
+        if thresholds.on and not on:
+            thresholds.on, counts.switched_off = False, True
 
 
-class Kernel(Site, Protocol):
+class Kernel(KernelContext, Protocol):
     """A kernel under construction that has bounds."""
 
 
@@ -102,7 +102,7 @@ class Bounded:
 
     to: Kernel
     bounds: Bounds
-    given: Given = field(init=False)
+    bound_slots: BoundSlots = field(init=False)
 
     def __post_init__(self) -> None:
         slots, names = self.to.slots, self.to.plan.order
@@ -112,7 +112,7 @@ class Bounded:
             place = slots.state()
             state[what] = int(place[3:-1])
             self.to.kept.append(f"{what} = {place}")
-        self.given = Given(
+        self.bound_slots = BoundSlots(
             slots.array("f", None, "theta"),
             slots.array("j", None, "most promising"),
             slots.array("f", None, "bounds of the first"),
@@ -126,7 +126,7 @@ class Bounded:
     @property
     def returned(self) -> list[str]:
         """Statements that save the counts."""
-        return [f"st[{place}] = {what}" for what, place in self.given.state.items()]
+        return [f"st[{place}] = {what}" for what, place in self.bound_slots.state.items()]
 
     def write(self, step: Step, number: int) -> None:
         """Write the comparison that follows once the event of a step is bound."""
@@ -135,8 +135,8 @@ class Bounded:
         if not last:
             out.put("made += 1")
         bound = self.to.plan.order[: number + 1]
-        per = next((name for name in bound if name in self.given.per), None)
-        if self.given.per and per is None:
+        per = next((name for name in bound if name in self.bound_slots.per), None)
+        if self.bound_slots.per and per is None:
             return
         out.open("if on != 0:")
         theta = make.fresh()
@@ -145,8 +145,8 @@ class Bounded:
         out.put("tried += 1")
         out.put(f"if tried == {TRIED} and cut < {WORTH} * tried:", "    on = 0")
         if number == 0:
-            test = f"{self.given.bounds}[{make.singles[step.name]}] < {theta}"
-            one_list = self.bounds.period == "all" and not self.given.per
+            test = f"{self.bound_slots.bounds}[{make.singles[step.name]}] < {theta}"
+            one_list = self.bounds.period == "all" and not self.bound_slots.per
             out.put(f"if {test}:", "    cut += 1", "    break" if one_list else "    continue")
         else:
             values = _Values(self, bound)
@@ -156,7 +156,7 @@ class Bounded:
 
     def _threshold(self, theta: str, bound: tuple[str, ...], per: str | None, *, whole: bool) -> None:
         """Write statements that set ``theta`` to the smallest threshold of the lists that are still possible."""
-        out, make, given = self.to.out, self.to.make, self.given
+        out, make, given = self.to.out, self.to.make, self.bound_slots
         code = f"{given.per[per]}[{make.singles[per]}]" if per is not None else "0"
         if self.bounds.period == "all":
             out.put(f"{theta} = {given.theta}[{code}]")

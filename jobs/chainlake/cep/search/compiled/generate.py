@@ -13,14 +13,14 @@ from chainlake.cep.events.clock import Clock
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.plan.sizes import most_usable
 from chainlake.cep.plan.steps import Forbidden, Plan, Scope, Step
-from chainlake.cep.search.bounding.watch import Bounds
+from chainlake.cep.search.bounding.thresholds import Bounds
 from chainlake.cep.search.compiled.best import Best, Wanted
 from chainlake.cep.search.compiled.bounded import Bounded
 from chainlake.cep.search.compiled.lists.listed import Listed
 from chainlake.cep.search.compiled.lists.nearest import Nearest
 from chainlake.cep.search.compiled.lists.pairs import Pairs
 from chainlake.cep.search.compiled.lists.scopes import Scopes
-from chainlake.cep.search.compiled.lists.skip import Ways
+from chainlake.cep.search.compiled.lists.skip import LoopPlan
 from chainlake.cep.search.compiled.output import Output
 from chainlake.cep.search.compiled.sets import Sets
 from chainlake.cep.search.compiled.text import slots as state
@@ -52,7 +52,7 @@ class Generator:
         plan: the branch's plan.
         facts: what may be assumed about the events.
         limits: the pattern's own.
-        ways: how its loops are run.
+        loops: how its loops are run.
         wanted: which matches it chooses; None for all. The plan binds their last event first.
         bounds: the bounds by which partial matches are compared with thresholds; None for no such comparison.
     """
@@ -62,14 +62,14 @@ class Generator:
         plan: Plan,
         facts: Facts,
         limits: Limits,
-        ways: Ways,
+        loops: LoopPlan,
         wanted: Wanted | None = None,
         bounds: Bounds | None = None,
     ) -> None:
         self.plan, self.by_start = plan, limits.by_start
-        self.skips, self.lists, self.searches, self.pairing = ways.skips, ways.lists, ways.searches, ways.pairing
+        self.skips, self.lists, self.searches, self.pairing = loops.skips, loops.lists, loops.searches, loops.pairing
         self.slots = Slots()
-        self.make = Expressions(self.slots, facts, frozenset(bar.name for bar in ways.bars))
+        self.make = Expressions(self.slots, facts, frozenset(prefilter.name for prefilter in loops.prefilters))
         self.scopes = Scopes(plan.branch, limits.window, self.make)
         self.out = Writer()
         self.places: list[tuple[str, str]] = []
@@ -170,7 +170,7 @@ class Generator:
                 self.best.limit(name, lo, hi)
             out.put(f"if {hi} <= {lo}:", "    continue")
         else:
-            out.put(f"{lo} = 0", f"{hi} = {self.bounded.given.sizes[0] if self.bounded else self.size(name)}")
+            out.put(f"{lo} = 0", f"{hi} = {self.bounded.bound_slots.sizes[0] if self.bounded else self.size(name)}")
         promising = self.bounded is not None and not number
         apart = self.apart_from(step.scope, name)
         if searched and self.best:
@@ -199,7 +199,7 @@ class Generator:
         else:
             out.open(f"while {p} < {hi}:")
             if self.bounded is not None and promising:
-                out.put(f"g{number} = {p}", f"{q} = {self.bounded.given.order}[{p}]", f"{p} += 1")
+                out.put(f"g{number} = {p}", f"{q} = {self.bounded.bound_slots.order}[{p}]", f"{p} += 1")
             else:
                 out.put(f"{q} = {lo} + {hi} - 1 - {p}" if self.backward else f"{q} = {p}", f"{p} += 1")
         make.singles[name] = q

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.search.freed import keep_freed_memory
+from chainlake.cep.search.allocator import keep_freed_memory
 from chainlake.env.own_folders import NotWritable
 from chainlake.env.private import marked_folder
 from chainlake.paths import Home

@@ -15,15 +15,15 @@ from chainlake.cep.plan.steps import Plan
 from chainlake.cep.remembered import Remembered
 from chainlake.cep.search.binding.kleene import too_many
 from chainlake.cep.search.bounding.cut import Cutter
-from chainlake.cep.search.bounding.watch import Bounds, Watched
+from chainlake.cep.search.bounding.thresholds import BoundedBranch, Bounds
 from chainlake.cep.search.compiled import machine
 from chainlake.cep.search.compiled.best import Wanted, single_step
-from chainlake.cep.search.compiled.bounded import Given
+from chainlake.cep.search.compiled.bounded import BoundSlots
 from chainlake.cep.search.compiled.generate import Generator, Limits
 from chainlake.cep.search.compiled.lists.gathered import gather
-from chainlake.cep.search.compiled.lists.passing import Bar, only_passing
+from chainlake.cep.search.compiled.lists.passing import PreFilter, only_passing
 from chainlake.cep.search.compiled.lists.scopes import look_up
-from chainlake.cep.search.compiled.lists.skip import choose_ways
+from chainlake.cep.search.compiled.lists.skip import choose_loops
 from chainlake.cep.search.compiled.output import Output
 from chainlake.cep.search.compiled.text import slots as state
 from chainlake.cep.search.compiled.text.errors import NotCompilable
@@ -48,8 +48,8 @@ class Shape:
         flat_capacity: the slot of how many members of sets a call may find.
         own: the slots of the owned decision times.
         skips: the names that are searched by value.
-        bars: what leaves candidates out before the search.
-        bounded: the slots of bounds, or None.
+        prefilters: what leaves candidates out before the search.
+        bound_slots: the slots of bounds, or None.
     """
 
     source: str
@@ -60,8 +60,8 @@ class Shape:
     flat_capacity: str
     own: tuple[str, str]
     skips: tuple[str, ...]
-    bars: tuple[Bar, ...]
-    bounded: Given | None = None
+    prefilters: tuple[PreFilter, ...]
+    bound_slots: BoundSlots | None = None
 
 
 def make_shape(
@@ -78,17 +78,16 @@ def make_shape(
         NotCompilable: something in the plan has no code; the message says what.
     """
     facts = Facts(scan)
-    ways = choose_ways(plan, scan, single_step(plan, wanted), every=wanted is None and bounds is None)
-    made = Generator(plan, facts, limits, ways, wanted, bounds)
+    loops = choose_loops(plan, scan, single_step(plan, wanted), every=wanted is None and bounds is None)
+    made = Generator(plan, facts, limits, loops, wanted, bounds)
     source = made.source()
     if _nested_loops(source) > NESTED:
         raise NotCompilable.loops(NESTED)
     facts.seal()
-    skips = tuple(skip.name for skip in ways.skips.values())
-    given = made.bounded.given if made.bounded else None
-    return Shape(
-        source, facts, made.slots, made.output, made.capacity, made.flat_capacity, made.own, skips, ways.bars, given
-    )
+    skips = tuple(skip.name for skip in loops.skips.values())
+    prefilters, slots = loops.prefilters, made.bounded.bound_slots if made.bounded else None
+    room = made.capacity, made.flat_capacity
+    return Shape(source, facts, made.slots, made.output, *room, made.own, skips, prefilters, slots)
 
 
 @dataclass
@@ -102,7 +101,7 @@ class Compiled:
         memory: where shapes are kept.
         key: the key under which they are kept; how loops are run may differ only between keys.
         wanted: which matches it chooses; None for all. The plan binds their last event first.
-        watched: the thresholds that partial matches are compared with; None if there are none.
+        bounded: the thresholds that partial matches are compared with; None if there are none.
 
     Raises:
         NotCompilable: from ``shape`` and ``run``, if something in the plan has no code; the message says what.
@@ -114,7 +113,7 @@ class Compiled:
     memory: Remembered = field(default_factory=Remembered)
     key: Hashable = None
     wanted: Wanted | None = None
-    watched: Watched | None = None
+    bounded: BoundedBranch | None = None
 
     @cached_property
     def shape(self) -> Shape:
@@ -144,7 +143,7 @@ class Compiled:
 
     @property
     def _bounds(self) -> Bounds | None:
-        return None if self.watched is None else self.watched.bounds
+        return None if self.bounded is None else self.bounded.bounds
 
     def run(self, own: tuple[int, int] | None, statistics: Statistics, *, positions: bool) -> Iterator[Bindings]:
         """All matches of the branch that ``own`` owns, each once, in blocks.
@@ -163,15 +162,15 @@ class Compiled:
         shape = self.shape
         output, room = shape.output, self._room
         kernel = machine.load(shape.source)
-        limited = {bar.name for bar in shape.bars}
+        limited = {prefilter.name for prefilter in shape.prefilters}
         gather(self.scan, {name: attrs for name, attrs in shape.slots.read.items() if name not in limited})
-        scan = only_passing(self.scan, shape.bars)
+        scan = only_passing(self.scan, shape.prefilters)
         look_up(scan, shape.slots)
         given = shape.slots.made(scan)
-        cutter = None if self.watched is None else Cutter(self.watched, scan, self.plan.branch)
-        if shape.bounded is not None and cutter is not None:
-            shape.bounded.put(given, cutter, self.plan.order[0])
-            shape.bounded.begin(given, cutter)
+        cutter = None if self.bounded is None else Cutter(self.bounded, scan, self.plan.branch)
+        if shape.bound_slots is not None and cutter is not None:
+            shape.bound_slots.put(given, cutter, self.plan.order[0])
+            shape.bound_slots.begin(given, cutter)
         flat = max([2 * room, *(len(self.scan.candidates[name]) + 1 for name in output.offsets)])
         lo, hi = own if own is not None else (-FAR, FAR)
         for name, value in zip((shape.flat_capacity, *shape.own), (flat, lo, hi), strict=True):
@@ -189,8 +188,8 @@ class Compiled:
             statistics.evaluations_pre += int(shared[state.EVALUATIONS_PRE])
             statistics.tests += int(shared[state.TESTS])
             shared[state.EVALUATIONS : state.TESTS + 1] = 0
-            if shape.bounded is not None and cutter is not None:
-                shape.bounded.count(given, cutter)
+            if shape.bound_slots is not None and cutter is not None:
+                shape.bound_slots.count(given, cutter)
             n = int(shared[state.FOUND])
             if n:
                 yield _bindings(given, output, n)
@@ -199,14 +198,14 @@ class Compiled:
                 raise too_many(int(shared[state.TOO_MANY]), step, self.limits.members)
             if status == state.DONE:
                 return
-            if shape.bounded is not None and cutter is not None:
-                shape.bounded.begin(given, cutter)
+            if shape.bound_slots is not None and cutter is not None:
+                shape.bound_slots.begin(given, cutter)
 
     @property
     def _room(self) -> int:
         """How many matches a call may find; with ``per_initiator``, there may be one for each first event."""
-        if self.watched is not None:
-            return min(self.watched.watch.room, self.scan.block_rows)
+        if self.bounded is not None:
+            return min(self.bounded.thresholds.room, self.scan.block_rows)
         if self.wanted is None or self.wanted.select != "per_initiator":
             return self.scan.block_rows
         return max(self.scan.block_rows, len(self.scan.candidates[self.wanted.names[0]]))

@@ -14,7 +14,7 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
 from chainlake.cep.language.ast import ANY_SIZE
 from chainlake.cep.plan.steps import Step
-from chainlake.cep.search.compiled.lists.site import Site
+from chainlake.cep.search.compiled.lists.kernel_context import KernelContext
 from chainlake.cep.search.compiled.text.code import NULL, Code, Writer
 from chainlake.cep.search.compiled.text.errors import NotCompilable
 from chainlake.cep.search.compiled.text.expressions import Group
@@ -33,7 +33,7 @@ class Sets:
         number: its number.
     """
 
-    def __init__(self, to: Site, step: Step, number: int) -> None:
+    def __init__(self, to: KernelContext, step: Step, number: int) -> None:
         self.to, self.step, self.number = to, step, number
         self.name = step.name
         self.count = Size(("size", self.name), partial(_size_of, self.name))

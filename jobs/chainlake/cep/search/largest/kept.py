@@ -20,7 +20,7 @@ from chainlake.cep.search.dedupe import same_names
 from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.largest.contained import contained, mixed
 from chainlake.cep.search.statistics import Statistics
-from chainlake.cep.search.strict.found import Ask, Room, TooMany, found
+from chainlake.cep.search.strict.found import BranchRequest, Room, TooMany, found
 from chainlake.cep.search.strict.stream import Source
 
 Own = tuple[int, int] | None
@@ -129,7 +129,7 @@ class Finder:
         # A match contained in another one of its branch is also contained in one that is kept of this branch.
         alone = keep and (keep if len(self.pattern.branches) == 1 else "MAXIMAL")
         source = Source(self.pattern, self.events, data)
-        yield from found(Ask(source, number, mine, own, alone, room, self.block_rows), self.statistics)
+        yield from found(BranchRequest(source, number, mine, own, alone, room, self.block_rows), self.statistics)
 
 
 def _members(batch: MatchBatch) -> int:

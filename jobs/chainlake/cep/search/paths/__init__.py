@@ -3,4 +3,5 @@
 * ``steps``: what each event adds to a score, step by step, and when sums of doubles are exact
 * ``kernel``: the pass
 * ``passing``: finds the best matches of a pattern
+* ``strategy_run``: chooses the strategy that finds the best matches, and begins it
 """

@@ -14,7 +14,7 @@ from chainlake.cep.events.previous import places
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.pause import neighbours
 from chainlake.cep.ranking.rule import Rule
-from chainlake.cep.search.bounding.lists import Daily, Periods
+from chainlake.cep.search.bounding.lists import DayCompetition, Periods
 from chainlake.cep.search.bounding.strategy import criteria_of
 from chainlake.cep.search.bounding.terms import terms_of
 from chainlake.cep.search.branches import Run
@@ -57,7 +57,7 @@ class Line:
 
 
 def paths(
-    pattern: Pattern, run: Run, events: pa.Table, backend: str, search: BestSearch, daily: Daily | None = None
+    pattern: Pattern, run: Run, events: pa.Table, backend: str, search: BestSearch, daily: DayCompetition | None = None
 ) -> Iterator[MatchBatch] | str:
     """Matches of a pattern that allows strategy B, including the best of each list.
 
@@ -176,7 +176,9 @@ class _Pass:
         return Bindings(len(every), singles, {}, line.ts[every[:, 0]], line.ts[every[:, -1]])
 
 
-def _line(pattern: Pattern, run: Run, names: tuple[str, ...], events: pa.Table, daily: Daily | None) -> Line | str:
+def _line(
+    pattern: Pattern, run: Run, names: tuple[str, ...], events: pa.Table, daily: DayCompetition | None
+) -> Line | str:
     """The events of a pattern in the order of the pass, or why there can be none."""
     scan, ranking = run.scans[0], pattern.extras.ranking
     assert ranking is not None, "only ranked patterns get here"

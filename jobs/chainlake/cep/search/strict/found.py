@@ -13,7 +13,7 @@ from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.found.measured import measured
 from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.search.strict.form import Form
-from chainlake.cep.search.strict.rest import Rest
+from chainlake.cep.search.strict.remaining import RemainingTests
 from chainlake.cep.search.strict.runs import Runs, joined, largest_per_boundary, outermost, portions
 from chainlake.cep.search.strict.search import Search
 from chainlake.cep.search.strict.stream import Source, Stream, streams
@@ -23,7 +23,7 @@ _MEMBERS = 8 * BLOCK_ROWS
 
 
 @dataclass(frozen=True)
-class Ask:
+class BranchRequest:
     """What is asked of a branch.
 
     Args:
@@ -82,7 +82,7 @@ class Room:
             raise TooMany
 
 
-def found(ask: Ask, statistics: Statistics) -> Iterator[MatchBatch]:
+def found(request: BranchRequest, statistics: Statistics) -> Iterator[MatchBatch]:
     """The matches of the branch, or only those that are kept within it.
 
     Raises:
@@ -90,75 +90,85 @@ def found(ask: Ask, statistics: Statistics) -> Iterator[MatchBatch]:
         LimitExceeded: a set has too many members.
         DefinitionError: neighbours of one key are asked for, but there is no key.
     """
-    found = _found(ask, statistics)
+    found = _found(request, statistics)
     # Comparisons are complete before any match is given, so that the range can be halved if there are too many.
-    for rest, runs in [*found] if ask.keep and not ask.is_known else found:
-        start, end = rest.stream.real(runs.first[rest.names[0]]), rest.stream.real(runs.last[rest.names[-1]])
-        decided = _decided(ask.source, rest.stream, runs.last[rest.names[-1]], (start, end))
+    for remaining, runs in [*found] if request.keep and not request.is_known else found:
+        start, end = (
+            remaining.stream.real(runs.first[remaining.names[0]]),
+            remaining.stream.real(runs.last[remaining.names[-1]]),
+        )
+        decided = _decided(request.source, remaining.stream, runs.last[remaining.names[-1]], (start, end))
         times, at = (start, end, decided), 0
-        if ask.own is not None:
-            rows = np.flatnonzero((decided >= ask.own[0]) & (decided < ask.own[1]))
+        if request.own is not None:
+            rows = np.flatnonzero((decided >= request.own[0]) & (decided < request.own[1]))
             runs, times = runs.at(rows), (start[rows], end[rows], decided[rows])
-        for part in portions(runs, rest.names, _MEMBERS):
+        for part in portions(runs, remaining.names, _MEMBERS):
             some = tuple(of[at : at + part.n] for of in times)
             at += part.n
-            yield from _batches(ask, rest, part, some)
+            yield from _batches(request, remaining, part, some)
 
 
-def _found(ask: Ask, statistics: Statistics) -> Iterator[tuple[Rest, Runs]]:
+def _found(request: BranchRequest, statistics: Statistics) -> Iterator[tuple[RemainingTests, Runs]]:
     """The kept combinations of each stream."""
-    pattern = ask.source.pattern
-    for stream in streams(ask.source, ask.branch):
+    pattern = request.source.pattern
+    for stream in streams(request.source, request.branch):
         allowed = None
         if pattern.longest is not None:
-            allowed, long = _not_too_long(stream, pattern.longest, whole=pattern.by_pause, own=ask.counted)
-            if all(b.stream != ask.branch.stream for b in pattern.branches[: ask.number]):
+            allowed, long = _not_too_long(stream, pattern.longest, whole=pattern.by_pause, own=request.counted)
+            if all(b.stream != request.branch.stream for b in pattern.branches[: request.number]):
                 statistics.long_stretches += long
-        search = Search(stream, Form(ask.branch), bool(ask.keep), allowed, statistics, ask.block_rows)
-        rest = Rest.of(pattern, ask.branch, stream, ask.block_rows, statistics)
-        for runs in _kept(ask, rest, search.run()):
-            yield rest, runs
+        search = Search(stream, Form(request.branch), bool(request.keep), allowed, statistics, request.block_rows)
+        remaining = RemainingTests.of(pattern, request.branch, stream, request.block_rows, statistics)
+        for runs in _kept(request, remaining, search.run()):
+            yield remaining, runs
 
 
-def _batches(ask: Ask, rest: Rest, runs: Runs, times: tuple[np.ndarray, ...]) -> Iterator[MatchBatch]:
+def _batches(
+    request: BranchRequest, remaining: RemainingTests, runs: Runs, times: tuple[np.ndarray, ...]
+) -> Iterator[MatchBatch]:
     """Matches with their sets as batches."""
-    pattern, candidates = ask.source.pattern, rest.scan.candidates
-    if not ask.keep:
-        passed = rest.passed(runs)
+    pattern, candidates = request.source.pattern, remaining.scan.candidates
+    if not request.keep:
+        passed = remaining.passed(runs)
         runs, times = runs.at(passed), tuple(of[passed] for of in times)
-    for rows, bound in rest.complete(runs, pattern.limits["set_members"]):
+    for rows, bound in remaining.complete(runs, pattern.limits["set_members"]):
         if not len(rows):
             continue
         start, end, decided = (of[rows] for of in times)
         yield MatchBatch(
-            ask.number,
+            request.number,
             len(rows),
             start,
             end,
             decided,
             {name: candidates[name].events(at) for name, at in bound.singles.items()},
             {name: (offsets, candidates[name].events(at)) for name, (offsets, at) in bound.groups.items()},
-            measured(pattern, ask.number, bound, rest.scan) if pattern.extras.values else {},
+            measured(pattern, request.number, bound, remaining.scan) if pattern.extras.values else {},
         )
 
 
-def _kept(ask: Ask, rest: Rest, runs: Iterator[Runs]) -> Iterator[Runs]:
+def _kept(request: BranchRequest, remaining: RemainingTests, runs: Iterator[Runs]) -> Iterator[Runs]:
     """The kept ones of the branch's combinations; if all are kept, they are not yet tested for forbidden events."""
-    if not ask.keep:
+    if not request.keep:
         yield from runs
         return
-    every = (some for those in runs for part in portions(those, rest.names, _MEMBERS) for some in rest.matches(part))
-    if ask.is_known:
+    every = (
+        some
+        for those in runs
+        for part in portions(those, remaining.names, _MEMBERS)
+        for some in remaining.matches(part)
+    )
+    if request.is_known:
         yield from every
         return
     parts = []
     for some in every:
-        ask.room.take(2 * len(rest.names) * some.n)
+        request.room.take(2 * len(remaining.names) * some.n)
         parts.append(some)
-    largest = joined(parts, rest.names)
-    if not rest.form.longest_is_largest:
-        largest = largest_per_boundary(largest, rest.names)
-    yield outermost(largest, rest.names) if ask.keep == "OUTERMOST" else largest
+    largest = joined(parts, remaining.names)
+    if not remaining.form.longest_is_largest:
+        largest = largest_per_boundary(largest, remaining.names)
+    yield outermost(largest, remaining.names) if request.keep == "OUTERMOST" else largest
 
 
 def _decided(source: Source, stream: Stream, last: np.ndarray, times: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

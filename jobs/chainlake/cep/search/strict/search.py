@@ -17,7 +17,7 @@ from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.search.statistics import Statistics
-from chainlake.cep.search.strict.ends import Ends, Stops, fitting, no_more
+from chainlake.cep.search.strict.end_ranges import EndRanges, RunEnds, fitting, no_more
 from chainlake.cep.search.strict.form import ANY_NUMBER, Form
 from chainlake.cep.search.strict.runs import Runs, portions
 from chainlake.cep.search.strict.stream import Stream
@@ -74,10 +74,10 @@ class Search:
         return self._accepted[name]
 
     @cached_property
-    def _stops(self) -> dict[str, Stops]:
+    def _run_ends(self) -> dict[str, RunEnds]:
         """For each repeated name, how far accepted neighbours go on from an accepted event."""
         return {
-            name: Stops(~(self._accepts(number) & self.stream.joined))
+            name: RunEnds(~(self._accepts(number) & self.stream.joined))
             for number, name in enumerate(self.form.names)
             if name in self.form.branch.kleene
         }
@@ -104,7 +104,7 @@ class Search:
             led: np.ndarray = accepted & self._leads(accepted, followed)
             return led
         place = np.flatnonzero(accepted)
-        stop = self._stops[name].of(place)
+        stop = self._run_ends[name].of(place)
         if followed is None:
             fits = stop - place >= least - 1
         else:
@@ -142,7 +142,7 @@ class Search:
             yield self._pieces(name, accepted)
             return
         begins = np.flatnonzero(accepted)
-        last = self.stream.latest(begins, np.minimum(self._stops[name].of(begins), begins + (most - 1)))
+        last = self.stream.latest(begins, np.minimum(self._run_ends[name].of(begins), begins + (most - 1)))
         counts = np.maximum(last - begins - (least - 2), 0)
         for rows, within in flat_blocks(counts, self.block_rows):
             first = begins[rows]
@@ -200,7 +200,7 @@ class Search:
             yield from self._extend(self._tested(found, name), number + 1)
             return
         least, most = form.sizes[name]
-        until = stream.latest(anchor, no_more(self._stops[name].of(begin), begin, most))
+        until = stream.latest(anchor, no_more(self._run_ends[name].of(begin), begin, most))
         members = self._members_of(name)
         if members:
             until = self._reached(runs, name, (begin, until), members)
@@ -312,7 +312,7 @@ class Search:
                 found = found.bind(last, found.first[last], end)
             yield found
 
-    def _room(self, runs: Runs) -> Ends:
+    def _room(self, runs: Runs) -> EndRanges:
         """How far the first and the last name can reach, given the others, by conditions on single events, sizes and
         the window."""
         form, stream = self.form, self.stream
@@ -324,12 +324,12 @@ class Search:
             high, low = np.where(inside, high, 0), np.where(inside, low, 0)
         earliest, latest = high, low
         if form.last is not None:
-            latest = no_more(self._stops[form.last].of(end), end, most_last)
+            latest = no_more(self._run_ends[form.last].of(end), end, most_last)
             latest = stream.latest(high, np.maximum(latest, high))
         if form.first is not None:
             earliest = np.maximum(self._starts[begin], begin - (most - 1))
             earliest = stream.earliest(low, np.minimum(earliest, low))
-        return Ends(earliest, high, low, latest, inside & stream.near(high, low))
+        return EndRanges(earliest, high, low, latest, inside & stream.near(high, low))
 
     @cached_property
     def _starts(self) -> np.ndarray:
@@ -339,7 +339,7 @@ class Search:
         marked[1:] |= ~self._accepts(0)[:-1]
         return np.maximum.accumulate(np.where(marked, np.arange(len(marked)), 0))
 
-    def _every(self, ends: Ends) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    def _every(self, ends: EndRanges) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """All pairs of a first place from ``earliest`` to ``high`` and a last one from ``low`` to ``latest`` that the
         window allows: the row of each pair, its first place and its last place."""
         for rows, within in flat_blocks(ends.high - ends.earliest + 1, self.block_rows):
@@ -348,7 +348,7 @@ class Search:
             for at, more in flat_blocks(np.maximum(until - ends.low[rows] + 1, 0), self.block_rows):
                 yield rows[at], first[at], ends.low[rows[at]] + more
 
-    def _largest(self, ends: Ends) -> Iterator[tuple[np.ndarray | None, np.ndarray, np.ndarray]]:
+    def _largest(self, ends: EndRanges) -> Iterator[tuple[np.ndarray | None, np.ndarray, np.ndarray]]:
         """The pairs of ``_every`` that no other one contains; rows are None if each match has one pair."""
         # From this first place on, the last place is ``latest``, so later first places only give shorter pairs.
         enough = np.minimum(self.stream.earliest(ends.latest, ends.earliest), ends.high)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from chainlake.cep.plan.steps import Step
-from chainlake.cep.search.compiled.lists.site import Site
+from chainlake.cep.search.compiled.lists.kernel_context import KernelContext
 from chainlake.cep.search.compiled.text.code import Writer
 
 
@@ -26,7 +26,7 @@ class Listed:
         in_order: whether candidates are tested one after another, whatever ``skips`` say.
     """
 
-    def __init__(self, to: Site, step: Step, number: int, *, in_order: bool = False) -> None:
+    def __init__(self, to: KernelContext, step: Step, number: int, *, in_order: bool = False) -> None:
         self.to, self.step, self.number = to, step, number
         self.skip = None if in_order else to.skips.get(number)
         #: whether the list is made anew for each binding of the preceding step

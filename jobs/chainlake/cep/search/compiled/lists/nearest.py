@@ -7,7 +7,7 @@ from typing import Protocol
 
 from chainlake.cep.plan.steps import Step
 from chainlake.cep.search.compiled.lists.jumps import Jump
-from chainlake.cep.search.compiled.lists.site import Site
+from chainlake.cep.search.compiled.lists.kernel_context import KernelContext
 from chainlake.cep.search.compiled.text.code import Writer
 
 
@@ -36,7 +36,7 @@ class Nearest:
         best: the choice among matches.
     """
 
-    def __init__(self, to: Site, step: Step, number: int, jump: Jump | None, best: Choice) -> None:
+    def __init__(self, to: KernelContext, step: Step, number: int, jump: Jump | None, best: Choice) -> None:
         self.to, self.step, self.number, self.jump, self.best = to, step, number, jump, best
 
     def write(self, apart: Sequence[str]) -> None:

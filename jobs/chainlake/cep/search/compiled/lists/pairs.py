@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from chainlake.cep.plan.steps import scope_of
+from chainlake.cep.search.compiled.lists.kernel_context import KernelContext
 from chainlake.cep.search.compiled.lists.listed import Listed
-from chainlake.cep.search.compiled.lists.site import Site
 from chainlake.cep.search.compiled.text.comparison import Pairing
 
 
@@ -23,7 +23,7 @@ class Pairs:
         pairing: the condition that the two steps imply.
     """
 
-    def __init__(self, to: Site, pairing: Pairing) -> None:
+    def __init__(self, to: KernelContext, pairing: Pairing) -> None:
         plan, number = to.plan, pairing.number
         self.to, self.number = to, number
         self.middle, self.last = plan.steps[number - 1 :]

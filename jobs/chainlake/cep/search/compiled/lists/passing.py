@@ -36,7 +36,7 @@ _MANY = 6
 
 
 @dataclass(frozen=True)
-class Bar:
+class PreFilter:
     """A comparison of a candidate with an event bound before it.
 
     Args:
@@ -58,10 +58,10 @@ class Bar:
     behind: bool
 
 
-def bars_of(plan: Plan, number: int, data: Dataset) -> list[Bar]:
+def prefilters_of(plan: Plan, number: int, data: Dataset) -> list[PreFilter]:
     """The comparisons of a step with single events that are bound before it."""
     step, branch, bound = plan.steps[number], plan.branch, plan.order[:number]
-    found: list[Bar] = []
+    found: list[PreFilter] = []
     if step.kleene or step.scope.apart_from:
         return found
     for clause in step.clauses:
@@ -70,48 +70,50 @@ def bars_of(plan: Plan, number: int, data: Dataset) -> list[Bar]:
                 form = form_of(data.columns[attr])
                 if other not in branch.kleene and _is_ordered(form) and form == form_of(data.columns[other_attr]):
                     before, behind = (other not in names[step.name] for names in (branch.after, branch.before))
-                    found.append(Bar(step.name, attr, op, other, other_attr, before, behind))
+                    found.append(PreFilter(step.name, attr, op, other, other_attr, before, behind))
     return found
 
 
-def share_left(scan: Scan, bar: Bar, earlier: Sequence[Bar]) -> float:
-    """About what share of a name's candidates ``bar`` leaves if the bound names have the bars ``earlier``."""
-    rows = scan.candidates[bar.name].rows
+def share_left(scan: Scan, prefilter: PreFilter, earlier: Sequence[PreFilter]) -> float:
+    """About what share of its candidates ``prefilter`` leaves if the bound names have the prefilters ``earlier``."""
+    rows = scan.candidates[prefilter.name].rows
     rows = rows[:: max(1, len(rows) // _DRAWN)]
     if not len(rows):
         return 1.0
-    values, limit = scan.data.columns[bar.attr].values.take(rows), _limit(scan, bar, earlier, rows)
-    return float(_PASSES[bar.op](values, limit).mean())
+    values, limit = scan.data.columns[prefilter.attr].values.take(rows), _limit(scan, prefilter, earlier, rows)
+    return float(_PASSES[prefilter.op](values, limit).mean())
 
 
-def _limit(scan: Scan, bar: Bar, earlier: Sequence[Bar], rows: np.ndarray) -> np.ndarray:
-    """About which values the candidates of some rows must pass; bars of the bound name limit these, too."""
-    bound, largest = scan.candidates[bar.other], bar.op in _SMALLER
-    values = bound.column(bar.other_attr).values
+def _limit(scan: Scan, prefilter: PreFilter, earlier: Sequence[PreFilter], rows: np.ndarray) -> np.ndarray:
+    """About which values the candidates of some rows must pass; prefilters of the bound name limit these, too."""
+    bound, largest = scan.candidates[prefilter.other], prefilter.op in _SMALLER
+    values = bound.column(prefilter.other_attr).values
     nothing = _nothing(values.dtype.kind == "f", largest)
     ts, first = scan.data.ts, rows >> _SHIFT << _SHIFT
     last = np.minimum(first + (1 << _SHIFT), len(ts)) - 1
-    begin = np.searchsorted(ts, ts[first] - scan.window, "left") if bar.before else first
-    end = np.searchsorted(ts, ts[last] + scan.window, "right") if bar.behind else last
+    begin = np.searchsorted(ts, ts[first] - scan.window, "left") if prefilter.before else first
+    end = np.searchsorted(ts, ts[last] + scan.window, "right") if prefilter.behind else last
     lo = np.searchsorted(bound.rows, begin >> _SHIFT << _SHIFT)
     hi = np.searchsorted(bound.rows, ((end >> _SHIFT) + 1) << _SHIFT)
     best, worst = (np.fmax, np.fmin) if largest else (np.fmin, np.fmax)
     ends = np.stack([lo, np.maximum(lo, hi)], 1).ravel()
     found: np.ndarray = np.where(hi > lo, best.reduceat(np.append(values, nothing), ends)[::2], nothing)
     for one in earlier:
-        if (one.name, one.attr, one.op in _SMALLER) == (bar.other, bar.other_attr, largest):
-            wider = replace(one, before=one.before or bar.before, behind=one.behind or bar.behind)
+        if (one.name, one.attr, one.op in _SMALLER) == (prefilter.other, prefilter.other_attr, largest):
+            wider = replace(one, before=one.before or prefilter.before, behind=one.behind or prefilter.behind)
             found = worst(found, _limit(scan, wider, earlier, rows))
     return found
 
 
-def only_passing(scan: Scan, bars: Iterable[Bar]) -> Scan:
-    """The scan without the candidates that cannot pass ``bars``; ``counted`` has all candidates of these names."""
+def only_passing(scan: Scan, prefilters: Iterable[PreFilter]) -> Scan:
+    """The scan without candidates that cannot pass ``prefilters``; ``counted`` has all candidates of these names."""
     candidates, before = dict(scan.candidates), dict[Hashable, tuple[np.ndarray, ...]]()
-    for bar in bars:
-        candidates[bar.name], marked = _passing(scan, candidates[bar.name], candidates[bar.other], bar)
-        before.setdefault(_marks_before(bar.name), (marked,))
-    counted = {bar.name: scan.candidates[bar.name] for bar in bars}
+    for prefilter in prefilters:
+        candidates[prefilter.name], marked = _passing(
+            scan, candidates[prefilter.name], candidates[prefilter.other], prefilter
+        )
+        before.setdefault(_marks_before(prefilter.name), (marked,))
+    counted = {prefilter.name: scan.candidates[prefilter.name] for prefilter in prefilters}
     return replace(scan, candidates=candidates, counted=counted, arrays=before) if counted else scan
 
 
@@ -154,29 +156,29 @@ def _nothing(floating: bool, largest: bool) -> float | int:
     return (-np.inf if largest else np.inf) if floating else (-(2**63) if largest else 2**63 - 1)
 
 
-def _passing(scan: Scan, of: Candidates, bound: Candidates, bar: Bar) -> tuple[Candidates, np.ndarray]:
+def _passing(scan: Scan, of: Candidates, bound: Candidates, prefilter: PreFilter) -> tuple[Candidates, np.ndarray]:
     """The candidates that pass the comparison with one of the events of ``bound`` within a window of their block.
 
     The numbers returned with them are how many marks of ``of`` come before each group of eight.
     """
-    data, column = scan.data, scan.data.columns[bar.attr].values
+    data, column = scan.data, scan.data.columns[prefilter.attr].values
     ts = np.ascontiguousarray(data.ts, np.int64)
-    floating, largest = column.dtype.kind == "f", bar.op in _SMALLER
+    floating, largest = column.dtype.kind == "f", prefilter.op in _SMALLER
     kind = np.float64 if floating else np.int64
     best = np.full((len(ts) >> _SHIFT) + 1, _nothing(floating, largest), kind)
     rows, times, found = np.empty(len(of) + 1, np.int64), np.empty(len(of), np.int64), np.empty(len(of), kind)
-    values: list[np.ndarray] = [np.ascontiguousarray(bound.column(bar.other_attr).values, kind), best]
+    values: list[np.ndarray] = [np.ascontiguousarray(bound.column(prefilter.other_attr).values, kind), best]
     values += [np.ascontiguousarray(column, kind), found]
     words = of.marks.view(np.int64)
     before = np.empty(len(words), np.int32)
-    numbers = np.array([len(bound), len(ts), scan.window, bar.before, bar.behind, len(words)])
+    numbers = np.array([len(bound), len(ts), scan.window, prefilter.before, prefilter.behind, len(words)])
     hits = np.empty(1 << _SHIFT, bool)
     whole: list[np.ndarray] = [np.ascontiguousarray(bound.rows, np.int64), ts, rows, words, hits.view(np.int64), times]
     floats, ints = (values, whole) if floating else ([], [*values, *whole])
-    kernel = machine.load(_passing_source(floating, bar.op))
+    kernel = machine.load(_passing_source(floating, prefilter.op))
     n = kernel(floats, ints, [of.marks, hits], [before], machine.NOTHING, numbers, machine.NOTHING)
     left = Candidates(data, rows[:n])
-    left.learn(rows[:n], times[:n], {bar.attr: Value(found[:n], None, data.columns[bar.attr].kind)})
+    left.learn(rows[:n], times[:n], {prefilter.attr: Value(found[:n], None, data.columns[prefilter.attr].kind)})
     return left, before
 
 

@@ -17,7 +17,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import Plan, Step
 from chainlake.cep.search.compiled.lists.jumps import Jump
-from chainlake.cep.search.compiled.lists.passing import Bar, bars_of, share_left
+from chainlake.cep.search.compiled.lists.passing import PreFilter, prefilters_of, share_left
 from chainlake.cep.search.compiled.lists.stretches import sorted_stretches
 from chainlake.cep.search.compiled.text.code import Writer
 from chainlake.cep.search.compiled.text.comparison import Pairing, comparison, pairing_of
@@ -108,21 +108,21 @@ class Skip:
 
 
 @dataclass(frozen=True)
-class Ways:
+class LoopPlan:
     """How the loops of a kernel are run.
 
     Args:
         skips: by step number, the value test by which the step skips candidates.
         lists: by the number of a later step with conditions, which lists what passes, the number of the step to whose
             event the list belongs.
-        bars: what leaves candidates out before the search.
+        prefilters: what leaves candidates out before the search.
         searches: by the number of a step that looks for one event, the comparison by which it skips others, or None.
         pairing: the condition with which the last two steps are run in reverse order; None if they are not.
     """
 
     skips: Mapping[int, Skip]
     lists: Mapping[int, int]
-    bars: tuple[Bar, ...] = ()
+    prefilters: tuple[PreFilter, ...] = ()
     searches: Mapping[int, Jump | None] = field(default_factory=dict)
     pairing: Pairing | None = None
 
@@ -132,7 +132,7 @@ def can_be_sorted(form: Form) -> bool:
     return form.letter in ("f", "i") and not form.nullable
 
 
-def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: bool = True) -> Ways:
+def choose_loops(plan: Plan, scan: Scan, single: int | None = None, *, every: bool = True) -> LoopPlan:
     """How the loops of ``plan`` are run: where skipping by value, and lists that serve several bindings, should pay.
 
     Args:
@@ -144,7 +144,7 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: boo
     A step whose conditions look only at some of the bound names finds the same candidates, apart from the window, for
     all bindings of the others: if it is entered often per event of the last of these names, they are listed once.
     """
-    bars: list[Bar] = []
+    prefilters: list[PreFilter] = []
     skips: dict[int, Skip] = {}
     lists: dict[int, int] = {}
     searches: dict[int, Jump | None] = {}
@@ -163,7 +163,7 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: boo
         if search is not None:
             price, searches[number] = search
             spent = price * entered[number]
-            bars += _limits(_with_what_follows(plan, scan), number, scan, bars, (spent, spent / TEST))
+            prefilters += _limits(_with_what_follows(plan, scan), number, scan, prefilters, (spent, spent / TEST))
         elif number and step.clauses and not step.kleene:
             lists[number], visits, seen = key, entered[key + 1], bound[: key + 1]
             if visits and len(scan.candidates[step.name]):
@@ -181,8 +181,8 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: boo
                         pairing, price, skip, size = found
                         visits = entered[number - 1]
                         limited = replace(plan, steps=(*plan.steps[:-1], pairing.step(plan)))
-                limits = _limits(limited, number, scan, bars, (price * visits, size * visits))
-                bars += limits
+                limits = _limits(limited, number, scan, prefilters, (price * visits, size * visits))
+                prefilters += limits
                 if skip is not None and not limits:
                     skips[number] = skip
         scope = _scope_size(plan.branch, step.name, bound, scan)
@@ -191,7 +191,7 @@ def choose_ways(plan: Plan, scan: Scan, single: int | None = None, *, every: boo
             passing *= _passing(step, clause, scan)
         entered.append(entered[number] * scope * passing)
         bound.append(step.name)
-    return Ways(skips, lists, tuple(bars), searches, pairing)
+    return LoopPlan(skips, lists, tuple(prefilters), searches, pairing)
 
 
 def _following(plan: Plan, scan: Scan) -> Pairing | None:
@@ -268,24 +268,26 @@ def _search(step: Step, scan: Scan, bound: list[str], scope: float, visits: floa
     return (price, next(iter(found), None)) if not step.clauses or price <= NEAREST * listed else None
 
 
-def _limits(plan: Plan, number: int, scan: Scan, bars: list[Bar], unlimited: tuple[float, float]) -> list[Bar]:
-    """The bars of a step that leave few enough candidates to pay.
+def _limits(
+    plan: Plan, number: int, scan: Scan, prefilters: list[PreFilter], unlimited: tuple[float, float]
+) -> list[PreFilter]:
+    """The prefilters of a step that leave few enough candidates to pay.
 
     Args:
         plan: the plan.
         number: the number of the step.
         scan: the events and candidates to search.
-        bars: those of earlier steps.
-        unlimited: the seconds of the step without bars, and how many tests a search in order makes.
+        prefilters: those of earlier steps.
+        unlimited: the seconds of the step without prefilters, and how many tests a search in order makes.
     """
     rows, count = len(scan.data.ts), len(scan.candidates[plan.steps[number].name])
     seconds, tests = unlimited
-    cheapest, found, left = seconds + count * GATHER, list[Bar](), 1.0
-    for bar in bars_of(plan, number, scan.data):
-        share = left * share_left(scan, bar, bars)
+    cheapest, found, left = seconds + count * GATHER, list[PreFilter](), 1.0
+    for prefilter in prefilters_of(plan, number, scan.data):
+        share = left * share_left(scan, prefilter, prefilters)
         spent = LIMIT + (len(found) + 1) * rows * PASS + share * (tests * TEST + count * GATHER)
         if spent <= LIMITED * cheapest:
-            cheapest, found, left = spent, [*found, bar], share
+            cheapest, found, left = spent, [*found, prefilter], share
     return found
 
 

@@ -10,12 +10,12 @@ from chainlake.detect.chained.segments import Segment
 from chainlake.errors import InfrastructureError, InputError
 from chainlake.lake.records.chain import Stretch
 from chainlake.lake.records.defined.definitions import Definition
-from chainlake.run.way import State, Way
+from chainlake.run.chained_run import ChainedRun, State
 
 _ONE = timedelta(days=1)
 
 
-class SegmentWay(Way[State]):
+class SegmentRun(ChainedRun[State]):
     """The way through one segment.
 
     Args:
@@ -39,7 +39,7 @@ class SegmentWay(Way[State]):
         self._of, self._read, self._digest_of = definition, read, digest_of
 
     def read(self, day: date, digest: str) -> State | None:
-        """See :meth:`Way.read`."""
+        """See :meth:`ChainedRun.read`."""
         state = self._read(day)
         return state if self._digest_of(state) == digest else None
 
@@ -57,7 +57,7 @@ class SegmentWay(Way[State]):
         return state
 
     def go_back(self, number: int) -> None:
-        """See :meth:`Way.go_back`; it goes back only to days that were computed under today's definition."""
+        """See :meth:`ChainedRun.go_back`; it goes back only to days that were computed under today's definition."""
         if number - 1 not in self.part.noted:
             raise NothingBefore.of(self._of, day_of(number), day_of(int(self.part.chain.numbers[0])))
 

@@ -11,7 +11,7 @@ from chainlake.cep.search.strict.runs import Runs
 
 
 @dataclass
-class Ends:
+class EndRanges:
     """Where the first name may begin and the last name may end, for some matches whose other names are bound.
 
     Args:
@@ -34,12 +34,12 @@ class Ends:
         found: np.ndarray = (self.earliest <= self.high) & (self.low <= self.latest) & self.near
         return found
 
-    def at(self, rows: np.ndarray) -> Ends:
+    def at(self, rows: np.ndarray) -> EndRanges:
         """The ends of some of the matches."""
-        return Ends(self.earliest[rows], self.high[rows], self.low[rows], self.latest[rows], self.near[rows])
+        return EndRanges(self.earliest[rows], self.high[rows], self.low[rows], self.latest[rows], self.near[rows])
 
 
-def fitting(runs: Runs, ends: Ends) -> tuple[Runs, Ends]:
+def fitting(runs: Runs, ends: EndRanges) -> tuple[Runs, EndRanges]:
     """The matches that have a place for both names, with their ends."""
     fit = ends.fit
     if fit.all():
@@ -48,7 +48,7 @@ def fitting(runs: Runs, ends: Ends) -> tuple[Runs, Ends]:
     return runs.at(rows), ends.at(rows)
 
 
-class Stops:
+class RunEnds:
     """Finds the last places before marked ones.
 
     Args:

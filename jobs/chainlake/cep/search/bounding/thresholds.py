@@ -12,7 +12,7 @@ from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.language import ast
 from chainlake.cep.ranking.rule import Rule, Score
 from chainlake.cep.search.bounding.arrays import Columns
-from chainlake.cep.search.bounding.lists import Daily, Periods
+from chainlake.cep.search.bounding.lists import DayCompetition, Periods
 from chainlake.cep.search.statistics import BestSearch
 from chainlake.errors import InputError
 
@@ -51,7 +51,7 @@ class Bounds:
 
 
 @dataclass
-class Watch:
+class Thresholds:
     """The thresholds of all lists of one search, which grow while matches are found.
 
     Args:
@@ -65,7 +65,7 @@ class Watch:
     rule: Rule
     window: int
     counts: BestSearch
-    daily: Daily | None = None
+    daily: DayCompetition | None = None
     on: bool = True
     theta: np.ndarray = field(default_factory=lambda: np.zeros(0))
     per: dict[str, int] = field(default_factory=dict)
@@ -151,16 +151,16 @@ class SeenLists:
 
 
 @dataclass
-class Watched:
+class BoundedBranch:
     """A branch that is searched with thresholds.
 
     Args:
-        watch: the thresholds.
+        thresholds: the thresholds.
         bounds: what its bounds depend on.
         per: for each name that gives them, the number of each candidate's values of ``FOR EACH``, by row of the data.
     """
 
-    watch: Watch
+    thresholds: Thresholds
     bounds: Bounds
     per: Mapping[str, np.ndarray]
 

@@ -23,7 +23,7 @@ from chainlake.cep.search.strict.stream import Stream
 
 
 @dataclass(frozen=True)
-class Rest:
+class RemainingTests:
     """The remaining tests, which go by time, for one branch in one stream.
 
     Args:
@@ -43,7 +43,9 @@ class Rest:
     statistics: Statistics
 
     @classmethod
-    def of(cls, pattern: Pattern, branch: Branch, stream: Stream, block_rows: int, statistics: Statistics) -> Rest:
+    def of(
+        cls, pattern: Pattern, branch: Branch, stream: Stream, block_rows: int, statistics: Statistics
+    ) -> RemainingTests:
         """The tests that the branch asks for."""
         every: dict[str, Candidates] = dict.fromkeys(branch.positive, stream.candidates)
         tests = []

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from chainlake.cep.errors import UnfitOption
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.search.bounding.begin import watched
-from chainlake.cep.search.bounding.strategy import Strategies, daily_of, said
-from chainlake.cep.search.bounding.watch import Watch
+from chainlake.cep.search.bounding.begin import bounded_branches
+from chainlake.cep.search.bounding.strategy import Strategies, day_competition_of, said
+from chainlake.cep.search.bounding.thresholds import Thresholds
 from chainlake.cep.search.branches import Run
 from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.paths.passing import paths
@@ -19,18 +19,18 @@ from chainlake.cep.search.statistics import BestSearch
 
 
 @dataclass(frozen=True)
-class Way:
+class StrategyRun:
     """How the best matches are found.
 
     Args:
         search: counts what is done.
         batches: under ``B``, the matches.
-        watch, run: under ``C``, the thresholds, if they can cut anything, and the search that uses them.
+        thresholds, run: under ``C``, the thresholds, if they can cut anything, and the search that uses them.
     """
 
     search: BestSearch
     batches: Iterator[MatchBatch] | None = None
-    watch: Watch | None = None
+    thresholds: Thresholds | None = None
     run: Run | None = None
 
 
@@ -49,8 +49,10 @@ class Asked:
     by_day: bool
 
 
-def way(pattern: Pattern, events: pa.Table, able: Strategies, asked: Asked, begin: Callable[[], Run]) -> Way:
-    """Choose the way, and begin it.
+def choose_strategy(
+    pattern: Pattern, events: pa.Table, able: Strategies, asked: Asked, begin: Callable[[], Run]
+) -> StrategyRun:
+    """Choose the strategy, and begin it.
 
     Args:
         pattern: with a ranking.
@@ -63,7 +65,7 @@ def way(pattern: Pattern, events: pa.Table, able: Strategies, asked: Asked, begi
         UsageError: the strategy asked for is not allowed.
     """
     assert pattern.extras.ranking is not None, "only ranked patterns get here"
-    daily, wanted = daily_of(pattern) if asked.by_day else None, asked.strategy
+    daily, wanted = day_competition_of(pattern) if asked.by_day else None, asked.strategy
     why_not, run = dict(able.why_not), None
     for strategy in able.allowed if wanted == "auto" else (wanted,):
         if strategy == "A" or strategy in why_not:
@@ -73,17 +75,17 @@ def way(pattern: Pattern, events: pa.Table, able: Strategies, asked: Asked, begi
         if strategy == "B":
             found = paths(pattern, run, events, asked.backend, search, daily)
             if not isinstance(found, str):
-                return Way(search, batches=found)
+                return StrategyRun(search, batches=found)
             why_not["B"] = found
         else:
-            watch = Watch(pattern.extras.ranking.rule, pattern.window_us, search, daily)
-            branches = watched(pattern, run.scans, watch)
+            thresholds = Thresholds(pattern.extras.ranking.rule, pattern.window_us, search, daily)
+            branches = bounded_branches(pattern, run.scans, thresholds)
             if not isinstance(branches, str):
-                if not watch.on:
-                    return Way(search, run=run)
-                run.watched = branches
-                return Way(search, watch=watch, run=run)
+                if not thresholds.on:
+                    return StrategyRun(search, run=run)
+                run.bounded = branches
+                return StrategyRun(search, thresholds=thresholds, run=run)
             why_not["C"] = branches
     if wanted in why_not:
         raise UnfitOption.strategy(wanted, why_not[wanted])
-    return Way(BestSearch("A", "as asked for" if wanted == "A" else said(why_not)))
+    return StrategyRun(BestSearch("A", "as asked for" if wanted == "A" else said(why_not)))

@@ -14,7 +14,7 @@ from chainlake.cep.search.compiled.text.expressions import Expressions
 from chainlake.cep.search.compiled.text.slots import Slots
 
 
-class Site(Protocol):
+class KernelContext(Protocol):
     """A kernel under construction; ``generate.Generator`` is the only implementation.
 
     Attributes:

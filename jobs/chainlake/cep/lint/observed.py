@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.language.source_text import At, SourceText
-from chainlake.cep.lint.findings import Unheard
+from chainlake.cep.lint.findings import UnknownValue
 from chainlake.cep.pattern import Pattern
 from chainlake.errors import DefinitionError
 
 
 @dataclass(frozen=True)
-class Heard:
+class ObservedValues:
     """The keys and types that actual events have.
 
     Args:
@@ -38,7 +38,7 @@ def named_keys(pattern: Pattern, key: str) -> dict[str, At]:
     return found
 
 
-def unheard(pattern: Pattern, source: SourceText, key: str, heard: Heard) -> list[DefinitionError]:
+def unknown_values(pattern: Pattern, source: SourceText, key: str, heard: ObservedValues) -> list[DefinitionError]:
     """A warning for each key and each type that the pattern names and none of the events has.
 
     Args:
@@ -48,12 +48,12 @@ def unheard(pattern: Pattern, source: SourceText, key: str, heard: Heard) -> lis
         heard: what the events have.
     """
     found: list[DefinitionError] = [
-        Unheard.value(source, at, heard.where, key, value, heard.keys)
+        UnknownValue.value(source, at, heard.where, key, value, heard.keys)
         for value, at in named_keys(pattern, key).items()
         if value not in heard.keys
     ]
     for kind in sorted(set(pattern.event_types) - set(heard.types)):
-        found.append(Unheard.kind(source, heard.where, kind, heard.types))
+        found.append(UnknownValue.kind(source, heard.where, kind, heard.types))
     return found
 
 

@@ -9,12 +9,12 @@ from typing import Generic, TypeVar
 
 from chainlake.days import day_of
 from chainlake.lake.records.chain import Chain, Outlook, Stretch, Walk
-from chainlake.run.chains import CannotGoOn
+from chainlake.run.chains import ChainBroken
 
 State = TypeVar("State")
 
 
-class Way(ABC, Generic[State]):
+class ChainedRun(ABC, Generic[State]):
     """A run's way through days that each continue from the one before.
 
     Args:
@@ -57,7 +57,7 @@ class Way(ABC, Generic[State]):
             self.go_back(at)
             at -= 1
             if not self._chain.ready[at - self._lo]:
-                raise CannotGoOn.of(self._definition, self._source, day_of(at))
+                raise ChainBroken.of(self._definition, self._source, day_of(at))
         return at
 
     def next(self) -> Stretch | None:
@@ -84,14 +84,14 @@ class Way(ABC, Generic[State]):
         """
         return self._walk.shorten()
 
-    def came(self, states: Sequence[str]) -> int:
+    def finish_stretch(self, states: Sequence[str]) -> int:
         """How many days of the last stretch are to be published; those after them would come out as they already are.
 
         Args:
             states: digests of the states at the ends of its days.
         """
         self._states = states
-        return self._walk.came(states)
+        return self._walk.finish_stretch(states)
 
     def published(self, days: int, state: State | None = None) -> None:
         """Take note that this many days of the last stretch are published.
