@@ -5,8 +5,7 @@ afresh from the raw window, in coordinates made from this window alone; from the
 added one after the other. So results depend neither on chunks nor on the length of a day, and rounding never piles up
 over more than a day. Rounding would also show where most of what the sums once held is not part of the spread that
 decides: a far-off value has left, the level has moved, two columns have become nearly the same, or a jump explains
-nearly everything. Such a round is an anchor, too. An infinite window keeps the coordinates of its beginning: nothing
-leaves it, so its spread only grows.
+nearly everything. Such a round is an anchor, too. An infinite window keeps its first coordinates: its spread only grows.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from chainlake.model_change.statistics.statistics import (
     solved,
 )
 
-#: How many numbers (of 8 bytes) one block of drifts may hold in memory, and how many rounds at most: with the sums of
-#: every node, and with their total alone.
+#: Numbers (8 bytes each) that a block of drifts holds at most, and its most rounds with every node's sums or with their
+#: total alone.
 _BLOCK_NUMBERS = 2_000_000
 _BLOCK_ROUNDS, _BLOCK_ROUNDS_TOTAL = 512, 1536
 #: Rounds in a block right after an anchor that rounding made necessary; doubled while there is no other.

@@ -16,15 +16,11 @@ from chainlake.cep.ranking.kinds import PERIODS
 
 WIDTH = 100
 #: Words that begin a part after the window.
-_FOLLOWING = frozenset(
-    {"PAUSE", "MAXIMAL", "OUTERMOST", "CONTEXT", "SELECT", "PICK", "CONSUME", "PER", "MEASURES", "EPISODES"}
-)
+_FOLLOWING = frozenset("PAUSE MAXIMAL OUTERMOST CONTEXT SELECT PICK CONSUME PER MEASURES EPISODES".split())
 #: Words of a ranking that, like the words of its periods, are written in capitals after RANK or TOP.
 _RANKED = frozenset(
-    """
-RANK BY NORM WEIGHT COMBINE TOP WITH TIES PER STEP OFFSET FIRST LAST FOR EACH DISTINCT ON AT MOST NON OVERLAPPING LEAST
-QUANTUM
-""".split()
+    "RANK BY NORM WEIGHT COMBINE TOP WITH TIES PER STEP OFFSET FIRST LAST FOR EACH DISTINCT ON AT MOST NON OVERLAPPING "
+    "LEAST QUANTUM".split()
 )
 #: Words that end a part after the window.
 _ENDING = frozenset({"MAXIMAL", "OUTERMOST", "MATCH", "TERMINATOR", "EVENTS", "KEY"})
@@ -382,11 +378,8 @@ def _space(before: _Piece, piece: _Piece) -> bool:
     if piece.text == "(":
         if before.reserved:
             return before.text != "COLLECT"
-        return (
-            before.kind != "word"
-            and before.text != "?"
-            and not (before.kind == "keyword" and piece.mode == "structure")
-        )
+        group = before.kind == "keyword" and piece.mode == "structure"
+        return before.kind != "word" and before.text != "?" and not group
     # At the beginning of an event, a star is a type; elsewhere it belongs to the type before it.
     begins = before.text in ("(", ",", "PATTERN")
     return not (piece.mode == "structure" and piece.text in ("*", "+") and not begins)
