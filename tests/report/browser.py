@@ -119,13 +119,17 @@ class Page:
 
     def screenshot(self, path: Path, *, width: int = 1200, tall: int | None = None) -> None:
         """A picture of the page, whole or its first ``tall`` pixels."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        self.wide(width)
         time.sleep(0.3)
         height = int(self.run("Math.ceil(document.documentElement.scrollHeight)"))
         clip = {"x": 0, "y": 0, "width": width, "height": min(height, tall or height), "scale": 1}
         found = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(found["data"]))
+
+    def wide(self, width: int) -> None:
+        """How many pixels wide the window is."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
 
     def dark(self, on: bool) -> None:
         """Whether the reader prefers dark pages."""
