@@ -105,6 +105,31 @@ def test_files_that_no_format_takes_are_said_and_make_no_day_complete(lake, monk
     assert [line.split(" (")[0] for line in notes(lake, monkeypatch, capsys)] == ["file dated in the future"]
 
 
+def test_status_says_before_an_ingest_which_landed_files_no_format_takes(lake, monkeypatch, capsys):
+    def packed(member: str) -> bytes:
+        archive = io.BytesIO()
+        with zipfile.ZipFile(archive, "w") as out:
+            out.writestr(member, bars("2025-01-01", A1))
+        return archive.getvalue()
+
+    lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1))
+    lake.land("bars", "in/bars_20250102.csv", bars("2025-01-02", A1))
+    lake.land("bars", "bar_20250103.csv", bars("2025-01-03", A1))
+    lake.land("bars", "sent.zip", packed("in/bars_20250104.csv"))
+    lake.land("bars", "notes.zip", packed("in/notes.txt"))
+    lake.land("bars", "bar_20250105.csv.part", "")
+    lake.land("tick", "ticks_20250101.csv", "")
+    lake.land(".hidden", "ticks_20250101.csv", "")
+    unfit = "landed (no format's glob fits its name): bars/"
+    strange = "landed (no source has this name. Did you mean ticks?): tick"
+    assert notes(lake, monkeypatch, capsys) == [f"{unfit}bar_20250103.csv", f"{unfit}notes.zip", strange]
+    # Once an ingest has seen them, what became of them is told, and told once.
+    with pytest.raises(FilesUnread):
+        lake.ingest("bars", "2025-01-01", "2025-01-05")
+    said = notes(lake, monkeypatch, capsys)
+    assert [line.split(" (")[0] for line in said] == ["not read", "not read", "landed"] and said[2] == strange
+
+
 def test_odd_names_doubled_paths_links_and_pipes_are_each_their_own_trouble(lake, tmp_path):
     lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1))
     folder = lake.home.landing("bars")

@@ -28,15 +28,20 @@ from chainlake.report.make import make_report
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
 from tests.report.browser import Page, browser, program
+from tests.report.looks import faults_of
 
-#: Screenshots: page, height that is shown, whether it is dark.
+#: Screenshots: page, and part of it with which the picture begins, height that is shown, whether it is dark.
 PICTURES = {
     "overview": ("index.html", 1180, False),
     "overview-dark": ("index.html", 800, True),
     "pattern": ("patterns/breakdown.html", 3300, False),
     "best": ("patterns/fastest_rises.html", 2100, False),
     "match": ("matches/shakeout/*.html", 2500, False),
-    "model": ("models/i5n_speed_profile.html", 3300, False),
+    "model": ("models/i5n_speed_profile.html", 2400, False),
+    "zones": ("models/road_queue.html", 1500, False),
+    "learning": ("models/next_speed.html", 1000, False),
+    "faults": ("models/loop_lengths.html", 1200, False),
+    "near-misses": ("patterns/shakeout.html#near-misses", 1000, False),
 }
 _GROWN = "document.documentElement?.dataset.ready === 'yes'"
 
@@ -56,15 +61,19 @@ def lake(root: Path) -> Home:
 
 
 def look(page: Page, report: Path) -> int:
-    """Open every page, light and dark; returns the number of charts drawn."""
+    """Open every page, light and wide, dark and narrow; returns the number of charts drawn."""
     charts = 0
     for path in sorted(report.rglob("*.html")):
-        for dark in (False, True):
+        for dark, width in ((False, 1280), (True, 400)):
             page.dark(dark)
+            page.wide(width)
             page.open(path)
             charts += page.draw_all()
             _clean(page, str(path.relative_to(report)))
+            if faults := faults_of(page):
+                raise SystemExit(f"{path.relative_to(report)} at {width} px, {'dark' if dark else 'light'}: {faults}")
     page.dark(False)
+    page.wide(1280)
     return charts
 
 
@@ -101,13 +110,18 @@ def pictures(page: Page, report: Path, folder: Path) -> None:
     """Take the screenshots again."""
     for name, (where, tall, dark) in PICTURES.items():
         page.dark(dark)
-        page.open(next(iter(sorted(report.glob(where)))))
+        found, _, part = where.partition("#")
+        page.open(next(iter(sorted(report.glob(found)))))
         page.draw_all()
         path = folder / f"{name}.png"
-        page.screenshot(path, tall=tall)
-        # Few colours are used, and a page of the documentation shall load fast.
-        shot = Image.open(path).convert("RGB")
-        shot.quantize(160, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE).save(path, optimize=True)
+        page.screenshot(path, tall=tall, part=part or None)
+        shrink(path)
+
+
+def shrink(path: Path) -> None:
+    """Write a picture with few colours, as pages use few: those of the documentation shall load fast."""
+    shot = Image.open(path).convert("RGB")
+    shot.quantize(128, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def main() -> int:

@@ -117,15 +117,21 @@ class Page:
         field = "document.getElementById('find')"
         self.run(f"{field}.value = {json.dumps(text)}; {field}.dispatchEvent(new Event('input'))")
 
-    def screenshot(self, path: Path, *, width: int = 1200, tall: int | None = None) -> None:
-        """A picture of the page, whole or its first ``tall`` pixels."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+    def screenshot(self, path: Path, *, width: int = 1200, tall: int | None = None, part: str | None = None) -> None:
+        """A picture of the page, whole or ``tall`` pixels of it, from its top or from the element ``part`` on."""
+        self.wide(width)
         time.sleep(0.3)
         height = int(self.run("Math.ceil(document.documentElement.scrollHeight)"))
-        clip = {"x": 0, "y": 0, "width": width, "height": min(height, tall or height), "scale": 1}
+        where = f"Math.floor(document.getElementById({json.dumps(part)}).getBoundingClientRect().top + scrollY)"
+        top = 0 if part is None else int(self.run(where))
+        clip = {"x": 0, "y": top, "width": width, "height": min(height - top, tall or height), "scale": 1}
         found = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(base64.b64decode(found["data"]))
+
+    def wide(self, width: int) -> None:
+        """How many pixels wide the window is."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
 
     def dark(self, on: bool) -> None:
         """Whether the reader prefers dark pages."""

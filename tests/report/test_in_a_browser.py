@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from chainlake.paths import Home
+from chainlake.report import companions
+from chainlake.report.page import document
+from chainlake.schemas.models import FAULT_SCORES, LEARNERS, METRICS, ZONE_EVENTS
 from tests.report.browser import PROGRAMS, Page, browser, program
+from tests.report.companion_rows import OCTOBER, add, fault_score, learner_day, zone_event
 from tests.report.conftest import pages
+from tests.report.looks import faults_of
+from tests.report.test_companions import loaded
 
 pytestmark = [
     pytest.mark.slow,
@@ -41,6 +48,78 @@ def test_every_kind_of_page_draws_its_charts_without_a_network(page: Page, repor
     assert page.errors == [] and [where for where in page.asked if not where.startswith(("file:", "data:"))] == []
     # Counts, six cards and a road; a curve of a match; a coefficient, an error and a road.
     assert list(drawn.values()) == [0, 8, 1, 3]
+
+
+def test_all_can_be_read_in_the_light_and_in_the_dark_in_wide_windows_and_narrow_ones(
+    page: Page, reported: Home, home: Home
+) -> None:
+    found = pages(reported)
+    add(home, ZONE_EVENTS, [zone_event(5 * at, kind, ["a", "b"]) for at, kind in enumerate(("balanced", "outside"))])
+    add(home, LEARNERS, [learner_day(on, learner, 7.0) for on in OCTOBER for learner in ("a", "b")])
+    add(home, FAULT_SCORES, [fault_score(on, name, p) for on in OCTOBER for name, p in (("a", 0.001), ("b", 0.7))])
+    add(home, METRICS, [{"model": "road_queue", "day": OCTOBER[0], "rounds": 9, "rounds_skipped": 0,
+                         "reports_up": 5, "polls_down": 7}])  # fmt: skip
+    names = ["index.html", "patterns/jam.html", "patterns/drops.html", "models/mean.html"]
+    names.append(next(name for name in found if "matches/jam" in name))
+    for name in ("road_queue", "next_speed", "loop_lengths"):
+        path = reported.root / "report" / "models" / f"{name}.html"
+        path.write_text(document(name, companions.found(home, loaded(home, name)), depth=1, crumbs=[]))
+        names.append(f"models/{name}.html")
+    wrong = []
+    for name in names:
+        for dark, width in ((False, 1280), (True, 400)):
+            page.dark(dark)
+            page.wide(width)
+            page.open(reported.root / "report" / name)
+            page.draw_all()
+            wrong += [f"{name}, {'dark' if dark else 'light'}, {width} px: {one}" for one in faults_of(page)]
+    page.dark(False)
+    page.wide(1280)
+    assert wrong == [] and page.errors == []
+
+
+def test_what_cannot_be_read_is_found(page: Page, tmp_path: Path) -> None:
+    path = tmp_path / "bad.html"
+    path.write_text(
+        "<!doctype html><html data-ready=yes><body style='background:#fff'><h1>One</h1><h3>Three</h3>"
+        "<p style='color:#bbb'>pale</p><div style='width:3000px'>.</div><input><a href=x></a>"
+        "<table><thead><tr><th>a</th></tr></thead></table><div role=img></div>"
+        "<div class=chart><svg width=200 height=50><text x=20 y=20>first</text><text x=25 y=22>second</text>"
+        "<text x=180 y=40>cut off here</text></svg></div></body></html>"
+    )
+    page.open(path)
+    told = "\n".join(faults_of(page))
+    for one in ("wider than its window: 3", "contrast 1.9: pale", "on 'second': first", "cut off: cut off here",
+                "no label", "no text", "no caption", "no scope", "no aria-label", "no language",
+                "a heading leaves out a level: Three"):  # fmt: skip
+        assert one in told
+
+
+def test_the_tab_key_reaches_everything_and_shows_where_it_is(page: Page, reported: Home) -> None:
+    page.open(pages(reported)["index.html"])
+    reached = []
+    for _ in range(30):
+        page.press("Tab")
+        said, outline = page.run(
+            "(() => { const one = document.activeElement, box = one.getBoundingClientRect();"
+            " return [one.id || one.textContent.trim() || one.tagName,"
+            " box.width > 0 && box.left >= 0 ? getComputedStyle(one).outlineStyle : 'out of sight']; })()"
+        )
+        if page.run("document.activeElement === document.body"):
+            break
+        assert outline == "solid", said
+        reached.append(said)
+    assert reached[:3] == ["Skip to the content", "Status", "Rows published"]
+    assert {"find", "pattern/jam", "Conditions tested on its last 30 days, as ops.plans has them"} <= {
+        one.split("definition")[0] for one in reached
+    }
+    # The first of them leads past the navigation.
+    page.open(pages(reported)["patterns/jam.html"])
+    page.press("Tab")
+    page.press("Enter")
+    page.until("location.hash === '#main'")
+    page.press("Tab")
+    assert page.run("document.getElementById('main').contains(document.activeElement)")
 
 
 def test_a_click_leads_from_the_grid_to_a_match_and_back(page: Page, reported: Home) -> None:

@@ -17,8 +17,9 @@ _SIGNS = re.compile(r"[&<>|\\`*_~\[\]!]")
 _RUNS = (
     "**Runs** of the schedule are named by the UTC day that they compute, `scheduled__2025-10-01`; Airflow names those "
     "of a backfill by the moment at which that day is over, `backfill__2025-10-02T00:00:00+00:00`. "
-    "Days that have passed come from a backfill (*Trigger*, then *Backfill*); a day that is run again publishes the "
-    "same rows. A new DAG is paused: the switch beside its name starts its schedule, and its backfills wait until then."
+    "*Trigger* is greyed, since a run by hand would have no day: days that have passed come from `ingest_history` and "
+    "`backfill_history`, or from Airflow's command `backfill create`; a day that is run again publishes the same rows. "
+    "A new DAG is paused: the switch beside its name starts its schedule, and its backfills wait until then."
 )
 _BY_HAND = "**By hand**: *Trigger* asks for what is needed. Nothing runs by itself. It is not paused when it is new."
 

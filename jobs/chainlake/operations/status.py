@@ -17,8 +17,10 @@ from chainlake.catalog.installed import Installed
 from chainlake.catalog.models import LoadedModel
 from chainlake.days import Days
 from chainlake.definitions.errors import UnknownDefinition
+from chainlake.definitions.formats.globs import is_passed_over
 from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
+from chainlake.ingest.landing.discovery import untaken
 from chainlake.ingest.landing.outcomes import READ, unread, why_unread
 from chainlake.ingest.landing.waiting_log import early
 from chainlake.lake.records import ops
@@ -30,7 +32,9 @@ from chainlake.lake.records.staleness import STATUS, Judged, judge
 from chainlake.lake.records.standing import mark_suspects
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileRow, WaitingFileRow
+from chainlake.storage.door import storage_of
 from chainlake.terminal import one_line
+from chainlake.words import nearest
 
 #: How many files of each kind are named; of the others, only the number is given.
 _NAMED = 20
@@ -113,17 +117,44 @@ def left_files(home: Home) -> list[str]:
     ]
 
 
+def untaken_files(home: Home) -> list[str]:
+    """A line for each landed file that no ingest has seen and none will read: no format of its source takes its name,
+    or no source has its folder.
+
+    It lists all landed files, of which there may be many, and in a store at some cost.
+    """
+    sources = load_sources(home)
+    known: dict[str, set[str]] = {}
+    for kind in ("files", "waiting_files"):
+        noted = ops.current_table(home, kind, columns=["source", "path"])
+        for name, path in zip(noted["source"].to_pylist(), noted["path"].to_pylist(), strict=True):
+            known.setdefault(name, set()).add(path.split("!", 1)[0])
+    told = []
+    for name in sorted(sources):
+        untaken_of = untaken(home, sources[name], known.get(name, set()))
+        told += [("no format's glob fits its name", f"{name}/{one_line(path)}") for path in untaken_of]
+    if not home.landing_root:
+        # A folder that is named for us holds what others put there, too.
+        there = storage_of(home.landed_all).names(home.landed_all)
+        others = [one for one in there if not is_passed_over(one) and one not in {*sources, *sources.broken}]
+        hints = {one: nearest(one, [*sources, *sources.broken]) for one in others}
+        told += [(f"no source has this name. {hints[one] or ''}".strip(), one_line(one)) for one in others]
+    return _lines("landed", told, "below " + home.landed_all)
+
+
 def _place(row: FileRow | WaitingFileRow) -> str:
     return f"{row['source']}/{one_line(row['path'])}"
 
 
-def _lines(word: str, told: Sequence[tuple[object, str]]) -> list[str]:
+def _lines(
+    word: str, told: Sequence[tuple[object, str]], where: str = "in ops.current_files and ops.current_waiting_files"
+) -> list[str]:
     listed = sorted(f"{word} ({why}): {place}" for why, place in told)
     if len(listed) <= _NAMED:
         return listed
     return [
         *listed[:_NAMED],
-        f"{word}: {len(listed) - _NAMED} more, in ops.current_files and ops.current_waiting_files",
+        f"{word}: {len(listed) - _NAMED} more, {where}",
     ]
 
 

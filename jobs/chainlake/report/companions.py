@@ -5,7 +5,7 @@ Charts show the last days that have rows, and tables the latest rows; both come 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -62,6 +62,11 @@ def _span(first_us: int, last_us: int, clock: Clock) -> charts.Span:
     return charts.Span(lo, max(last_us, lo + 1), clock)
 
 
+def _days(shown: Sequence[date]) -> charts.DaySpan:
+    """Whole UTC days, from the first to the last."""
+    return charts.DaySpan(day_number(shown[0]) * US_PER_DAY, (day_number(shown[-1]) + 1) * US_PER_DAY, Clock("UTC"))
+
+
 def measured(feature: Feature, source: Source) -> str:
     """A column of a model, with its unit if it has the unit of an attribute."""
     unit = unit_of(source, feature.of) if feature.of is not None and not feature.steps else None
@@ -99,17 +104,20 @@ def _zones(rows: list[Row], loaded: LoadedModel) -> list[Html]:
     clock = Clock.of(loaded.source)
     rows.sort(key=lambda row: (row["ts"], row["kind"]))
     stays = list(_outside(rows))
+    units = {one.base: measured(one, loaded.source) for one in loaded.config.features}
+    several = len({row["group_id"] for row in rows}) > 1
     listed = [
         (
             clock.html(us_of(left["ts"])),
             "still outside" if back is None else clock.html(us_of(back["ts"])),
+            _values(left["mean"], units),
             ", ".join(left["facets"] or ()),
-            _values(left["mean"]),
-            left["group_id"],
+            *([left["group_id"]] if several else []),
         )
         for left, back in reversed(stays)
     ]
-    header = (f"left (in {clock.zone})", "back", "facets", "mean when it left", "group")
+    header = (f"left (in {clock.zone})", "back", "mean when it left", "limits that some node passed",
+              *(["group"] if several else []))  # fmt: skip
     parts = [
         section(
             "True alerts",
@@ -154,8 +162,9 @@ def _outside(rows: Sequence[Row]) -> list[tuple[Row, Row | None]]:
     return sorted([*stays, *((row, None) for row in open_.values())], key=lambda pair: pair[0]["ts"])
 
 
-def _values(mean: Sequence[Row] | None) -> str:
-    return ", ".join(f"{one['feature']} {one['value']:.4g}" for one in mean or ())
+def _values(mean: Sequence[Row] | None, named: Mapping[str, str] | None = None) -> str:
+    """Values by their names, or by what ``named`` calls these."""
+    return ", ".join(f"{(named or {}).get(one['feature'], one['feature'])} {one['value']:.4g}" for one in mean or ())
 
 
 # ---- shared learning
@@ -174,18 +183,18 @@ def _learners(rows: list[Row], loaded: LoadedModel) -> list[Html]:
         (day, number(one["loss"]), number(one["loss_alone"]), number(one["loss_static"]), _gain(one))
         for day, one in sorted(by_day.items(), reverse=True)
     ]
-    header = ("day (UTC)", "as they are", "never sharing", "sharing at every check", "of the gain")
+    header = ("day (UTC)", "as they are", "never sharing", "sharing at every check", "kept of the gain")
     shown = sorted(by_day)[-DAYS:]
-    span = charts.Span(day_number(shown[0]) * US_PER_DAY, (day_number(shown[-1]) + 1) * US_PER_DAY, Clock("UTC"))
-    noon = US_PER_DAY // 2
     lines = {
-        said: [(day_number(day) * US_PER_DAY + noon, by_day[day][name] - by_day[day]["loss_static"]) for day in shown]
+        said: [(charts.noon_us(day), by_day[day][name] - by_day[day]["loss_static"]) for day in shown]
         for name, said in (("loss", "as they are"), ("loss_alone", "never sharing"))
     }
     body = [_listed("Sums of losses per day, the latest first", header, listed, LEARNERS.path_name, [1, 2, 3, 4])]
     if len(shown) > 1:
         said = "Regret per day: how much more the learners lose than if they shared at every check."
-        spec = charts.series(span, lines, title="regret", height=150, level=(0.0, "sharing at every check"))
+        spec = charts.series(
+            _days(shown), lines, title="regret (loss)", height=150, level=(0.0, "sharing at every check")
+        )
         body.insert(0, chart(spec, said, said, tall=210))
     by_learner = {row["learner"]: row for row in sorted(days, key=lambda row: row["event_date"])}
     last = [
@@ -199,7 +208,7 @@ def _learners(rows: list[Row], loaded: LoadedModel) -> list[Html]:
         )
         for name, row in sorted(by_learner.items())
     ]
-    columns = ("learner", "day", "loss", "alone", "errors", "weights")
+    columns = ("learner", "day (UTC)", "loss", "never sharing", "errors", "weights")
     own = _listed("Each learner on its last day", columns, last, LEARNERS.path_name, [2, 3, 4])
     return [section("Regret", *body), section("Learners", own)]
 
@@ -215,16 +224,17 @@ def _gain(sums: dict[str, float]) -> str:
 
 def _faults(rows: list[Row], loaded: LoadedModel) -> list[Html]:
     flagged = sorted((row for row in rows if row["flagged"]), key=lambda row: (row["day"], row["p"]), reverse=True)
-    clock = Clock.of(loaded.source)
+    clock, several = Clock.of(loaded.source), len({row["group_id"] for row in rows}) > 1
     listed = [
         (
             row["day"], row["machine"], _values(row["top_counters"]), number(row["v_norm"]), f"{row['p']:.2g}",
-            "" if row["first_flagged"] is None else clock.html(us_of(row["first_flagged"])), row["group_id"],
+            "" if row["first_flagged"] is None else clock.html(us_of(row["first_flagged"])),
+            *([row["group_id"]] if several else []),
         )
         for row in flagged
     ]  # fmt: skip
     header = ("day (UTC)", "machine", "counters that carry it (+ above the others, − below)", "v", "p",
-              "first flagged", "group")  # fmt: skip
+              f"first flagged (in {clock.zone})", *(["group"] if several else []))  # fmt: skip
     alpha = loaded.config.bound
     table_ = _listed("The latest first", header, listed, FAULT_SCORES.path_name, [3, 4])
     parts = [section("Flagged machines", table_, about=f"A machine is flagged on a day if its p is below {alpha:g}.")]
@@ -232,17 +242,16 @@ def _faults(rows: list[Row], loaded: LoadedModel) -> list[Html]:
     if len(shown) < 2:
         return parts
     nearest = sorted({row["machine"] for row in rows}, key=lambda name: (_least(rows, name), name))[:_LINES]
-    span = charts.Span(day_number(shown[0]) * US_PER_DAY, (day_number(shown[-1]) + 1) * US_PER_DAY, Clock("UTC"))
     lines = {
         name: [
-            (day_number(row["day"]) * US_PER_DAY + US_PER_DAY // 2, plain(row["v_norm"]))
+            (charts.noon_us(row["day"]), plain(row["v_norm"]))
             for row in sorted(rows, key=lambda row: row["day"])
             if row["machine"] == name and row["day"] in shown
         ]
         for name in nearest
     }
-    spec = charts.series(span, lines, title="v", height=170)
-    said = f"How far machines behave unlike the others (v, 0 to 1): the {len(nearest)} with the smallest p."
+    spec = charts.series(_days(shown), lines, title="v (0 to 1)", height=170)
+    said = f"How far machines behave unlike the others: the {len(nearest)} with the smallest p."
     return [*parts, section("Scores", chart(spec, said, said, tall=240))]
 
 

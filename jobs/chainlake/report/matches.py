@@ -17,6 +17,7 @@ from chainlake.cep.language import ast
 from chainlake.errors import ChainlakeError
 from chainlake.markup import Html, joined, link, section, table, tag
 from chainlake.report.drawing import charts
+from chainlake.report.drawing.labels import Mark
 from chainlake.report.drawing.road import PLACE
 from chainlake.report.page import chart, document
 from chainlake.report.reading import Event, Match, SourceReader
@@ -100,7 +101,7 @@ def panel(lake: SourceReader, compiled: CompiledPattern, found: Around, attribut
     for one in match.events:
         value = f"{with_unit(source, attribute)} {number(one.row.get(attribute))}"
         said = f"{one.key}, {found.span.clock.text(one.us)}, {value}"
-        marks.append(charts.Mark(one.us, plain(one.row.get(attribute)), one.name, said, one.name not in named))
+        marks.append(Mark(one.us, plain(one.row.get(attribute)), one.name, said, one.name not in named))
         named.add(one.name)
     window = compiled.pattern.window_us
     shade = (match.start_us, match.start_us + window if window < UNBOUNDED else match.end_us)
@@ -113,7 +114,7 @@ def figure(lake: SourceReader, compiled: CompiledPattern, found: Around, attribu
     """A panel, with a text for readers who cannot see it."""
     match, clock = found.match, found.span.clock
     bound = ", ".join(
-        f"{one.name} {number(one.row.get(attribute))} at {clock.local(one.us):%H:%M:%S}" for one in match.events[:8]
+        f"{one.name} {number(one.row.get(attribute))} at {clock.local(one.us):%H:%M:%S %Z}" for one in match.events[:8]
     )
     unit = unit_of(lake.source, attribute)
     said = f"{attribute}{f' in {unit}' if unit else ''} of {', '.join(match.keys[:SERIES])} over time; {bound}."
@@ -158,7 +159,7 @@ def page(lake: SourceReader, compiled: CompiledPattern, found: Around, origin: H
         ),
         section("Where it comes from", origin, _id(match)),
     ]
-    title = f"{name}, {clock.local(match.end_us):%Y-%m-%d %H:%M:%S}"
+    title = f"{name}, {clock.short(match.end_us)}"
     crumbs = [("Report", "index.html"), (f"pattern {name}", f"patterns/{name}.html"), ("match " + match.id[:8], None)]
     return document(title, body, depth=2, crumbs=crumbs)
 

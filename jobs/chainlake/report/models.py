@@ -28,7 +28,7 @@ from chainlake.report.drawing.road import PLACE, Change, is_road, road_map
 from chainlake.report.drawing.states import shown, which_are
 from chainlake.report.page import chart, document
 from chainlake.report.reading import SourceReader
-from chainlake.report.showing import Clock, counted, number, unit_of, with_unit
+from chainlake.report.showing import Clock, comment, counted, number, unit_of, with_code, with_unit
 
 #: The largest numbers of days drawn, and of events on them.
 DAYS, EVENTS = 4, 150_000
@@ -71,13 +71,22 @@ class Subject:
 def pages(of: Subject) -> dict[str, str]:
     """The page of a model, by its path in the report."""
     config = of.loaded.config
-    body = [tag("p", config.description or "No description.", class_="lead"), _facts(of), _failures(of)]
+    lead = tag("p", with_code(config.description or "No description."), class_="lead")
+    body = [lead, _facts(of), _failures(of), _meaning(of)]
     if isinstance(config, ModelConfig):
         body += [_changes(of, config), *_drawn(of, config)]
     else:
         body += companions.found(of.home, of.loaded)
     crumbs = [("Report", "index.html"), (f"model {config.name}", None)]
     return {f"models/{config.name}.html": document(f"Model {config.name}", body, depth=1, crumbs=crumbs)}
+
+
+def _meaning(of: Subject) -> Html:
+    """What the file says of the model, and the file."""
+    text = (of.home.config / "models" / f"{of.loaded.config.name}.yaml").read_text(encoding="utf-8")
+    said = [tag("p", with_code(one)) for one in comment(text)]
+    shown = tag("pre", text.strip(), tabindex="0", aria_label="Text of the model")
+    return section("What it means", *said, details("Its file", shown), name="meaning")
 
 
 def changes_of(home: Home, models: Sequence[LoadedModel], source: str) -> list[Change]:

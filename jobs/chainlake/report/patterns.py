@@ -32,7 +32,7 @@ from chainlake.report.drawing.road import MATCHES, PLACE, Change, is_road, road_
 from chainlake.report.drawing.states import shown, which_are, words_of
 from chainlake.report.page import chart, document
 from chainlake.report.reading import Match, SourceReader, chosen, whole
-from chainlake.report.showing import Clock, counted, number, with_unit
+from chainlake.report.showing import Clock, comment, counted, number, with_code, with_unit
 
 #: The largest numbers of events and evaluations of a search for near misses, which should take only seconds.
 SEARCHED, EVALUATED = 50_000, 3_000_000
@@ -80,7 +80,7 @@ def pages(of: Subject) -> dict[str, str]:
 def _page(of: Subject, drawn: Sequence[matches.Around]) -> str:
     pattern = of.compiled.pattern
     body = [
-        tag("p", pattern.description or "No description.", class_="lead"),
+        tag("p", with_code(pattern.description or "No description."), class_="lead"),
         _facts(of),
         _failures(of),
         _meaning(of),
@@ -138,7 +138,7 @@ def _failures(of: Subject) -> Html:
 def _meaning(of: Subject) -> Html:
     pattern = of.compiled.pattern
     text = pattern.text.text
-    said = [tag("p", one) for one in _comment(text)]
+    said = [tag("p", with_code(one)) for one in comment(text)]
     rows = list(_terms([*bounds(pattern), *ranking(pattern)]))
     whole_text = "\n".join(explain(pattern, chosen_orders(pattern)))
     return section(
@@ -149,20 +149,6 @@ def _meaning(of: Subject) -> Html:
         details("How it is searched", tag("pre", whole_text, tabindex="0")),
         name="meaning",
     )
-
-
-def _comment(text: str) -> Iterator[str]:
-    """The comment at the head of a pattern's front matter, as a paragraph."""
-    lines = text.splitlines()
-    start = 1 if lines and lines[0].strip() == "---" else 0
-    found = []
-    for line in lines[start:]:
-        if not line.lstrip().startswith("#"):
-            break
-        found.append(line.lstrip().lstrip("#").strip())
-    if found:
-        told = " ".join(found).removeprefix("What it means:").strip()
-        yield told[:1].upper() + told[1:]
 
 
 def _terms(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -209,13 +195,15 @@ def _cards(of: Subject, drawn: Sequence[matches.Around]) -> Html:
         picture = [matches.figure(of.lake, of.compiled, found, found.panels[0], 120)] if found.panels else []
         where = link(
             f"../matches/{pattern.name}/{one.id}.html",
-            f"{', '.join(one.keys[:2])}, {found.span.clock.local(one.end_us):%Y-%m-%d %H:%M:%S}",
+            f"{', '.join(one.keys[:2])}, {found.span.clock.short(one.end_us)}",
         )
         cards.append(tag("article", tag("h3", where), tag("p", one.why, class_="small"), *picture, class_="card"))
     title = "Its best matches" if best else "Its latest matches"
+    clock = drawn[0].span.clock
+    below = "" if clock.zone == "UTC" else f" Below each are times in {clock.zone}, and under them those in UTC."
     about = (
         "Each opens with all its events, the files they came from, and why each condition held. "
-        "The shaded stretch is the window."
+        f"The shaded stretch is the window.{below}"
     )
     return section(title, tag("div", *cards, class_="cards"), about=about, name="matches")
 
@@ -287,13 +275,15 @@ def _near_misses(of: Subject) -> Html:
     parts = [part for branch, one in enumerate(reports, 1) for part in _funnel(of, one, events, branch, len(reports))]
     about = joined([
         f"What became of the {len(events):,} events that a search of {day} reads: how many candidates each step looked "
-        "at, and how many passed. Of other days: ", tag("code", verb),
+        "at, and how many passed. Of other days: ", tag("code", verb, class_="verb"),
     ])  # fmt: skip
     return section(title, *parts, about=about, name="near-misses")
 
 
 def _too_much(why: str, verb: str) -> Html:
-    return tag("p", f"Not looked for, since {why}. On a command line: ", tag("code", verb), class_="none")
+    return tag(
+        "p", f"Not looked for, since {why}. On a command line: ", tag("code", verb, class_="verb"), class_="none"
+    )
 
 
 def _funnel(of: Subject, report: Report, events: pa.Table, branch: int, many: int) -> Iterator[Html]:
@@ -358,9 +348,7 @@ def _example(of: Subject, example: Mapping[str, Any], events: pa.Table) -> Html:
         one = events.slice(listed[0], 1).to_pylist()[0]
         values = ", ".join(f"{with_unit(source, each)} {number(one.get(each))}" for each in wanted if each in one)
         more = f" and {len(listed) - 1:,} more" if len(listed) > 1 else ""
-        parts.append(
-            joined([tag("b", name), f" {one[source.key]} {clock.local(us_of(one['ts'])):%H:%M:%S} {values}{more}"])
-        )
+        parts.append(joined([tag("b", name), f" {one[source.key]}, {clock.short(us_of(one['ts']))}, {values}{more}"]))
     return joined(parts, Html("<br>"))
 
 

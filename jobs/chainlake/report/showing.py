@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
@@ -12,6 +13,7 @@ from chainlake.days import instant, us_of
 from chainlake.definitions.source import Source
 from chainlake.markup import Html, joined, tag
 
+_MARKED = re.compile(r"`([^`]+)`|(?<![\w*])\*(?=\S)([^*]+)(?<=\S)\*(?![\w*])")
 #: What is shown where a value is missing.
 MISSING = "–"
 
@@ -43,6 +45,31 @@ def plain(value: Any) -> float | None:
 def counted(many: int, what: str, several: str | None = None) -> str:
     """A number with its noun, such as "2 days"."""
     return f"{many:,} {what if many == 1 else several or what + 's'}"
+
+
+def comment(text: str) -> list[str]:
+    """The comment at the head of a definition's file, as a paragraph; none if it has none.
+
+    Args:
+        text: of the file, with or without the line ``---`` that begins a front matter.
+    """
+    lines = text.splitlines()
+    start = 1 if lines and lines[0].strip() == "---" else 0
+    found = []
+    for line in lines[start:]:
+        if not line.lstrip().startswith("#"):
+            break
+        found.append(line.lstrip().lstrip("#").strip())
+    told = " ".join(found).removeprefix("What it means:").strip()
+    return [told[:1].upper() + told[1:]] if told else []
+
+
+def with_code(text: str) -> Html:
+    """Prose in which what stands between backticks is code, and between asterisks emphasised."""
+    parts = _MARKED.split(text)
+    # Between two that were split at: text, code, emphasis.
+    found = [tag(("code", "em")[at % 3 - 1], part) if at % 3 else part for at, part in enumerate(parts) if part]
+    return joined(found)
 
 
 @dataclass(frozen=True)
@@ -90,6 +117,10 @@ class Clock:
         far = "" if other.date() == local.date() else f"{other:%m-%d} "
         return f"{local:{form}} ({far}{other:%H:%M:%S} UTC)"
 
+    def short(self, us: int) -> str:
+        """A local time with its zone, such as ``2013-10-09 14:47:00 EDT``."""
+        return f"{self.local(us):%Y-%m-%d %H:%M:%S %Z}"
+
     def html(self, us: int) -> Html:
         """A time on a page: local, and UTC in small print."""
         local, said = self.local(us), self.text(us)
@@ -102,7 +133,7 @@ class Clock:
         if self.zone == "UTC":
             return "time (UTC)"
         hours = self.offset_ms(us) / 3_600_000
-        return f"time in {self.zone} (UTC{'+' if hours >= 0 else '−'}{abs(hours):g} h), below it UTC"
+        return f"{self.zone} (UTC{'+' if hours >= 0 else '−'}{abs(hours):g} h), below it UTC"
 
 
 def _next(day: date, zone: ZoneInfo) -> datetime:

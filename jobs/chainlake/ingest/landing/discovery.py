@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Container
 from dataclasses import astuple, dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -233,6 +234,28 @@ def _contents(source: Source, file: str) -> list[_Content]:
         return [_Content(None, checksum_of(file), "no_format", "the archive has no member that a format takes")]
     with archives_stay_open():
         return [_checked(file, name) if count == 1 else _several(file, name, count) for name, count in names.items()]
+
+
+def untaken(home: Home, source: Source, known: Container[str]) -> list[str]:
+    """The files of the landing folder of ``source`` that none of its formats takes, as their names say alone.
+
+    Args:
+        known: paths of files that are passed over, since what became of them is noted.
+    """
+    walked = walk(home.landed(source.name), follow_links=source.follow_links)
+    files = {entry.relative: entry.file for entry in walked.entries if entry.stat is not None}
+    return [path for path, file in files.items() if path not in known and not _taken_by_name(source, file, path)]
+
+
+def _taken_by_name(source: Source, file: str, path: str) -> bool:
+    if any(form.fits_path(path) for form in source.formats):
+        return True
+    try:
+        inside = members(file, members_glob(source, os.path.basename(file)))
+    except (NotReadable, Damaged):
+        # What is wrong with it is for the ingest to find.
+        return True
+    return any(form.fits_path(f"{path}!{name}") for name in inside or () for form in source.formats)
 
 
 def members_glob(source: Source, name: str) -> str:

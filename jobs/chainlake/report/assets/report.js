@@ -20,9 +20,9 @@
       title: { color: fg, fontSize: 13, fontWeight: 600, anchor: "start" },
       range: { category: dark.matches ? DARK : LIGHT },
       style: {
-        ink: { color: fg }, "label": { fill: fg, fontSize: 11 },
+        ink: { color: fg }, "label": { color: fg, fontSize: 11 },
         shade: { color: css("shade"), opacity: dark.matches ? 0.22 : 0.18 },
-        halo: { fill: css("bg"), stroke: css("bg"), strokeWidth: 4, strokeJoin: "round", fontSize: 11 },
+        halo: { color: css("bg"), stroke: css("bg"), strokeWidth: 4, strokeJoin: "round", fontSize: 11 },
         loud: { color: css("failed"), stroke: css("failed") }, quiet: { color: soft, stroke: soft },
         main: { color: css("done") }, second: { color: css("stale") },
         "shown-point": { stroke: css("bg"), strokeWidth: 1.5 },
@@ -181,6 +181,8 @@
         if (x < last + 10 || x + wide > this.width) continue;
         last = x + wide;
         g.fillText(label, x, 11);
+        /* Days are left out before it. */
+        g.strokeStyle = css(begins && d > this.from ? "soft" : "grid");
         g.beginPath(); g.moveTo(x - 0.5, 20); g.lineTo(x - 0.5, this.height - 6); g.stroke();
       }
     }

@@ -10,11 +10,14 @@ from datetime import date, timedelta
 from typing import Any
 
 from chainlake.days import day_number, instant
+from chainlake.report.drawing.labels import Mark, sides
 from chainlake.report.showing import Clock
 
 Spec = dict[str, Any]
 #: The largest number of points in a line; longer lines are thinned.
 POINTS = 1500
+#: Points of a line up to which each is a dot.
+_DOTTED = 80
 #: Pixels kept for the labels of a vertical axis, so that panels below one another are aligned.
 _ROOM = 58
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
@@ -71,6 +74,28 @@ class Span:
         return list(range(first, self.hi_us + 1, step))
 
 
+@dataclass(frozen=True)
+class DaySpan(Span):
+    """The same of whole UTC days that have one value each, which stands at noon."""
+
+    def axis(self, *, title: bool = True, ticks: int = 8) -> Spec:
+        """A horizontal axis that names days."""
+        shown, form = _day_ticks(instant(self.lo_us).date(), instant(self.hi_us - 1).date())
+        labels = {str(noon_us(day) // 1000): f"{day:{form}}" for day in shown}
+        return {
+            **super().axis(), "title": "UTC day" if title else None,
+            "axis": {
+                "values": [noon_us(day) // 1000 for day in shown], "grid": False, "labelOverlap": "greedy",
+                "labelExpr": f"({json.dumps(labels)})[datum.value]",
+            },
+        }  # fmt: skip
+
+
+def noon_us(day: date) -> int:
+    """Where the value of a UTC day stands on an axis of days."""
+    return day_number(day) * _DAY + _DAY // 2
+
+
 def base(layers: Sequence[Spec], height: int, *, renderer: str = "svg") -> Spec:
     """Layers as one chart that is as wide as its page."""
     return {
@@ -117,25 +142,6 @@ def line_values(lines: Mapping[str, Sequence[tuple[int, float | None]]]) -> list
     ]
 
 
-@dataclass(frozen=True)
-class Mark:
-    """An event on a curve.
-
-    Args:
-        us: its time, microseconds.
-        value: its height; None: not drawn.
-        name: the name that it is bound to.
-        said: text of the tooltip.
-        label: whether the name is written next to it.
-    """
-
-    us: int
-    value: float | None
-    name: str
-    said: str
-    label: bool = True
-
-
 def curve(
     span: Span,
     lines: Mapping[str, Sequence[tuple[int, float | None]]],
@@ -167,7 +173,7 @@ def curve(
     several = len(lines) > 1
     colour: Spec = {"field": "k", "type": "nominal", "title": key, "legend": {"orient": "top"} if several else None}
     rows = line_values(lines)
-    few = len(rows) <= 80
+    few = len(rows) <= _DOTTED
     layers.append({
         "data": {"values": rows},
         "mark": {"type": "line", "strokeWidth": 1.5, "interpolate": "linear", "point": {"size": 14} if few else False},
@@ -184,20 +190,23 @@ def curve(
         },
     })  # fmt: skip
     labelled = [one for one in there if one.label]
-    for below in (False, True):
-        part = [
-            {"t": one.us // 1000, "v": one.value, "n": one.name}
-            for number, one in enumerate(labelled)
-            if (number % 2 == 1) == below
-        ]
-        if part:
-            mark = {"type": "text", "dy": 16 if below else -13, "fontWeight": 600, "clip": False}
-            text = {"x": x, "y": y, "text": {"field": "n"}}
-            layers += [
-                {"data": {"values": part}, "mark": {**mark, "style": style}, "encoding": text}
-                for style in ("halo", "label")
-            ]
+    values = [row["v"] for row in (*rows, *points) if row["v"] is not None]
+    for side, some in sides(labelled, values, span.hi_us - span.lo_us, height).items():
+        part = [{"t": one.us // 1000, "v": one.value, "n": one.name} for one in some]
+        layers += _written(part, {**side.mark(), "fontWeight": 600}, {"x": x, "y": y})
     return base(layers, height)
+
+
+def _written(rows: Sequence[Spec], mark: Spec, where: Spec) -> list[Spec]:
+    """Texts, ``n`` of each row, on what lies behind them."""
+    return [
+        {
+            "data": {"values": list(rows)},
+            "mark": {"type": "text", **mark, "style": style},
+            "encoding": {**where, "text": {"field": "n"}},
+        }
+        for style in ("halo", "label")
+    ]
 
 
 def bars(rows: Sequence[tuple[date, int]], *, title: str, height: int = 150) -> Spec:
@@ -280,15 +289,14 @@ def series(
     colour: Spec = {"field": "k", "type": "nominal", "title": None, "scale": {"domain": list(lines)}}
     colour["legend"] = {"orient": "top", "columns": 6} if len(lines) > 1 else None
     rows = line_values(lines)
-    layers.append({"data": {"values": rows}, "mark": {"type": "line", "strokeWidth": 1.3},
-                   "encoding": {"x": x, "y": y, "color": colour}})  # fmt: skip
+    few = max(map(len, lines.values()), default=0) <= _DOTTED
+    line = {"type": "line", "strokeWidth": 1.3, "point": {"size": 18} if few else False}
+    layers.append({"data": {"values": rows}, "mark": line, "encoding": {"x": x, "y": y, "color": colour}})
     if level is not None:
         at, said = level
         layers.append({"data": {"values": [{"v": at}]}, "mark": {"type": "rule", "style": "ink", "strokeDash": [6, 4]},
                        "encoding": {"y": y}})  # fmt: skip
-        text = {"type": "text", "style": "label", "align": "right", "dy": -7, "x": {"expr": "width - 4"}}
-        layers.append({"data": {"values": [{"v": at, "n": said}]}, "mark": text,
-                       "encoding": {"y": y, "text": {"field": "n"}}})  # fmt: skip
+        layers += _written([{"v": at, "n": said}], {"align": "right", "dy": -7, "x": {"expr": "width - 4"}}, {"y": y})
     return base(layers, height)
 
 

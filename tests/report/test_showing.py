@@ -1,0 +1,23 @@
+"""How definitions' comments, prose and times are shown."""
+
+from __future__ import annotations
+
+from chainlake.days import us_of
+from chainlake.report.showing import Clock, comment, with_code
+from tests.report.companion_rows import NOON
+
+
+def test_the_comment_at_the_head_is_a_paragraph() -> None:
+    assert comment("---\n# What it means: a jam\n#   that grows.\nsource: s\n# not this\n") == ["A jam that grows."]
+    assert comment("# One curve.\nsource: s\n") == ["One curve."]
+    assert comment("source: s\n") == []
+
+
+def test_prose_has_code_and_emphasis_and_is_escaped() -> None:
+    assert with_code("the time of `jam <1>` is *seen*") == "the time of <code>jam &lt;1&gt;</code> is <em>seen</em>"
+    assert with_code("BAC = beta * SPY * 2, R = c * gas^-a, 3`") == "BAC = beta * SPY * 2, R = c * gas^-a, 3`"
+
+
+def test_a_short_time_says_its_zone() -> None:
+    assert Clock("America/New_York").short(us_of(NOON)) == "2025-10-01 08:00:00 EDT"
+    assert Clock("UTC").short(us_of(NOON)) == "2025-10-01 12:00:00 UTC"
