@@ -5,7 +5,7 @@ afresh from the raw window, in coordinates made from this window alone; from the
 added one after the other. So results depend neither on chunks nor on the length of a day, and rounding never piles up
 over more than a day. Rounding would also show where most of what the sums once held is not part of the spread that
 decides: a far-off value has left, the level has moved, two columns have become nearly the same, or a jump explains
-nearly everything. Such a round is an anchor, too. An infinite window keeps its first coordinates: its spread only grows.
+nearly everything. Such a round is an anchor, too. An infinite window keeps its coordinates: its spread only grows.
 """
 
 from __future__ import annotations
