@@ -3,9 +3,9 @@
 ``image``: builds it; its account has no rights, and it has nothing that only building needs. ``days``: ``make
 docker-run`` runs all shipped days with the lake in a volume; summary and tables are those of ``make run``; all services
 are healthy, their bounds hold, nobody has rights or tells a secret. ``again``: stopped and started again, the lake is
-there and a run finds nothing to do. ``killed``: one of two workers is killed while it has tasks of an ingest, and again
-of a detection; it comes back, and the tables are those of steps that no cluster did. ``store``: all shipped days with
-tables and landed files in the service ``store``. ``--source sensor --days 1`` is a short proof, of these days alone.
+there and a run finds nothing to do. ``store``: the same days with tables and landed files in the service ``store``; one
+worker is killed while it has tasks of an ingest, and one while it has tasks of a detection. ``--source sensor --days
+1`` is a short proof, of these days alone.
 
 What the machine needs to reach its package indexes is not the project's, and comes from the environment:
 
@@ -17,7 +17,6 @@ DOCKER_PROOF_FOLDER       where images are kept, to be quicker the next time; a 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import shutil
@@ -25,7 +24,6 @@ import signal
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -41,10 +39,10 @@ from tests.proof.history import compared
 from tests.proof.parts import Part, add_only, run_parts
 
 TOOLS = ("podman", "runc", "dockerd", "docker", "docker-compose", "mmdebstrap", "iptables", "make")
-NAMES = ("image", "days", "again", "killed", "store")
-#: The source and the days of it that are run while workers are killed, and in the steps of which applications.
-_SOURCE, _DAYS, _STEPS = "sensor", 2, ("ingest", "detect")
-_KILLED = "spark-worker-1"
+NAMES = ("image", "days", "again", "store")
+_WORKERS = ("spark-worker-1", "spark-worker-2")
+#: In the steps of which applications a worker is killed.
+_STEPS = ("ingest", "detect")
 
 
 def main(argv: list[str]) -> int:
@@ -95,7 +93,6 @@ class _Proof:
                 Part("image", self._image),
                 Part("days", self._days, ("image",)),
                 Part("again", self._again, ("image", "days")),
-                Part("killed", self._with_kills, ("image",)),
                 Part("store", self._in_store, ("image",)),
             )
             try:
@@ -137,36 +134,29 @@ class _Proof:
         was, now = reference.versions(before), reference.versions(after)
         yield from (f"{name} has version {now[name]}, not {was[name]}" for name in was if now[name] != was[name])
 
-    def _with_kills(self) -> Iterator[str]:
-        self._stop(volumes=True)
-        alone = reference.made_by_steps(self._fresh("alone"), _SOURCE, _DAYS)
-        log = self._folder / "killed.log"
-        going = self._services.begin(log, "--source", _SOURCE, "--days", str(_DAYS))
-        for step in _STEPS:
-            while (application := self._working(step)) is None:
-                if going.poll() is not None:
-                    yield f"make docker-run ended with {going.returncode} before a {step} had tasks on {_KILLED}"
-                    return
-                time.sleep(0.2)
-            # With its first process a container ends, and all that it has started.
-            os.kill(self._services.containers()[_KILLED]["State"]["Pid"], signal.SIGKILL)
-            print(f"  {_KILLED} was killed while it worked for {application}", flush=True)
-        if going.wait():
-            yield f"make docker-run ended with {going.returncode}:\n{log.read_text(errors='replace')[-3000:]}"
-            return
-        restarts = self._services.containers()[_KILLED]["RestartCount"]
-        if restarts != len(_STEPS):
-            yield f"{_KILLED} was started again {restarts} times, not {len(_STEPS)}"
-        yield from checks.healthy(self._services)
-        yield from compared(alone, self._lake("killed"))
-
     def _in_store(self) -> Iterator[str]:
         self._stop(volumes=True)
-        home, said = self._reference()
-        code, in_containers = self._services.run(self._folder / "store.log", *self._words, store=True)
+        log = self._folder / "store.log"
+        with self._services.going(log, *self._words, store=True) as going:
+            for step in _STEPS:
+                while (found := self._working(step)) is None:
+                    if going.poll() is not None:
+                        yield f"make docker-run ended with {going.returncode} before a worker had tasks of a {step}"
+                        return
+                    time.sleep(0.2)
+                worker, application = found
+                # With its first process a container ends, and all that it has started.
+                os.kill(self._services.containers()[worker]["State"]["Pid"], signal.SIGKILL)
+                print(f"  {worker} was killed while it worked for {application}", flush=True)
+            code = going.wait()
+        in_containers = log.read_text(errors="replace")
         if code:
             yield f"make docker-run ended with {code}:\n{in_containers[-3000:]}"
             return
+        restarts = sum(self._services.containers()[worker]["RestartCount"] for worker in _WORKERS)
+        if restarts != len(_STEPS):
+            yield f"workers were started again {restarts} times, not {len(_STEPS)}"
+        home, said = self._reference()
         yield from reference.other_lines(said, in_containers)
         (network,) = self._services.containers()["store"]["NetworkSettings"]["Networks"].values()
         os.environ |= {
@@ -181,19 +171,16 @@ class _Proof:
         yield from checks.faults(self._services)
         self._stop(volumes=True, store=True)
 
-    def _working(self, step: str) -> str | None:
-        """The name of an application of a step that has a task's Python process on the worker, if there is one."""
-        container = self._services.containers().get(_KILLED)
-        if container is None or not container["State"]["Running"]:
-            return None
-        listed = self._services.said("docker", "top", container["Id"], "-eo", "pid,ppid,args").splitlines()[1:]
-        processes = {line.split()[0]: line.split(maxsplit=2)[1:] for line in listed}
-        names = _names(f"http://127.0.0.1:{self._environment['CHAINLAKE_SPARK_PORT']}/json/")
-        for parent, words in processes.values():
-            executor = processes.get(parent, ["", ""])[1]
-            found = re.search(r"CoarseGrainedExecutorBackend .*--app-id (\S+)", executor)
-            if "pyspark.daemon" in words and found and (name := names.get(found[1], "")).startswith(step):
-                return name
+    def _working(self, step: str) -> tuple[str, str] | None:
+        """A worker that has a task's Python process of a step, and the name of the application, if there is one."""
+        names = self._services.applications()
+        for worker in _WORKERS:
+            processes = self._services.processes(worker)
+            for parent, command in processes.values():
+                executor = processes.get(parent, ("", ""))[1]
+                found = re.search(r"CoarseGrainedExecutorBackend .*--app-id (\S+)", executor)
+                if "pyspark.daemon" in command and found and (name := names.get(found[1], "")).startswith(step):
+                    return worker, name
         return None
 
     def _reference(self) -> tuple[Home, str]:
@@ -216,15 +203,6 @@ class _Proof:
 
     def _stop(self, *, volumes: bool = False, store: bool = False) -> None:
         self._services.stop(self._folder / "stop.log", volumes=volumes, store=store)
-
-
-def _names(page: str) -> dict[str, str]:
-    """Id and name of every application that the master knows to be running; none if it does not answer."""
-    try:
-        with urllib.request.urlopen(page, timeout=5) as answer:
-            return {one["id"]: one["name"] for one in json.load(answer)["activeapps"]}
-    except OSError:
-        return {}
 
 
 if __name__ == "__main__":

@@ -9,16 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from chainlake.days import Days
 from chainlake.lake.delta import tables
-from chainlake.lake.records.runs import new_run_id
-from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import published_tables
-from chainlake.local.run.shipped import land, shipped_days
 from chainlake.paths import PROJECT, Home
-from chainlake.run.ports import Ports
-from chainlake.run.tasks import LocalTasks
-from tests.proof.history import STEPS, without_pages
 from tests.proof.processes import run
 
 #: The parts of a summary that do not depend on the place and the time: from one heading to another.
@@ -44,18 +37,6 @@ def made_by_run(root: Path, log: Path, words: Sequence[str]) -> tuple[Home, str]
     if code:
         raise RuntimeError(f"the run without containers ended with {code}:\n{said[-3000:]}")
     return home, said
-
-
-def made_by_steps(root: Path, source: str, days: int) -> Home:
-    """The first shipped days of a source in a new home, by steps in this process, without Airflow and Spark."""
-    without_pages()
-    home = home_at(root)
-    for shipped in shipped_days(home)[source][:days]:
-        land(home, source, shipped)
-        for name, step in STEPS.items():
-            ports = Ports(LocalTasks(), FilesLake(home))
-            step(home, source, Days.one(shipped.day), run_id=new_run_id(name), ports=ports)
-    return home
 
 
 def copied_lake(volume: Path, root: Path) -> Home:

@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -57,15 +58,16 @@ class Services:
         """``make docker-run`` with options of the run, but no build of the image; its exit code and what it said."""
         return self._make(log, "-o", "docker-image", "docker-run", f"ARGS={shlex.join(words)}", store=store)
 
-    def begin(self, log: Path, *words: str) -> subprocess.Popen[bytes]:
-        """The same, and not to its end."""
-        with open(log, "wb") as file:
-            return subprocess.Popen(
-                self._command("-o", "docker-image", "docker-run", f"ARGS={shlex.join(words)}"),
-                env=self.environment,
-                stdout=file,
-                stderr=file,
-            )
+    @contextmanager
+    def going(self, log: Path, *words: str, store: bool = False) -> Iterator[subprocess.Popen[bytes]]:
+        """The same, which goes on during the block."""
+        command = self._command("-o", "docker-image", "docker-run", f"ARGS={shlex.join(words)}", store=store)
+        print(f"  {shlex.join(command)}", flush=True)
+        with open(log, "wb") as file, subprocess.Popen(command, env=self.environment, stdout=file, stderr=file) as one:
+            try:
+                yield one
+            finally:
+                one.terminate()
 
     def stop(self, log: Path, *, volumes: bool = False, store: bool = False) -> None:
         """``make docker-stop``; with their volumes, if so wanted.
@@ -84,6 +86,22 @@ class Services:
         )
         found = json.loads(self.said("docker", "inspect", *ids.split())) if ids else []
         return {one["Config"]["Labels"]["com.docker.compose.service"]: one for one in found}
+
+    def processes(self, name: str) -> dict[str, tuple[str, str]]:
+        """Process of a service's container → its parent and its command line; none if the container does not run."""
+        command = ["docker", "top", f"{PROJECT_NAME}_{name}_1", "-eo", "pid,ppid,args"]
+        done = subprocess.run(command, env=self.environment, check=False, text=True, capture_output=True)
+        lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()[1:]]
+        return {pid: (parent, words) for pid, parent, words in lines}
+
+    def applications(self) -> dict[str, str]:
+        """Id and name of every application that Spark's master knows to run; none if it does not answer."""
+        page = f"http://127.0.0.1:{self.environment['CHAINLAKE_SPARK_PORT']}/json/"
+        try:
+            with urllib.request.urlopen(page, timeout=5) as answer:
+                return {one["id"]: one["name"] for one in json.load(answer)["activeapps"]}
+        except OSError:
+            return {}
 
     def volume(self, name: str) -> Path:
         """The folder of a volume, on this machine."""
