@@ -75,8 +75,8 @@ _MC = """#!/bin/sh
 # mc ready local
 exec python -c 'import socket; socket.create_connection(("127.0.0.1", 9000), 5)'
 """
-#: What only building needs, and what a container must not have: programs, and packages' own tests.
-_UNWANTED = ("gcc", "cc", "g++", "make", "git", "curl", "uv", "hatchling")
+#: Programs that only building needs, which a container must not have.
+_UNWANTED = ("gcc", "cc", "g++", "make", "git", "curl", "uv")
 
 
 class Images:
@@ -111,14 +111,14 @@ class Images:
         self._do(*self.podman, "images", "--format", "{{.Repository}}:{{.Tag}}  {{.Size}}")
 
     def faults(self) -> Iterator[str]:
-        """What is wrong with ours, a line each."""
+        """What is wrong with the project's image, a line each."""
         image = self.names["chainlake"]
         user = self._said(*self.podman, "image", "inspect", "--format", "{{.User}}", image)
         if user != f"{ACCOUNT}:{ACCOUNT}":
             yield f"its account is '{user}', not {ACCOUNT}:{ACCOUNT}"
-        found = self._within("command -v " + " ".join(_UNWANTED) + " || true")
+        found = self._within(f"for name in {' '.join(_UNWANTED)}; do command -v $name || true; done")
         yield from (f"it has the program {line}" for line in found.splitlines())
-        # pip comes with the stand-in of the base, in the folder of Debian's packages, and must not come with ours.
+        # The base may have a pip of its own.
         found = self._within("ls -d /opt/venv/bin/pip /opt/venv/bin/uv /opt/chainlake/secrets 2>/dev/null || true")
         yield from (f"it has {line}" for line in found.splitlines())
         writable = "find / -xdev -type d -writable -not -path '/proc/*' -not -path '/dev/*' 2>/dev/null || true"
