@@ -9,8 +9,8 @@ PY := .venv/bin/python
 ARGS ?=
 
 .PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof kill-random \
-  damage-proof spark-proof store-proof own-airflow-proof cluster-proof heavy-proof docker-proof docker-run docker-stop \
-  report-proof
+  damage-proof spark-proof store-proof own-airflow-proof cluster-proof heavy-proof docker-proof docker-image docker-run \
+  docker-stop report-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -31,7 +31,7 @@ setup: .venv/.installed ## make .venv, check Java, the disk and the cache, make 
 	@$(PY) -m chainlake.env.doctor
 	@$(PY) -m chainlake.lake.spark.cds
 
-run: .venv/.installed ## the whole chain through Airflow on the shipped data, then a summary
+run: .venv/.installed ## the shipped days through Airflow, then a summary (ARGS="--source sensor --days 1")
 	@$(PY) -m chainlake.local.run.demo $(ARGS)
 
 airflow: .venv/.installed ## start Airflow and leave its page up until Ctrl-C
@@ -79,8 +79,8 @@ cluster-proof: .venv/.installed ## a Spark master and two workers: same tables; 
 heavy-proof: .venv/.installed ## a hot key and a function of pairs on two Spark workers, one of which is killed
 	@$(PY) -m tests.proof.hot_keys $(ARGS)
 
-docker-proof: .venv/.installed ## the image, and the shipped days in containers, with dockerd and podman (as root)
-	@$(PY) -m tests.proof.containers
+docker-proof: .venv/.installed ## the shipped days in containers, down and up, kills, a store: same tables (as root)
+	@$(PY) -m tests.proof.containers $(ARGS)
 
 # Any Compose that supports conditions of `depends_on`: Docker's plugin, or docker-compose.
 COMPOSE ?= docker compose
@@ -91,9 +91,11 @@ SERVICES := $(COMPOSE) --project-name chainlake --file docker/compose.yaml \
 # Where the image's two JARs are fetched from when it is built.
 MAVEN_REPOSITORY ?= https://repo1.maven.org/maven2
 
-docker-run: ## the shipped days in containers, then a summary (ARGS="--source sensor --days 1")
-	@docker/secrets.sh
+docker-image: ## the image of docker/Dockerfile
 	@docker build --file docker/Dockerfile --build-arg MAVEN_REPOSITORY=$(MAVEN_REPOSITORY) --tag chainlake:0.1.0 .
+
+docker-run: docker-image ## the shipped days in containers, then a summary (ARGS="--source sensor --days 1")
+	@docker/secrets.sh
 	@$(SERVICES) up --detach
 	@$(SERVICES) exec -T api-server python -m chainlake.local.run.elsewhere --passwords /run/secrets/airflow_passwords $(ARGS)
 

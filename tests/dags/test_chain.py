@@ -10,8 +10,9 @@ import pytest
 
 from chainlake.errors import DefinitionError
 from chainlake.local.api import ApiError, logical_date
+from chainlake.local.errors import NotShipped
 from chainlake.local.run.chain import Chain
-from chainlake.local.run.shipped import ShippedDay, land, shipped_days
+from chainlake.local.run.shipped import ShippedDay, land, selected_days, shipped_days
 from chainlake.paths import Home
 
 D1, D2 = date(2025, 10, 1), date(2025, 10, 2)
@@ -146,6 +147,19 @@ def test_a_shipped_file_that_is_missing_is_named(home: Home, tmp_path: Path) -> 
     (tmp_path / "days.yaml").write_text("sources:\n  stock:\n    days:\n      - {day: 2025-10-01, land: [no.csv]}\n")
     with pytest.raises(DefinitionError, match=r"no\.csv is missing"):
         shipped_days(home, tmp_path)
+
+
+def test_shipped_days_can_be_chosen_and_what_is_not_shipped_is_named() -> None:
+    home = Home.from_env()
+    plan = shipped_days(home)
+    assert selected_days(home, None, None) == plan
+    assert selected_days(home, ["stock"], 2) == {"stock": plan["stock"][:2]}
+    with pytest.raises(NotShipped, match="no data of a source 'stocks' ships") as caught:
+        selected_days(home, ["sensor", "stocks"], None)
+    assert caught.value.hint == "Did you mean stock?"
+    for none in (0, -1):
+        with pytest.raises(NotShipped, match=f"^{none} is no number of days"):
+            selected_days(home, None, none)
 
 
 def test_the_shipped_days_are_those_of_the_data_folder() -> None:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from chainlake.lake.records import ops
+from chainlake.local.run.elsewhere import options
 from chainlake.local.run.summary import Timing, _print_changes, _print_timing
 from chainlake.schemas.models import ALERTS, CHANGES, FAULT_SCORES
 
@@ -47,3 +48,10 @@ def test_the_time_of_models_that_ran_together_counts_once(home, capsys):
     ops.append(home, "runs", rows, "r1")
     _print_timing(home, SimpleNamespace(runs=[]), Timing(AT))
     assert ["monitor:", "publish", "2", "5.0"] in [line.split() for line in capsys.readouterr().out.splitlines()]
+
+
+def test_an_airflow_that_runs_already_is_asked_where_it_says_that_its_page_is(monkeypatch):
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", "http://localhost:18080")
+    assert options().parse_args(["--passwords", "file"]).page == "http://localhost:18080"
+    monkeypatch.delenv("AIRFLOW__API__BASE_URL")
+    assert options().parse_args(["--passwords", "file"]).page == "http://localhost:8080"

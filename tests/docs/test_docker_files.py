@@ -47,6 +47,16 @@ def test_the_image_names_no_host_that_it_is_built_from() -> None:
     assert "--build-arg MAVEN_REPOSITORY=$(MAVEN_REPOSITORY) " in (PROJECT / "Makefile").read_text()
 
 
+def test_an_installer_leaves_no_downloads_in_a_layer() -> None:
+    commands = re.split(r"^(?=[A-Z]+ )", (DOCKER / "Dockerfile").read_text(), flags=re.M)
+    kept = "".join(one for one in commands if one.startswith("ENV "))
+    runs = [one for one in commands if one.startswith("RUN ")]
+    wanted = {"bin/pip": "--no-cache-dir", "bin/uv": "UV_NO_CACHE=1", "apt-get": "rm -rf /var/lib/apt/lists"}
+    for program, told in wanted.items():
+        calls = [one for one in runs if f"{program} " in one]
+        assert calls and all(told in one + kept for one in calls), program
+
+
 def test_the_services_take_the_settings_of_the_store() -> None:
     lines = [line for line in (DOCKER / "store.env").read_text().splitlines() if not line.startswith("#")]
     given = dict(line.split("=", 1) for line in lines)
@@ -74,7 +84,8 @@ def test_one_version_everywhere() -> None:
 def test_a_service_is_bounded_and_seen_from_this_machine_only(name: str) -> None:
     service = SERVICES["services"][name]
     assert "mem_limit" in service
-    assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
+    # A port that others have can be another one.
+    assert all(re.match(r"127\.0\.0\.1:\$\{CHAINLAKE_\w+_PORT:-\d+\}:", port) for port in service.get("ports", []))
     assert "no-new-privileges:true" in service["security_opt"]
     if name != "init":
         assert "healthcheck" in service
@@ -82,6 +93,13 @@ def test_a_service_is_bounded_and_seen_from_this_machine_only(name: str) -> None
         ends = other == "init"
         assert how["condition"] == ("service_completed_successfully" if ends else "service_healthy")
     assert set(service.get("secrets", [])) <= SERVICES["secrets"].keys()
+
+
+def test_the_page_has_the_same_port_for_all_who_ask_for_it() -> None:
+    of_airflow = {name: one for name, one in SERVICES["services"].items() if "AIRFLOW__API__PORT" in str(one)}
+    told = str(of_airflow)
+    assert of_airflow.keys() >= {"api-server", "scheduler", "dag-processor"} and told.count("CHAINLAKE_PAGE_PORT") > 10
+    assert "8080" not in told.replace("${CHAINLAKE_PAGE_PORT:-8080}", "")
 
 
 def test_secrets_are_made_once_and_for_the_owner_alone(tmp_path: Path) -> None:

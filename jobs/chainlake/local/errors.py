@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from chainlake.errors import DefinitionError, InfrastructureError, UsageError
+from chainlake.words import nearest
 
 #: What to do if the embedded database cannot be used.
 OWN_SERVER = "To use a PostgreSQL of your own, set CHAINLAKE_DB=postgresql+psycopg2://user:password@host/database."
@@ -122,6 +123,20 @@ class NoCommand(UsageError):
         return cls(
             "the Airflow command is missing", hint="Such as: python -m chainlake.local.command backfill create --help"
         )
+
+
+class NotShipped(UsageError):
+    """What is asked for is no part of the data that ships with the project."""
+
+    @classmethod
+    def source(cls, name: str, shipped: Collection[str]) -> NotShipped:
+        """A source that is not in it."""
+        return cls(f"no data of a source '{name}' ships with the project", hint=nearest(name, shipped))
+
+    @classmethod
+    def days(cls, days: int) -> NotShipped:
+        """A number of days that nothing has."""
+        return cls(f"{days} is no number of days to run", hint="Take 1 or more; all shipped days are run without it.")
 
 
 class ShippedMissing(DefinitionError):

@@ -17,7 +17,7 @@ from chainlake.local.launcher import Airflow, run_program
 from chainlake.local.run.chain import Chain
 from chainlake.local.run.driving import POLL_S, drive, unpause
 from chainlake.local.run.progress import Progress
-from chainlake.local.run.shipped import all_landed, shipped_days
+from chainlake.local.run.shipped import add_selection, all_landed, selected_days
 from chainlake.local.run.summary import Timing, print_summary, report_now
 from chainlake.paths import Home
 
@@ -25,10 +25,11 @@ from chainlake.paths import Home
 def demo() -> int:
     """Run the chain and print the summary; returns 0 if every run succeeded, else 1."""
     parser = argparse.ArgumentParser(prog="make run", description=__doc__)
-    parser.parse_args()
+    add_selection(parser)
+    given = parser.parse_args()
     home = Home.from_env()
     doctor.require(home)
-    plan = shipped_days(home)
+    plan = selected_days(home, given.source, given.days)
     progress = Progress()
     timing = Timing(datetime.now(UTC))
     fetched = Fetch(home)
@@ -40,7 +41,7 @@ def demo() -> int:
     with Airflow(home, progress.say, prepared=prepared, parse_s=PARSE_S) as airflow:
         timing.mark("start of Airflow: database, API server, scheduler, DAG processor")
         progress.say(f"Airflow is up at {airflow.address}")
-        unpause(airflow, source_names(home), progress)
+        unpause(airflow, given.source or source_names(home), progress)
         timing.mark("automatic runs of yesterday")
         while fetched.is_alive():
             progress.now("getting Delta's JARs (once)")

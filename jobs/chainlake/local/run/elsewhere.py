@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +19,7 @@ from chainlake.local.launcher import run_program
 from chainlake.local.run.chain import Chain
 from chainlake.local.run.driving import POLL_S, drive, unpause
 from chainlake.local.run.progress import Progress
-from chainlake.local.run.shipped import shipped_days
+from chainlake.local.run.shipped import add_selection, selected_days
 from chainlake.local.run.summary import Timing, print_summary, report_now
 from chainlake.paths import Home
 
@@ -39,15 +40,9 @@ class Standing:
 
 def elsewhere() -> int:
     """Run the chain and print the summary; returns 0 if every run succeeded, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m chainlake.local.run.elsewhere", description=__doc__)
-    parser.add_argument("--page", default="http://localhost:8080", help="address of Airflow's page")
-    parser.add_argument("--passwords", type=Path, required=True, help=f"JSON file with the password of '{USER}'")
-    parser.add_argument("--source", action="append", help="only this source; can be repeated")
-    parser.add_argument("--days", type=int, help="only this many days of each source")
-    given = parser.parse_args()
+    given = options().parse_args()
     home = Home.from_env()
-    shipped = shipped_days(home).items()
-    plan = {name: days[: given.days] for name, days in shipped if name in (given.source or [name])}
+    plan = selected_days(home, given.source, given.days)
     airflow = Standing(home, Api(given.page, json.loads(given.passwords.read_text())[USER]))
     progress = Progress()
     timing = Timing(datetime.now(UTC))
@@ -61,6 +56,16 @@ def elsewhere() -> int:
     timing.mark("the chain: land, ingest, detect, monitor")
     print_summary(home, chain, timing, report_now(home), page=given.page, command="chainlake")
     return 1 if any(not run.ok for run in chain.runs) else 0
+
+
+def options() -> argparse.ArgumentParser:
+    """What can be said on the command line."""
+    parser = argparse.ArgumentParser(prog="python -m chainlake.local.run.elsewhere", description=__doc__)
+    page = os.environ.get("AIRFLOW__API__BASE_URL", "http://localhost:8080")
+    parser.add_argument("--page", default=page, help="address of Airflow's page (default as Airflow is told it)")
+    parser.add_argument("--passwords", type=Path, required=True, help=f"JSON file with the password of '{USER}'")
+    add_selection(parser)
+    return parser
 
 
 def _wait_for_dags(airflow: Standing, progress: Progress) -> None:
@@ -78,8 +83,10 @@ def _wait_for_dags(airflow: Standing, progress: Progress) -> None:
         except ApiUnreachable as error:
             # The API server is still starting.
             silent = error
-        progress.now("waiting for " + (f"the DAGs {', '.join(missing)}" if silent is None else "Airflow's API server"))
-        time.sleep(POLL_S)
+        if missing:
+            what = f"the DAGs {', '.join(missing)}" if silent is None else "Airflow's API server"
+            progress.now(f"waiting for {what}")
+            time.sleep(POLL_S)
 
 
 if __name__ == "__main__":

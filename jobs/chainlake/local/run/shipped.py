@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import filecmp
 import os
 import shutil
@@ -14,7 +15,7 @@ import yaml
 
 from chainlake.airflow.names import source_names
 from chainlake.env.own_folders import NotWritable
-from chainlake.local.errors import ShippedMissing
+from chainlake.local.errors import NotShipped, ShippedMissing
 from chainlake.paths import PROJECT, Home
 from chainlake.storage.door import storage_of
 
@@ -47,6 +48,37 @@ def shipped_days(home: Home, data: Path = DATA) -> dict[str, list[ShippedDay]]:
         if source in known:
             plan[source] = sorted(days, key=lambda day: day.day)
     return plan
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """The options that :func:`selected_days` takes.
+
+    Args:
+        parser: of a program that runs shipped days.
+    """
+    parser.add_argument("--source", action="append", help="only this source; can be repeated")
+    parser.add_argument("--days", type=int, help="only this many days of each source, the first ones")
+
+
+def selected_days(home: Home, sources: Sequence[str] | None, days: int | None) -> dict[str, list[ShippedDay]]:
+    """Of the shipped days those that are asked for.
+
+    Args:
+        home: the installation.
+        sources: their names; None for all.
+        days: how many of each source, the first ones; None for all.
+
+    Raises:
+        NotShipped: there is no such source, or no such number of days.
+        DefinitionError: as for :func:`shipped_days`.
+    """
+    shipped = shipped_days(home)
+    for name in sources or ():
+        if name not in shipped:
+            raise NotShipped.source(name, shipped)
+    if days is not None and days < 1:
+        raise NotShipped.days(days)
+    return {name: all_days[:days] for name, all_days in shipped.items() if sources is None or name in sources}
 
 
 def all_landed(home: Home, plan: Mapping[str, Sequence[ShippedDay]]) -> bool:
