@@ -11,19 +11,34 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import argparse  # noqa: E402
-import resource  # noqa: E402
+import json  # noqa: E402
+import subprocess  # noqa: E402
+import sys  # noqa: E402
+import tempfile  # noqa: E402
 import time  # noqa: E402
 from collections.abc import Iterator  # noqa: E402
+from datetime import date, timedelta  # noqa: E402
+from pathlib import Path  # noqa: E402
 
 import numpy as np  # noqa: E402
+import pyarrow as pa  # noqa: E402
 
+from benchmarks.made_lake import FIRST, add_day, hex_texts, installed, named, size_mb  # noqa: E402
+from benchmarks.processes import PeakMemory  # noqa: E402
+from chainlake.days import US_PER_DAY, Days, day_start_us  # noqa: E402
+from chainlake.lake.delta import tables  # noqa: E402
+from chainlake.lake.records import ops  # noqa: E402
 from chainlake.model_change.faults.sign import Scores, directions, standardised  # noqa: E402
 from chainlake.model_change.learning.learners import Rule, Shared  # noqa: E402
 from chainlake.model_change.zones.design import Smoothed, designed, within_budget  # noqa: E402
 from chainlake.model_change.zones.monitor import ZoneMonitor  # noqa: E402
 from chainlake.model_change.zones.region import Region, polygon_region  # noqa: E402
+from chainlake.paths import PROJECT, Home  # noqa: E402
+from chainlake.schemas.table import TIMESTAMP  # noqa: E402
 
-#: Number of rounds of history from which zones are designed, and number of rounds that are replayed.
+#: Of the year of machines.
+COUNTERS, EVERY_US = 20, 300_000_000
+#: Rounds of history that zones are designed from, and rounds that are replayed.
 HISTORY, ROUNDS = 500, 4000
 
 
@@ -156,19 +171,82 @@ def sign() -> None:
           f"flagged {found} of 8 planted")  # fmt: skip
 
 
-def year(machines: int, days: int) -> None:
-    """Print the cost of days of machines with 20 counters every 5 minutes, one day after the other as in a backfill."""
-    rng = np.random.default_rng(1)
-    begun, flagged = time.process_time(), 0
-    for _ in range(days):
-        x = rng.normal(size=(288, machines, 20))
-        x[:, 0] += 1.0
-        flagged += int((Scores.of(directions(standardised(x)).mean(axis=0), 288).p < 0.01).sum())
-    took = time.process_time() - begun
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"\nA year of {machines} machines x 20 counters x 288 rounds a day, seed 1, {days} days of it run:")
-    print(f"{took / days:.1f} CPU s a day, {365 * took / days / 60:.0f} CPU min a year; peak {peak:.2f} GiB; "
-          f"flagged on {flagged} of {days} days: the machine that was planted")  # fmt: skip
+def machine_day(machines: int, day: date) -> pa.Table:
+    """Events of machines alike, two decimals a counter; the first one is 4 higher in the first counter."""
+    rounds = US_PER_DAY // EVERY_US
+    n = rounds * machines
+    rng = np.random.default_rng([1, day.toordinal()])
+    values = np.round(rng.normal(size=(n, COUNTERS)), 2)
+    values[::machines, 0] += 4.0
+    place = np.arange(n)
+    ids = np.stack([place >> shift & 255 for shift in (24, 16, 8, 0)], axis=1).astype(np.uint8)
+    ids = np.concatenate([np.tile(np.frombuffer(day.toordinal().to_bytes(12, "big"), np.uint8), (n, 1)), ids], axis=1)
+    return pa.table({
+        "event_id": hex_texts(ids),
+        "type": named(["Reading"], np.zeros(n, np.int64)),
+        "machine": named(machine_names(machines), np.tile(np.arange(machines), rounds)),
+        "ts": pa.array(day_start_us(day) + EVERY_US * np.repeat(np.arange(rounds), machines)).cast(TIMESTAMP),
+        "seq": pa.array(np.zeros(n, np.int64)),
+        **{name: pa.array(values[:, c]) for c, name in enumerate(counter_names())},
+        "event_date": pa.array(np.full(n, np.datetime64(day, "D"))),
+        "file_id": named(["0" * 32], np.zeros(n, np.int64)),
+        "line": pa.array(np.arange(2, n + 2)),
+        "ingested_at": pa.array(np.full(n, day_start_us(day))).cast(TIMESTAMP),
+    })  # fmt: skip
+
+
+def machine_names(machines: int) -> list[str]:
+    """Their keys."""
+    return [f"m{i:04}" for i in range(machines)]
+
+
+def counter_names() -> list[str]:
+    """Attributes of the source."""
+    return [f"c{c:02}" for c in range(COUNTERS)]
+
+
+def machine_lake(root: Path, machines: int, span: Days) -> Home:
+    """An installation with their events, and a model of latent faults."""
+    counters = counter_names()
+    source = {
+        "key": "machine", "type": "Reading", "zone": "UTC", "identity": "unique", "on_conflict": "first",
+        "attributes": {name: {"type": "double"} for name in counters},
+        "formats": [{"name": "csv", "glob": "*.csv", "header": ["ts", "machine", *counters],
+                     "time": {"column": "ts", "format": "iso"}}],
+    }  # fmt: skip
+    model = {"kind": "latent_faults", "source": "farm", "start": str(span.start), "nodes": machine_names(machines),
+             "counters": counters, "round": {"length": "5 min"}}  # fmt: skip
+    texts = {"sources/farm.yaml": json.dumps(source), "models/unlike.yaml": json.dumps(model)}
+    home = installed(root, texts, "farm", Home.from_env().cache)
+    ops.append(home, "event_days", [add_day(home, "farm", day, machine_day(machines, day)) for day in span], "made")
+    return home
+
+
+def year(machines: int, days: int, work: Path) -> None:
+    """Days of machines with 20 counters at 5 minutes, in one application of ``chainlake backfill``."""
+    span = Days(FIRST, FIRST + timedelta(days=days))
+    begun = time.monotonic()
+    home = machine_lake(work, machines, span)
+    made = time.monotonic() - begun
+    env = {**os.environ, "CHAINLAKE_HOME": str(work), "CHAINLAKE_CONFIG": str(home.config)}
+    command = [sys.executable, "-m", "jobs", "backfill", str(span.start), str(span.end), "--models", "unlike",
+               "--chunk", f"{days}d"]  # fmt: skip
+    begun = time.monotonic()
+    child = subprocess.Popen(command, cwd=PROJECT, env=env)
+    try:
+        with PeakMemory(child.pid) as memory:
+            code = child.wait()
+    finally:
+        child.kill()
+    took, spent = time.monotonic() - begun, {kind: round(seconds) for kind, seconds in memory.cpu.items()}
+    found = tables.arrow(home, "models", "fault_scores", columns=["day", "machine", "flagged"])
+    flagged = [(row["day"], row["machine"]) for row in found.to_pylist() if row["flagged"]]
+    right = code == 0 and sorted(flagged) == [(day, "m0000") for day in span] and len(found) == days * machines
+    size = size_mb(home.table("events", "farm"))
+    verdict = "the planted machine on every day, and no other" if right else f"WRONG: {flagged[:5]}, code {code}"
+    print(f"\n{machines} machines x {COUNTERS} counters x 288 rounds a day, seed 1, {days} days in one application: "
+          f"{machines * 288 * days:,} events of {size:,} MB, made in {made:.0f} s")  # fmt: skip
+    print(f"{took:.0f} s; CPU s by kind of process {spent}, peak MB {memory.peak}; {len(found):,} rows; {verdict}")
 
 
 def main() -> None:
@@ -179,7 +257,8 @@ def main() -> None:
     parser.add_argument("--learners", type=int, default=512)
     parser.add_argument("--rounds", type=int, default=25_000)
     parser.add_argument("--machines", type=int, default=1000)
-    parser.add_argument("--days", type=int, default=3)
+    parser.add_argument("--days", type=int, default=3, help="of the machines' year; 365 take an hour and 10 GB")
+    parser.add_argument("--work", type=Path, help="an empty folder for the machines' lake; default: a temporary one")
     args = parser.parse_args()
     seeds = [int(one) for one in args.seeds.split(",")]
     if "zones" in args.what:
@@ -189,7 +268,8 @@ def main() -> None:
     if "sign" in args.what:
         sign()
     if "year" in args.what:
-        year(args.machines, args.days)
+        with tempfile.TemporaryDirectory(prefix="chainlake-machines-") as folder:
+            year(args.machines, args.days, args.work or Path(folder))
 
 
 if __name__ == "__main__":
