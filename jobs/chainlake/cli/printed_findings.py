@@ -13,7 +13,7 @@ from chainlake.schemas.models import ALERTS, CHANGES, FAULT_SCORES, LEARNERS, ZO
 from chainlake.schemas.table import Table
 
 #: Names of columns, and their rows.
-Printed = tuple[list[str], list[Sequence[Any]]]
+Printed = tuple[list[str], Sequence[Sequence[Any]]]
 
 
 def printed_findings(table: Table, found: pa.Table, zone: ZoneInfo | None) -> Printed:
