@@ -196,7 +196,7 @@ def disjunction(seed: int, n: int, k: int, rounds: int, drift: float) -> Iterato
 
 #: Radii of dynamic synchronisation that are tried; what is asked for is so much of static(8)'s reduction of errors for
 #: so many of its messages.
-RADII, KEPT, SENT = (1.5, 2.0, 2.25, 2.5, 3.0), 0.97, 0.12
+RADII, KEPT, SENT = (1.5, 1.75, 2.0, 2.25, 2.5, 3.0), 0.97, 0.12
 
 
 def learning(seeds: list[int], k: int, rounds: int) -> None:
