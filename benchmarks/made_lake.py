@@ -77,26 +77,13 @@ def make_lake(root: Path, stream: Stream, patterns: dict[str, str], cache: Path)
         patterns: name → text of a pattern file.
         cache: the cache folder.
     """
-    home = Home(root=root, lake=str(root / "lake"), config=root / "config", cache=cache)
-    for folder, name, text in [
-        ("sources", f"{SOURCE}.yaml", SOURCE_TEXT),
-        *(("patterns", f"{name}.sase", text) for name, text in patterns.items()),
-    ]:
-        path = home.config / folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    table = events_table(find_source(home, SOURCE))
-    tables.ensure_table(home, table)
+    texts = {f"patterns/{name}.sase": text for name, text in patterns.items()}
+    home = installed(root, {f"sources/{SOURCE}.yaml": SOURCE_TEXT, **texts}, SOURCE, cache)
     days: list[dict[str, Any]] = []
     rates: list[dict[str, Any]] = []
     for number, day in enumerate(stream.span):
         made = day_rows(stream, number, day)
-        _append(home, made.cast(table.arrow()))
-        version = tables.version(home, "events", SOURCE)
-        days.append({
-            "source": SOURCE, "day": day, "status": "complete", "rows": len(made), "duplicates": 0, "conflicts": 0,
-            "superseded": 0, "checksum": str(day), "events_version": version,
-        })  # fmt: skip
+        days.append(add_day(home, SOURCE, day, made))
         grouped = made.group_by(["type", "symbol"]).aggregate([("ts", "count"), ("ts", "min"), ("ts", "max")])
         rates += [
             {"source": SOURCE, "day": day, "type": row["type"], "key": row["symbol"], "events": row["ts_count"],
@@ -106,6 +93,36 @@ def make_lake(root: Path, stream: Stream, patterns: dict[str, str], cache: Path)
     ops.append(home, "event_days", days, "made")
     ops.append(home, "rates", rates, "made")
     return home
+
+
+def installed(root: Path, texts: dict[str, str], source: str, cache: Path) -> Home:
+    """An installation with the definitions and an empty events table of a source.
+
+    Args:
+        root: its folder, empty.
+        texts: file below ``config/`` → what it says.
+        source: name of the source.
+        cache: as of any other installation.
+    """
+    home = Home(root=root, lake=str(root / "lake"), config=root / "config", cache=cache)
+    for name, text in texts.items():
+        path = home.config / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    tables.ensure_table(home, events_table(find_source(home, source)))
+    return home
+
+
+def add_day(home: Home, source: str, day: date, rows: pa.Table) -> dict[str, Any]:
+    """Write the events of a day; the row of ``ops.event_days`` that says so is returned."""
+    from deltalake import write_deltalake
+
+    made = rows.cast(events_table(find_source(home, source)).arrow())
+    write_deltalake(home.table("events", source), made, mode="append", partition_by=["event_date"])
+    return {
+        "source": source, "day": day, "status": "complete", "rows": len(made), "duplicates": 0, "conflicts": 0,
+        "superseded": 0, "checksum": str(day), "events_version": tables.version(home, "events", source),
+    }  # fmt: skip
 
 
 def day_rows(stream: Stream, number: int, day: date) -> pa.Table:
@@ -119,13 +136,13 @@ def day_rows(stream: Stream, number: int, day: date) -> pa.Table:
     price = np.round(100 - 1.8 * kinds + draw.standard_normal(n), 4)
     columns = {
         "event_id": hex_texts(draw.integers(0, 256, (n, 16), np.uint8)),
-        "type": _named(KINDS, kinds),
-        "symbol": _named(SYMBOLS, draw.integers(0, len(SYMBOLS), n)),
+        "type": named(KINDS, kinds),
+        "symbol": named(SYMBOLS, draw.integers(0, len(SYMBOLS), n)),
         "ts": pa.array(day_start_us(day) + 1000 * ms).cast(TIMESTAMP),
         "seq": pa.array(np.zeros(n, np.int64)),
         "price": pa.array(price),
         "event_date": pa.array(np.full(n, np.datetime64(day, "D"))),
-        "file_id": _named(["0" * 32], np.zeros(n, np.int64)),
+        "file_id": named(["0" * 32], np.zeros(n, np.int64)),
         "line": pa.array(np.arange(2, n + 2)),
         "ingested_at": pa.array(np.full(n, day_start_us(day))).cast(TIMESTAMP),
     }
@@ -141,14 +158,9 @@ def hex_texts(octets: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.string(), len(octets), [None, pa.py_buffer(offsets), pa.py_buffer(text.tobytes())])
 
 
-def _named(names: Sequence[str], codes: np.ndarray) -> pa.Array:
+def named(names: Sequence[str], codes: np.ndarray) -> pa.Array:
+    """Texts by their place in a list."""
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(names)).cast(pa.string())
-
-
-def _append(home: Home, rows: pa.Table) -> None:
-    from deltalake import write_deltalake
-
-    write_deltalake(home.table("events", SOURCE), rows, mode="append", partition_by=["event_date"])
 
 
 def size_mb(folder: str | Path) -> int:

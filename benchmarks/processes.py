@@ -1,4 +1,4 @@
-"""Peak memory of a Spark application on one machine, by kind of process: JVMs, Python workers, other Python."""
+"""Peak memory and CPU time of a Spark application on one machine: JVMs, Python workers, other Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PeakMemory:
 
     For each kind, ``peak`` is the largest resident memory that a single process had (the kernel's high-water mark), and
     ``together`` the largest sum over all processes of the kind seen at one time, both in MB. Memory that processes
-    share counts in each.
+    share counts in each. ``cpu`` is what the processes of each kind had spent when they were last seen, in seconds.
     """
 
     def __init__(self, root: int | None = None) -> None:
@@ -25,6 +25,12 @@ class PeakMemory:
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.peak = dict.fromkeys(KINDS, 0)
         self.together = dict.fromkeys(KINDS, 0)
+        self._spent: dict[int, tuple[str, float]] = {}
+
+    @property
+    def cpu(self) -> dict[str, float]:
+        """CPU seconds by kind."""
+        return {kind: sum(spent for mine, spent in self._spent.values() if mine == kind) for kind in KINDS}
 
     def __enter__(self) -> PeakMemory:
         self._thread.start()
@@ -50,12 +56,14 @@ class PeakMemory:
                 words = process.cmdline()
                 resident = process.memory_info().rss // 2**20
                 highest = int(high_water_mb(process.pid))
+                times = process.cpu_times()
             except (psutil.Error, OSError):
                 continue  # the process has ended in the meantime
             kind = _kind(words)
             if kind is not None:
                 now[kind] += resident
                 self.peak[kind] = max(self.peak[kind], highest)
+                self._spent[process.pid] = kind, times.user + times.system
         self.together = {kind: max(most, now[kind]) for kind, most in self.together.items()}
 
 

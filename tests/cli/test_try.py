@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from chainlake.cli.main import main
+from chainlake.cli.printed_findings import PRINTED
 from chainlake.model_change import monitor
 from chainlake.paths import Home
+from chainlake.schemas.models import FINDINGS
 from tests.model_change import lab
 
 SOURCE = """description: a lab
@@ -63,6 +65,46 @@ def test_a_table_has_both(readings: Path, capsys: pytest.CaptureFixture[str]) ->
     changes, metrics = capsys.readouterr().out.split("\n\n")
     assert changes.splitlines()[0].split()[:5] == ["ts", "local", "group", "kind", "error"]
     assert metrics.splitlines()[0].split()[:3] == ["day", "group_id", "rounds"]
+
+
+#: A monitor of each other kind over the lab, and what of its rows is printed.
+OTHERS = {
+    "threshold": ("kind: threshold\nvalue: y\nthreshold: 48\n", ["kind", "mean", "sensors heard"]),
+    "safe_zones": (
+        "kind: safe_zones\nvalues: [p, y]\nregion: {box: [[null, 50], [48, null]]}\n",
+        ["group", "kind", "nodes heard", "outside their zone", "beyond", "by", "mean p", "mean y"],
+    ),
+    "shared_learning": (
+        "kind: shared_learning\nresponse: y\nfeatures: [p]\nlearning_rate: 0.0001\nsync: {static: 8}\n",
+        ["group", "learner", "rounds", "loss", "never sharing", "always sharing", "errors", "constant", "p"],
+    ),
+    "latent_faults": (
+        "kind: latent_faults\ncounters: [p, y]\nalpha: 0.5\n",
+        ["group", "machine", "p", "flagged", "first flagged", "counters"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_every_kind_prints_what_it_finds(readings: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    text, columns = OTHERS[kind]
+    head = "source: lab\nstart: 2025-03-01\nnodes: [a, b, c]\nround: {length: 10 min}\n"
+    model = readings.parent / "config" / "models" / f"{kind}.yaml"
+    model.write_text(head + text)
+    found = monitor(model, lab.events(days=2), key="sensor").found.to_pylist()
+    mine = [row for row in found if kind != "shared_learning" or row["kind"] == "day"]
+    assert main(["try", kind, str(readings), "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(rows) == len(mine) > 1
+    assert [name for name in rows[0] if name not in ("ts", "local", "day")] == columns
+    for name, column in (("p", "p"), ("loss", "loss"), ("excess", "by")):
+        if kind != "threshold" and name in found[0]:
+            told = sorted(float(row[column]) for row in rows if row[column] != "")
+            assert told == pytest.approx(sorted(row[name] for row in mine if row[name] is not None), rel=1e-9)
+
+
+def test_every_table_of_findings_has_a_form() -> None:
+    assert set(PRINTED) == {table.path_name for table in FINDINGS}
 
 
 def test_a_node_that_no_event_has_is_told(readings: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -64,6 +64,18 @@ def test_a_table_made_before_a_column_was_defined_is_read_and_extended(home: Hom
     assert DeltaTable(home.table("ops", "files")).version() == 2
 
 
+def test_a_table_whose_columns_were_described_in_other_words_is_appended_to(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release may reword every comment; the lake was made by the one before."""
+    ops.append(home, "event_days", [_day("a", DAY)], "r1")
+    now = ops.ALL["event_days"]
+    reworded = tuple(replace(column, comment=f"{column.comment} In other words.") for column in now.columns)
+    monkeypatch.setitem(ops.ALL, "event_days", replace(now, columns=reworded, comment="In other words."))
+    ops.append(home, "event_days", [_day("a", DAY, rows=7)], "r2")
+    assert [(row["seq"], row["rows"]) for row in ops.current(home, "event_days")] == [(2, 7)]
+
+
 def test_only_key_columns_select_current_rows(home: Home) -> None:
     with pytest.raises(KeyError, match="status is not a key column"):
         ops.current(home, "event_days", status="complete")

@@ -67,6 +67,27 @@ def test_a_monitor_is_published_audited_and_validated(lab, here, name) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.on_spark("spark")
+def test_one_step_runs_all_kinds_as_the_library_does(lab, tasks) -> None:
+    models = lab.config / "models"
+    for name, text in COMPANIONS.items():
+        (models / f"{name}.yaml").write_text(text)
+    rows = [row for i in (1, 2) for row in readings(i)]
+    deliver(lab, {i: readings(i) for i in (1, 2)})
+    done = monitor(lab, "lab", Days(day(1), day(3)), run_id="r")
+    assert done["models"] == 1 + len(COMPANIONS)
+    metrics = tables.arrow(lab, "models", "metrics")
+    for name in COMPANIONS:
+        whole = library(models / f"{name}.yaml", rows, key="sensor")
+        table = result_table(load_definition(models / f"{name}.yaml"))
+        order = [(column, "ascending") for column in table.key]
+        found = tables.arrow(lab, "models", table.name).sort_by(order)
+        assert len(found) > 1 and found.to_pylist() == whole.found.sort_by(order).to_pylist()
+        mine = [row for row in metrics.sort_by("day").to_pylist() if row["model"] == name]
+        assert mine == whole.metrics.to_pylist()
+
+
+@pytest.mark.slow
 def test_zones_are_asked_for_by_node_and_time(lab, here) -> None:
     (lab.config / "models" / "slope.yaml").write_text(COMPANIONS["safe_zones"])
     deliver(lab, {i: readings(i) for i in (1, 2)})

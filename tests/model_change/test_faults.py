@@ -203,8 +203,12 @@ def test_a_machine_whose_p_is_alpha_is_not_flagged() -> None:
     rows = readings()
     p = next(r["p"] for r in monitor(CONTENT, rows).found.to_pylist() if r["flagged"])
     for alpha, wanted in ((p, False), (math.nextafter(p, 1), True)):
-        found = monitor({**CONTENT, "alpha": alpha}, rows).found.to_pylist()
+        result = monitor({**CONTENT, "alpha": alpha}, rows)
+        found = result.found.to_pylist()
         assert next(r["flagged"] for r in found if r["p"] == p) is wanted
+        assert all((r["first_flagged"] is not None) is r["flagged"] for r in found)
+        flagged = [sum(r["flagged"] for r in found if r["day"] == row["day"]) for row in result.metrics.to_pylist()]
+        assert result.metrics["changes"].to_pylist() == flagged
 
 
 def test_a_sliding_window_says_when_it_first_flags() -> None:

@@ -65,6 +65,7 @@ def test_half_the_radius_locally_and_all_of_it_together_leaves_nodes_outside_the
     shared = Shared(weights.copy(), np.zeros(1))
     shared.check(allowed)
     assert (np.abs(shared.weights - shared.reference) <= allowed).all()
+    assert Shared(np.array([[0.9], [0.3]]), np.zeros(1)).check(allowed) is None, "no report within the whole radius"
 
 
 def test_the_count_of_reports_can_pass_the_number_of_learners_without_being_it() -> None:
@@ -78,6 +79,21 @@ def test_the_count_of_reports_can_pass_the_number_of_learners_without_being_it()
         assert sync is not None and len(sync.violators) == 2
         fulls.append((before + 2, sync.full))
     assert fulls == [(2, False), (4, True)]
+
+
+@pytest.mark.parametrize(("noise", "least", "most"), [(0.0, 0.961, 1.0), (0.4, 0.0, 0.7)])
+def test_what_sharing_saves_is_a_matter_of_the_data_and_no_number(noise: float, least: float, most: float) -> None:
+    """ "Up to 95 %" in the abstract, 96.1 % and 54 % in the experiments: once all know a rule that holds without
+    exception nobody sends, and where labels are wrong now and then somebody always does."""
+    rng, k, m, rounds, every = np.random.default_rng(3), 8, 10, 4000, 8
+    rule, shared, sent = Rule("logistic", 1.0, 0.0), Shared.start(k, m + 1), 0
+    for t in range(1, rounds + 1):
+        x = np.concatenate([(rng.random((k, m)) < 0.26).astype(float), np.ones((k, 1))], axis=1)
+        y = np.where(x[:, 0] + x[:, 1] > 0, 1.0, -1.0) * np.where(rng.random(k) < noise, -1.0, 1.0)
+        shared.weights = rule.step(shared.weights, x, y)[0]
+        sync = shared.check(3.0) if t % every == 0 else None
+        sent += sync.up if sync is not None else 0
+    assert least <= 1 - sent / (k * rounds // every) <= most
 
 
 def test_a_step_of_the_allowed_rate_contracts_and_one_of_the_printed_does_not() -> None:

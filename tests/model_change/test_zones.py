@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 from chainlake.model_change import monitor
 from chainlake.model_change.errors import UnsafeZones
 from chainlake.model_change.zones import days as zone_days
-from chainlake.model_change.zones.design import METHODS, Histories, coverage, designed, hierarchy, joint, multipliers
+from chainlake.model_change.zones.design import (
+    METHODS,
+    Histories,
+    clusters,
+    coverage,
+    designed,
+    hierarchy,
+    joint,
+    multipliers,
+)
 from chainlake.model_change.zones.monitor import ZoneMonitor
 from chainlake.model_change.zones.region import (
     average_of_boxes,
@@ -123,6 +132,24 @@ def test_support_functions_say_what_all_averages_of_vertices_say() -> None:
     assert seen == {True, False}
 
 
+def test_zones_of_forty_nodes_are_tested_facet_by_facet() -> None:
+    """There are 3^40 averages of their vertices, and three facets. Whole numbers make the sums exact."""
+    assert TRIANGLE is not None
+    rng, normals = np.random.default_rng(6), np.array(TRIANGLE.normals)
+    spare, shift = rng.integers(-60, 61, 20), rng.integers(-40, 41, 20)
+    tops, betas = 250 + np.concatenate([spare, -spare]), np.concatenate([shift, -shift])
+
+    def supports(tops: np.ndarray, betas: np.ndarray) -> np.ndarray:
+        corners = [np.array([(b, 0), (m, 0), (m, 4 * (m - b))]) for m, b in zip(tops, betas, strict=True)]
+        return np.array([(normals @ zone.T).max(axis=1) for zone in corners])
+
+    one = np.arange(40) == 7
+    assert supports_fit(TRIANGLE, supports(tops, betas))
+    assert not supports_fit(TRIANGLE, supports(tops + one, betas))
+    assert not supports_fit(TRIANGLE, supports(tops, betas - one))
+    assert supports_fit(TRIANGLE, supports(tops - one, betas + one))
+
+
 def test_an_average_of_clusters_is_weighted_by_their_nodes() -> None:
     """The tree ((a, b), c) in one dimension: the printed average of two zones passes, and the mean is 1.3."""
     region = box_region([(-1.0, 1.0)], ["x"])
@@ -134,8 +161,17 @@ def test_an_average_of_clusters_is_weighted_by_their_nodes() -> None:
     assert not supports_fit(region, supports, weights=[2, 1])
     rng = np.random.default_rng(2)
     rows = np.concatenate([2.0 * rng.normal(size=(200, 2)), 0.05 * rng.normal(size=(200, 1))], axis=1)
-    levels = hierarchy(Histories.of(np.stack([-rows, rows], axis=2), region.limits))
+    histories = Histories.of(np.stack([-rows, rows], axis=2), region.limits)
+    levels = hierarchy(histories)
+    assert clusters(histories) == ((0, 1), 2), "whose spreads are alike, whatever the noise of their means"
     assert supports_fit(region, levels) and (levels[0] > 1).all() and (levels[2] < 1).all()
+    # One zone for a and b and one for c: the best of all budgets, two parts of which are theirs.
+    best = max(
+        np.mean(np.abs(rows[:, 0]) <= room) * np.mean(np.abs(rows[:, 1]) <= room) * np.mean(np.abs(rows[:, 2]) <= left)
+        for room, left in ((room, 3 - 2 * room) for room in np.linspace(0, 1.5, 301))
+    )
+    mine = [coverage(histories.samples[i], levels[i]) for i in range(3)]
+    assert np.prod(mine) > best - 0.05
 
 
 @pytest.mark.parametrize("method", METHODS)

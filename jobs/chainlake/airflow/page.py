@@ -38,7 +38,10 @@ def ingest_page(source: str) -> str:
 def gated_page(step: str, source: str, defined: list[Defined]) -> str:
     """The text for a DAG that waits for events and computes from them."""
     what = {"detect": "patterns", "monitor": "models"}[step]
-    tables = {"detect": "`matches.NAME`", "monitor": "`models.changes` and `models.metrics`"}[step]
+    tables = {
+        "detect": "`matches.NAME`",
+        "monitor": "`models.metrics`, and one for each kind of model, such as `models.changes`",
+    }[step]
     rows = [f"| {_name(one.name)} | {_cell(one.description)} |" for one in defined]
     return _page(
         f"Waits until the events of a day of `{source}` are complete, runs its {what} on them, checks the rows "

@@ -117,7 +117,8 @@ def _numbered(delta: DeltaTable, definition: Table, rows: Sequence[Mapping[str, 
         key = tuple(full[name] for name in definition.key)
         last[key] = last.get(key, 0) + 1
         batch.append({**_storable(full), "seq": last[key], "written_at": stamp})
-    return pa.Table.from_pylist(batch, schema=definition.arrow())
+    # Without comments: a table that an earlier release made may have other words, which delta-rs refuses to merge.
+    return pa.Table.from_pylist(batch, schema=pa.schema([field.remove_metadata() for field in definition.arrow()]))
 
 
 def _with_all_columns(home: Home, delta: DeltaTable, definition: Table) -> DeltaTable:

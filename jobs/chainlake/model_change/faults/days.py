@@ -79,11 +79,10 @@ class FaultsRun(SeriesRun[FaultsConfig]):
         first = self._first_flagged(s, length, ts)
         sketched = self._sketched(scaled[-length:])
         rows: list[FaultRow] = []
+        features = self.config.feature_names
         for j, name in enumerate(self.names):
             top = np.argsort(-np.abs(scores.v[j]), kind="stable")[:_TOP]
-            counters: list[Coefficient] = [
-                {"feature": self.config.feature_names[c], "value": float(scores.v[j, c])} for c in top
-            ]
+            counters: list[Coefficient] = [{"feature": features[c], "value": float(scores.v[j, c])} for c in top]
             rows.append(
                 {
                     "model": self.config.name,

@@ -67,31 +67,56 @@ def standardised(x: Array) -> Array:
 
 def directions(x: Array) -> Array:
     """S (T, M, C) of counters (T, M, C); coincident points contribute nothing."""
-    return np.stack([_of_round(points) for points in x]) if len(x) else np.zeros_like(x)
+    pairs, found = _Pairs.of(x), np.empty_like(x)
+    for t, points in enumerate(x):
+        found[t] = pairs.directions(points)
+    return found
 
 
-def _of_round(points: Array) -> Array:
-    centred = points - points.mean(axis=0)
-    squares = np.einsum("mc,mc->m", centred, centred)
-    apart = centred @ centred.T
-    apart *= -2.0
-    apart += squares[:, None]
-    apart += squares
-    np.fill_diagonal(apart, np.inf)
-    # The difference of large squares says little about a small distance.
-    some = apart.min(initial=np.inf) <= 2 * _CLOSE * squares.max()
-    close = apart <= _CLOSE * (squares[:, None] + squares) if some else np.zeros((0, 0), dtype=bool)
-    if some:
-        apart[close] = np.inf
-    weight = np.sqrt(apart, out=apart)
-    np.reciprocal(weight, out=weight)
-    total = weight.sum(axis=1)[:, None] * centred - weight @ centred
-    for m in np.flatnonzero(close.any(axis=1)):
-        off = points[m] - points[close[m]]
-        length = np.sqrt((off**2).sum(axis=1))
-        total[m] += (off[length > 0] / length[length > 0, None]).sum(axis=0)
-    mean: Array = total / (len(points) - 1)
-    return mean
+@dataclass(frozen=True)
+class _Pairs:
+    """Memory that every round uses anew: fresh pages of it would take as long as half of the products.
+
+    Args:
+        centred, pulled: (M, C).
+        weight: (M, M) of pairs.
+    """
+
+    centred: Array
+    pulled: Array
+    weight: Array
+
+    @classmethod
+    def of(cls, x: Array) -> _Pairs:
+        """For rounds (T, M, C)."""
+        return cls(np.empty(x.shape[1:]), np.empty(x.shape[1:]), np.empty((x.shape[1], x.shape[1])))
+
+    def directions(self, points: Array) -> Array:
+        """S (M, C) of a round's points, in memory that the next round overwrites."""
+        centred, apart = self.centred, self.weight
+        np.subtract(points, points.mean(axis=0), out=centred)
+        squares = np.einsum("mc,mc->m", centred, centred)
+        np.matmul(centred, centred.T, out=apart)
+        apart *= -2.0
+        apart += squares[:, None]
+        apart += squares
+        np.fill_diagonal(apart, np.inf)
+        # The difference of large squares says little about a small distance.
+        some = apart.min(initial=np.inf) <= 2 * _CLOSE * squares.max()
+        close = apart <= _CLOSE * (squares[:, None] + squares) if some else np.zeros((0, 0), dtype=bool)
+        if some:
+            apart[close] = np.inf
+        weight = np.sqrt(apart, out=apart)
+        np.reciprocal(weight, out=weight)
+        np.matmul(weight, centred, out=self.pulled)
+        total: Array = np.multiply(weight.sum(axis=1)[:, None], centred, out=centred)
+        total -= self.pulled
+        for m in np.flatnonzero(close.any(axis=1)):
+            off = points[m] - points[close[m]]
+            length = np.sqrt((off**2).sum(axis=1))
+            total[m] += (off[length > 0] / length[length > 0, None]).sum(axis=0)
+        total /= len(points) - 1
+        return total
 
 
 def rolled(s: Array, rounds: int) -> Array:

@@ -218,15 +218,19 @@ def leaves(tree: Tree) -> list[int]:
 
 
 def clusters(histories: Histories) -> Tree:
-    """Nodes joined bottom-up, the two most similar first, by distance of mean and spread in units of their scatter."""
+    """Nodes joined bottom-up, the two most similar first, by distance of mean and spread.
+
+    Both are in units of a facet's spread over all nodes: in those of the means' own, nodes that differ in nothing but
+    spread would be told apart by the noise of their means.
+    """
     rows = [(len(rows), rows.sum(axis=0), (rows**2).sum(axis=0)) for rows in histories.samples]
 
     def told(one: tuple[int, Array, Array]) -> Array:
         mean = one[1] / one[0]
         return np.concatenate([mean, np.sqrt(np.maximum(one[2] / one[0] - mean**2, 0.0))])
 
-    first = np.stack([told(one) for one in rows])
-    unit = np.where(first.std(axis=0) > 0, first.std(axis=0), 1.0)
+    spread = np.concatenate(histories.samples).std(axis=0)
+    unit = np.tile(np.where(spread > 0, spread, 1.0), 2)
     trees: list[Tree] = list(range(len(rows)))
     while len(trees) > 1:
         at = np.stack([told(one) for one in rows]) / unit

@@ -1,18 +1,17 @@
-"""``chainlake try``: runs a model over files; no Spark, no lake, nothing is written."""
+"""``chainlake try``: runs a model of any kind over files; no Spark, no lake, nothing is written."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from chainlake.cli.errors import NoRounds
 from chainlake.cli.named import definition_file
-from chainlake.cli.tables import FORMATS, local_text
+from chainlake.cli.tables import FORMATS
 from chainlake.cli.zones import add_zone_argument, shown_zone
 from chainlake.days import day_of_us, us_of
 from chainlake.definitions.source import load_sources
@@ -23,11 +22,11 @@ if TYPE_CHECKING:
     from chainlake.model_change import MonitorResult
 
 HELP = (
-    "Run a model, or a threshold monitor, over files as they land for its source. Print its changes (or alerts), "
-    "with the coefficients before and after, and what each day cost. try does for models what match does for "
-    "patterns. Local times of the source are shown beside UTC. The first window begins with the first day of the "
-    "files, whatever 'start' says. Keys of the model that no event has are listed on stderr. No Spark and no lake; "
-    "nothing is published."
+    "Run a model, or a monitor of another kind, over files as they land for its source. Print what it finds "
+    "(changes with the coefficients before and after, alerts, reports of nodes, losses of learners, scores of "
+    "machines), and what each day cost. try does for models what match does for patterns. Local times of the source "
+    "are shown beside UTC. The first window begins with the first day of the files, whatever 'start' says. Keys of "
+    "the model that no event has are listed on stderr. No Spark and no lake; nothing is published."
 )
 EXAMPLE = (
     "  chainlake try i5n_speed_profile data/traffic/d12_station_5min_2025_10_0*.csv.gz\n"
@@ -43,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="name of a model, or its file")
     parser.add_argument("files", metavar="FILE", nargs="+", type=Path, help="files as they land for its source")
     parser.add_argument(
-        "--metrics", action="store_true", help="print one row per day with all counts, instead of the changes"
+        "--metrics", action="store_true", help="print one row per day with all counts, instead of what it finds"
     )
     parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
     add_zone_argument(parser)
@@ -53,8 +52,9 @@ def run(args: argparse.Namespace) -> int:
     """Print what the model finds."""
     from chainlake.catalog.models import load_one
     from chainlake.cli.inputs.landed_files import read_landed
+    from chainlake.cli.printed_findings import printed_findings
     from chainlake.model_change import monitor
-    from chainlake.model_change.config.threshold import ThresholdConfig
+    from chainlake.model_change.days.definitions import result_table
 
     home = Home.from_env()
     model = load_one(definition_file(home, args.model, "model"), load_sources(home))
@@ -71,8 +71,7 @@ def run(args: argparse.Namespace) -> int:
         columns, rows = _metrics(result, result.metrics.column_names)
         FORMATS[args.format](columns, rows, sys.stdout)
         return 0
-    threshold = isinstance(model.config, ThresholdConfig)
-    columns, rows = _alerts(result, zone) if threshold else _changes(result, zone)
+    columns, rows = printed_findings(result_table(model.config), result.found, zone)
     if args.format != "table":
         FORMATS[args.format](columns, rows, sys.stdout)
         return 0
@@ -98,35 +97,5 @@ def _say_unheard(model: LoadedModel, heard: set[str]) -> None:
             print(f"note: no event of these files has the {model.source.key} '{key}'. {hint}", file=sys.stderr)
 
 
-def _local(row: dict[str, Any], zone: ZoneInfo | None) -> list[Any]:
-    return [row["ts"], *([] if zone is None else [local_text(row["ts"], zone)])]
-
-
-def _changes(result: MonitorResult, zone: ZoneInfo | None) -> tuple[list[str], Iterator[Sequence[Any]]]:
-    """Columns and rows of the changes, with each coefficient before and after."""
-    found = result.changes.to_pylist()
-    features = list(dict.fromkeys(one["feature"] for row in found for one in row["beta_after"] or ()))
-    names = [name for feature in features for name in (f"{feature} before", feature)]
-    head = ["ts", *([] if zone is None else ["local"]), "group", "kind", "error", *names]
-
-    def rows() -> Iterator[Sequence[Any]]:
-        for row in found:
-            before, after = (
-                {one["feature"]: one["value"] for one in row[side] or ()} for side in ("beta_before", "beta_after")
-            )
-            values = [side.get(feature) for feature in features for side in (before, after)]
-            yield [*_local(row, zone), row["group_id"], row["kind"], row["error_before"], *values]
-
-    return head, rows()
-
-
-def _alerts(result: MonitorResult, zone: ZoneInfo | None) -> tuple[list[str], Iterator[Sequence[Any]]]:
-    """Columns and rows of a threshold monitor's alerts."""
-    head = ["ts", *([] if zone is None else ["local"]), "kind", "mean", "sensors heard"]
-    return head, (
-        [*_local(row, zone), row["kind"], row["mean"], row["n_collected"]] for row in result.alerts.to_pylist()
-    )
-
-
-def _metrics(result: MonitorResult, names: Sequence[str]) -> tuple[list[str], Iterator[Sequence[Any]]]:
-    return list(names), (list(row.values()) for row in result.metrics.select(list(names)).to_pylist())
+def _metrics(result: MonitorResult, names: Sequence[str]) -> tuple[list[str], list[Sequence[Any]]]:
+    return list(names), [list(row.values()) for row in result.metrics.select(list(names)).to_pylist()]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 HELP = (
     "Compare the tables of a source with what was written to them ('check' does so for all tables). Run the quality "
-    "suites on what is published: accounting of the source, its matches, episodes and rankings, changes and metrics "
-    "of its models. Print each result, build Data Docs, and exit with 1 if anything is broken."
+    "suites on what is published: accounting of the source, its matches, episodes and rankings, findings and "
+    "metrics of its models. Print each result, build Data Docs, and exit with 1 if anything is broken."
 )
 EXAMPLE = "  chainlake validate stock 2013-10-07 2013-10-10"
 
