@@ -214,7 +214,7 @@ def test_rankings_are_explained() -> None:
         "TOP 3 WITH TIES PER HOP 1 h STEP 15 min FOR EACH a.k DISTINCT ON a.id AT MOST 2 NON OVERLAPPING"
     )
     pattern = compile_pattern(text)
-    lines = list(explain_module.explain(pattern, explain_module.choose(pattern)))
+    lines = list(explain_module.explain(pattern, explain_module.chosen_orders(pattern)))
     begin = next(i for i, line in enumerate(lines) if line.startswith("ranks"))
     assert lines[begin : begin + 6] == [
         "ranks     by MAX(b.x - a.x) from 0 to 10 times 2, MIN(b.ts - a.ts) times 1, their wsum",
@@ -233,7 +233,7 @@ def test_the_best_strategy_is_explained() -> None:
         ("a.x * b.x", ["C: what cannot", "no B: the score is no sum"]),
     ):
         pattern = compile_pattern(f"PATTERN SEQ(A a, B b) WITHIN 5 min RANK BY MAX({score}) TOP 3 PER DAY")
-        lines = list(explain_module.explain(pattern, explain_module.choose(pattern)))
+        lines = list(explain_module.explain(pattern, explain_module.chosen_orders(pattern)))
         begin = next(i for i, line in enumerate(lines) if line.startswith("strategy"))
         for line, words in zip(lines[begin:], wanted, strict=False):
             assert line[10:].startswith(words)

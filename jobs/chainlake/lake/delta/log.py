@@ -55,15 +55,14 @@ def require_taken(at: DeltaTable, base: int) -> None:
     delta-rs has one error for both: a bucket whose rules forbid a write answers "conflict" as well.
 
     Args:
-        at: the table.
+        at: the table, which is at its newest version afterwards.
         base: the version that the commit was to follow.
 
     Raises:
         StoreFailed: the version after ``base`` does not exist.
     """
-    from deltalake import DeltaTable
-
-    if DeltaTable(at.table_uri, without_files=True).version() <= base:
+    at.update_incremental()
+    if at.version() <= base:
         raise StoreFailed.no_commit(at.table_uri, base + 1)
 
 
