@@ -58,6 +58,9 @@ def test_it_finds_what_the_monitor_finds(readings: Path, capsys: pytest.CaptureF
     assert main(["try", "bend", str(readings), "--metrics", "--format", "json"]) == 0
     days = json.loads(capsys.readouterr().out)
     assert [day["day"] for day in days] == ["2025-03-01", "2025-03-02"] and all(day["rounds"] > 0 for day in days)
+    assert main(["try", "bend", str(readings), "--metrics"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in shown[2:]] == ["bend", "bend", "(2"]
 
 
 def test_a_table_has_both(readings: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,13 +69,13 @@ def run(args: argparse.Namespace) -> int:
         print(f"note: {warning}", file=sys.stderr)
     if args.metrics:
         columns, rows = _metrics(result, result.metrics.column_names)
-        FORMATS[args.format](columns, rows, sys.stdout)
+        FORMATS[args.format](columns, iter(rows), sys.stdout)
         return 0
-    columns, rows = printed_findings(result_table(model.config), result.found, zone)
+    columns, findings = printed_findings(result_table(model.config), result.found, zone)
     if args.format != "table":
-        FORMATS[args.format](columns, rows, sys.stdout)
+        FORMATS[args.format](columns, iter(findings), sys.stdout)
         return 0
-    FORMATS["table"](columns, map(_short, rows), sys.stdout)
+    FORMATS["table"](columns, map(_short, findings), sys.stdout)
     print()
     columns, rows = _metrics(result, _METRICS)
     FORMATS["table"](columns, map(_short, rows), sys.stdout)
