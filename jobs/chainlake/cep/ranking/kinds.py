@@ -1,7 +1,8 @@
-"""The kinds of periods in which matches compete (docs/language.md#the-best-matches).
+"""The kinds of periods in which matches compete, and of scores (docs/language.md#the-best-matches).
 
 Everything about a period of the calendar is said here: parser, layout, grammar, days and the limits of a lake ask this
-table. Periods that are not of the calendar have their own syntax in ``chainlake.cep.language.parsing.ranking``.
+table. Periods that are not of the calendar have their own syntax in ``chainlake.cep.language.parsing.ranking``. So is
+everything about a word of COMBINE: parser, scores and the strategies of a search ask its table.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -42,4 +45,34 @@ PERIODS: dict[str, Calendar | None] = {
     "ALL": None,
     "BUCKET": None,
     "HOP": None,
+}
+
+
+@dataclass(frozen=True)
+class Combining:
+    """How the numbers of a score's criteria become one.
+
+    Args:
+        join: joins two columns of numbers; None: they are compared one after the other.
+        bound: the operation that joins bounds in the same way (``cep.search.bounding``); None: there is none, and no
+            match is passed over.
+        adds: whether the score is a sum of a term for each criterion.
+        within_one: whether a number without NORM that is beyond 0 to 1 is an error.
+    """
+
+    join: Callable[[np.ndarray, np.ndarray], np.ndarray] | None
+    bound: str | None = None
+    adds: bool = False
+    within_one: bool = False
+
+
+#: By the word after COMBINE.
+COMBINES = {
+    "sum": Combining(np.add, "+", adds=True),
+    "avg": Combining(np.add, "+", adds=True),
+    "wsum": Combining(np.add, "+", adds=True),
+    "min": Combining(np.minimum, "least"),
+    "max": Combining(np.maximum, "greatest"),
+    "product": Combining(np.multiply, "*", within_one=True),
+    "lex": Combining(None),
 }

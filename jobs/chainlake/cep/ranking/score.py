@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 
 import numpy as np
 
+from chainlake.cep.ranking.kinds import COMBINES
 from chainlake.cep.ranking.rule import Criterion, Rule, Score
-
-_JOINED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "sum": np.add,
-    "avg": np.add,
-    "wsum": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
-    "product": np.multiply,
-}
 
 
 def utility(criterion: Criterion, values: np.ndarray) -> np.ndarray:
@@ -43,12 +34,13 @@ def scores(score: Score, values: np.ndarray) -> np.ndarray:
         parts = [utility(one, values[:, number]) for number, one in enumerate(score.criteria)]
         if score.combine == "wsum":
             parts = [one.weight * part for one, part in zip(score.criteria, parts, strict=True)]
-        if score.combine == "lex":
+        join = COMBINES[score.combine].join if score.combine else None
+        if score.combine and join is None:
             found = np.stack(parts, axis=1)
-        elif len(parts) == 1:
+        elif join is None or len(parts) == 1:
             found = parts[0][:, None]
         else:
-            found = reduce(_JOINED[score.combine], parts)[:, None]
+            found = reduce(join, parts)[:, None]
             if score.combine == "avg":
                 found = found / len(parts)
     missing = np.isnan(values[:, : len(score.criteria)]).any(axis=1)
@@ -59,7 +51,7 @@ def scores(score: Score, values: np.ndarray) -> np.ndarray:
 
 def beyond_one(score: Score, values: np.ndarray) -> tuple[int, float] | None:
     """The number of a criterion of a product that is outside 0 to 1 in a match, and its value there; or None."""
-    if score.combine == "product":
+    if score.combine and COMBINES[score.combine].within_one:
         for number, one in enumerate(score.criteria):
             found = utility(one, values[:, number])
             wrong = np.flatnonzero((found < 0) | (found > 1))

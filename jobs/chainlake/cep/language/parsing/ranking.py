@@ -7,10 +7,9 @@ from chainlake.cep.language.parsing.cursor import is_word, number
 from chainlake.cep.language.parsing.errors import Misplaced
 from chainlake.cep.language.parsing.expected import Expected
 from chainlake.cep.language.parsing.tail import Tail
-from chainlake.cep.ranking.kinds import PERIODS
+from chainlake.cep.ranking.kinds import COMBINES, PERIODS
 from chainlake.definitions.duration import UNITS, is_unit, seconds
 
-COMBINES = ("sum", "avg", "wsum", "min", "max", "product", "lex")
 #: How a ranking may begin.
 RANKING = ("RANK", "TOP")
 #: Periods that may follow the number of matches at once.
@@ -36,7 +35,7 @@ class Ranked(Tail):
         while self.at_symbol(",") and (is_word(self.ahead(), "MAX", "MIN") or not branch):
             self.take()
             criteria.append(self.criterion())
-        combine = self.choice("how criteria are combined", COMBINES) if self.accept_word("COMBINE") else ""
+        combine = self.choice("how criteria are combined", tuple(COMBINES)) if self.accept_word("COMBINE") else ""
         return ast.Score(tuple(criteria), combine, at)
 
     def criterion(self) -> ast.Criterion:

@@ -12,6 +12,7 @@ from functools import reduce
 from typing import Generic, Protocol, TypeVar
 
 from chainlake.cep.language import ast
+from chainlake.cep.ranking.kinds import COMBINES
 from chainlake.cep.ranking.rule import Criterion, Score
 
 T = TypeVar("T")
@@ -114,7 +115,7 @@ class Bound(Generic[T]):
             upper: whether to compute the upper bound, not the lower one.
         """
         to, pairs = self.to, list(zip(score.criteria, nodes, strict=True))
-        if score.combine in ("lex", ""):
+        if not score.combine or COMBINES[score.combine].join is None:
             return self._utility(*pairs[0], upper=upper)
         if score.combine == "wsum":
             parts = [
@@ -123,7 +124,8 @@ class Bound(Generic[T]):
             ]
         else:
             parts = [self._utility(one, node, upper=upper) for one, node in pairs]
-        op = {"min": "least", "max": "greatest", "product": "*"}.get(score.combine, "+")
+        op = COMBINES[score.combine].bound
+        assert op is not None, f"no search asks for bounds of COMBINE {score.combine}"
         found = reduce(lambda x, y: to.apply(op, x, y, upper), parts)
         return to.apply("/", found, to.number(float(len(parts))), upper) if score.combine == "avg" else found
 

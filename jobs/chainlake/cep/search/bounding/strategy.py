@@ -18,6 +18,7 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.partition import linked_by, same_in_match
 from chainlake.cep.plan.pause import neighbours
+from chainlake.cep.ranking.kinds import COMBINES
 from chainlake.cep.ranking.rule import Rule
 from chainlake.cep.search.bounding.lists import DayCompetition
 from chainlake.cep.search.bounding.score import unbounded
@@ -134,8 +135,12 @@ def _no_pruning(pattern: Pattern, rule: Rule) -> str | None:
         return "matches have sets"
     if rule.non_overlapping:
         return "with NON OVERLAPPING a better match can make room for worse ones"
-    if any(score.combine == "product" and any(one.norm is None for one in score.criteria) for score in rule.scores):
-        return "of COMBINE product, a number beyond 0 to 1 is an error in any match"
+    for score in rule.scores:
+        how = COMBINES[score.combine] if score.combine else None
+        if how is not None and how.within_one and any(one.norm is None for one in score.criteria):
+            return f"of COMBINE {score.combine}, a number beyond 0 to 1 is an error in any match"
+        if how is not None and how.join is not None and how.bound is None:
+            return f"scores of COMBINE {score.combine} have no bounds"
     return None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chainlake.cep.language import ast
+from chainlake.cep.ranking.kinds import COMBINES
 from chainlake.cep.ranking.rule import Criterion, Score
 from chainlake.cep.search.bounding.score import is_leaf
 
@@ -34,7 +35,7 @@ def terms_of(score: Score, nodes: Sequence[ast.Node]) -> tuple[Term, ...] | str:
         score: how criteria are combined.
         nodes: the values of the criteria.
     """
-    if score.combine in ("min", "max", "product", "lex"):
+    if score.combine and not COMBINES[score.combine].adds:
         return f"COMBINE {score.combine} is no sum"
     found: list[Term] = []
     for criterion, node in zip(score.criteria, nodes, strict=True):
