@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import settings
 
+from chainlake.env.threads import one_thread_each
 from chainlake.paths import Home
+
+# As in every process of ours, and before anything imports NumPy.
+one_thread_each()
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chainlake.env.own_folders import own_folder
+from chainlake.env.threads import SETTINGS
 from chainlake.errors import UsageError
 
 #: The environment variable that names the file.
@@ -62,6 +63,7 @@ FIXED: dict[str, Fixed] = {
     "spark.databricks.delta.properties.defaults.enableDeletionVectors": Fixed(
         "false", "every Delta reader can follow tables without them (reader version 1)"
     ),
+    **{f"spark.executorEnv.{name}": Fixed("1", "the last bits of a model's numbers depend on it") for name in SETTINGS},
     "spark.sql.legacy.": Fixed(None, "it gives older releases' values for the same rows"),
 }
 
