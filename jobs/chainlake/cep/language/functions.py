@@ -132,16 +132,6 @@ def _digits_problem(digits: Any) -> str | None:
     return f"the digits are a whole number from -{MOST_DIGITS} to {MOST_DIGITS}"
 
 
-def _later(name: str) -> Callable[[tuple[Any, ...]], Value | Words]:
-    """The implementation of that name, imported when it is called, since compiling patterns needs no NumPy."""
-
-    def apply(args: tuple[Any, ...]) -> Value | Words:
-        found: Callable[[tuple[Any, ...]], Value | Words] = getattr(operations, name)
-        return found(args)
-
-    return apply
-
-
 @dataclass(frozen=True)
 class _Gives:
     """The kind of the result, whatever the arguments are."""
@@ -152,30 +142,15 @@ class _Gives:
         return self.result
 
 
-@dataclass(frozen=True)
-class _Pairs:
-    """The function of that name on arrays of pairs, imported when it is called."""
-
-    name: str
-
-    def __call__(self, *columns: Any) -> Any:
-        return getattr(pairs, self.name)(*columns)
-
-
-def _built_in(name: str, takes: int, us: float, result: Callable[[tuple[str, ...]], str | None]) -> None:
-    heavy = Heavy(name, Code(_Pairs(name.lower()), takes=(takes, takes)), us, symmetric=True, total=False)
+def _built_in(
+    name: str, call: Callable[..., Any], takes: int, us: float, result: Callable[[tuple[str, ...]], str | None]
+) -> None:
+    heavy = Heavy(name, Code(call, takes=(takes, takes)), us, symmetric=True, total=False)
     register(name, Function(takes, result, heavy=heavy))
 
 
 def _texts(kinds: tuple[str, ...]) -> str | None:
     return "number" if OPEN.union(kinds) <= OPEN | {"string"} else None
-
-
-def _arrow(name: str) -> Callable[[pa.Array], pa.Array]:
-    def apply(texts: pa.Array) -> pa.Array:
-        return getattr(pc, name)(texts)
-
-    return apply
 
 
 def _abs(args: tuple[Value, ...]) -> Value:
@@ -193,24 +168,24 @@ MOST_VALUES = 20
 
 register("abs", Function(1, _abs_kind, _abs, abs))
 register("corr", Function(2, _corr_kind, _corr))
-register("lower", Function(1, _takes("string", "string"), of_text=_arrow("utf8_lower")))
-register("upper", Function(1, _takes("string", "string"), of_text=_arrow("utf8_upper")))
-register("length", Function(1, _takes("string", "number"), of_text=_arrow("utf8_length")))
-register("round", Function((1, 2), _numbers, _later("rounded"), constants={1: _digits_problem}))
-register("floor", Function(1, _numbers, _later("floor")))
-register("ceil", Function(1, _numbers, _later("ceil")))
-register("sqrt", Function(1, _numbers, _later("square_root")))
-register("log", Function(1, _numbers, _later("logarithm")))
-register("exp", Function(1, _numbers, _later("exponential")))
-register("power", Function(2, _numbers, _later("power")))
-register("mod", Function(2, _numbers, _later("modulo")))
-register("least", Function((2, MOST_VALUES), _ordered, _later("least")))
-register("greatest", Function((2, MOST_VALUES), _ordered, _later("greatest")))
-register("coalesce", Function((2, MOST_VALUES), _alike, _later("coalesce")))
-register("seconds", Function(1, _takes("duration", "number"), _later("seconds")))
-register("hour", Function(2, _takes("time", "number"), _later("hour"), constants={1: _zone_problem}))
-register("minute", Function(2, _takes("time", "number"), _later("minute"), constants={1: _zone_problem}))
-register("weekday", Function(2, _takes("time", "number"), _later("weekday"), constants={1: _zone_problem}))
-register("date", Function(2, _takes("time", "string"), _later("date"), constants={1: _zone_problem}))
-_built_in("Distance", 4, 1.0, _numbers)
-_built_in("Similar", 2, 1.0, _texts)
+register("lower", Function(1, _takes("string", "string"), of_text=pc.utf8_lower))
+register("upper", Function(1, _takes("string", "string"), of_text=pc.utf8_upper))
+register("length", Function(1, _takes("string", "number"), of_text=pc.utf8_length))
+register("round", Function((1, 2), _numbers, operations.rounded, constants={1: _digits_problem}))
+register("floor", Function(1, _numbers, operations.floor))
+register("ceil", Function(1, _numbers, operations.ceil))
+register("sqrt", Function(1, _numbers, operations.square_root))
+register("log", Function(1, _numbers, operations.logarithm))
+register("exp", Function(1, _numbers, operations.exponential))
+register("power", Function(2, _numbers, operations.power))
+register("mod", Function(2, _numbers, operations.modulo))
+register("least", Function((2, MOST_VALUES), _ordered, operations.least))
+register("greatest", Function((2, MOST_VALUES), _ordered, operations.greatest))
+register("coalesce", Function((2, MOST_VALUES), _alike, operations.coalesce))
+register("seconds", Function(1, _takes("duration", "number"), operations.seconds))
+register("hour", Function(2, _takes("time", "number"), operations.hour, constants={1: _zone_problem}))
+register("minute", Function(2, _takes("time", "number"), operations.minute, constants={1: _zone_problem}))
+register("weekday", Function(2, _takes("time", "number"), operations.weekday, constants={1: _zone_problem}))
+register("date", Function(2, _takes("time", "string"), operations.date, constants={1: _zone_problem}))
+_built_in("Distance", pairs.distance, 4, 1.0, _numbers)
+_built_in("Similar", pairs.similar, 2, 1.0, _texts)
