@@ -6,6 +6,7 @@ Definition files that cannot be read, and landed files whose rows are not in the
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import numpy as np
@@ -96,12 +97,30 @@ def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], se
     return installed.definitions, installed.models, {name for name, _ in files}, notes
 
 
-def left_files(home: Home) -> list[str]:
+@dataclass(frozen=True)
+class NotedFiles:
+    """What ``ops`` says of landed files.
+
+    Args:
+        files: current rows of those that were looked into.
+        waiting: current rows of those that waited once.
+    """
+
+    files: pa.Table
+    waiting: list[WaitingFileRow]
+
+    @classmethod
+    def of(cls, home: Home) -> NotedFiles:
+        """Those of an installation."""
+        columns = ["source", "path", "file_id", "load_id", "file_date", "revision", "outcome", "reason"]
+        return cls(ops.current_table(home, "files", columns=columns), ops.current(home, "waiting_files"))
+
+
+def left_files(home: Home, noted: NotedFiles) -> list[str]:
     """A line for each landed file that was not read, is waiting, or is dated in the future."""
     now = datetime.now(UTC)
-    columns = ["source", "path", "file_id", "load_id", "file_date", "revision", "outcome", "reason"]
-    files = ops.current_table(home, "files", columns=columns)
-    waiting = [row for row in ops.current(home, "waiting_files") if row["waits"]]
+    files = noted.files
+    waiting = [row for row in noted.waiting if row["waits"]]
     dated: list[FileRow] = files.filter(pc.greater(files["file_date"], now.date())).to_pylist()
     future = [row for row in dated if early(row["file_date"], now)]
     return [
@@ -117,7 +136,7 @@ def left_files(home: Home) -> list[str]:
     ]
 
 
-def untaken_files(home: Home) -> list[str]:
+def untaken_files(home: Home, noted: NotedFiles) -> list[str]:
     """A line for each landed file that no ingest has seen and none will read: no format of its source takes its name,
     or no source has its folder.
 
@@ -125,10 +144,10 @@ def untaken_files(home: Home) -> list[str]:
     """
     sources = load_sources(home)
     known: dict[str, set[str]] = {}
-    for kind in ("files", "waiting_files"):
-        noted = ops.current_table(home, kind, columns=["source", "path"])
-        for name, path in zip(noted["source"].to_pylist(), noted["path"].to_pylist(), strict=True):
-            known.setdefault(name, set()).add(path.split("!", 1)[0])
+    places = [(row["source"], row["path"]) for row in noted.waiting]
+    places += zip(noted.files["source"].to_pylist(), noted.files["path"].to_pylist(), strict=True)
+    for name, path in places:
+        known.setdefault(name, set()).add(path.split("!", 1)[0])
     told = []
     for name in sorted(sources):
         untaken_of = untaken(home, sources[name], known.get(name, set()))

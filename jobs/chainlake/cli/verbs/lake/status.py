@@ -17,7 +17,7 @@ from chainlake.days import Days
 from chainlake.lake.records.staleness import STATES, Judged, State
 from chainlake.lake.remembered import forgotten
 from chainlake.monitoring.states import KeptStates
-from chainlake.operations.status import judge_all, left_files, united, untaken_files
+from chainlake.operations.status import NotedFiles, judge_all, left_files, united, untaken_files
 from chainlake.paths import Home
 from chainlake.report.kept import notes_of
 from chainlake.terminal import json_visible, one_line, table_lines
@@ -75,7 +75,9 @@ def run(args: argparse.Namespace) -> int:
     lost = [one.lost(home) for one in forgotten(home)]
     judged, models, notes = judge_all(home, days, args.definition)
     states = tuple(args.state or STATES)
-    notes += lost + left_files(home) + untaken_files(home) + _unheard(home, judged, models) + notes_of(home)
+    noted = NotedFiles.of(home)
+    notes += lost + left_files(home, noted) + untaken_files(home, noted)
+    notes += _unheard(home, judged, models) + notes_of(home)
     if args.json:
         _print_json(judged, states, notes)
     else:
