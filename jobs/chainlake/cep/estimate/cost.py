@@ -172,7 +172,7 @@ class Model:
         size = self.branch.sizes.get(name)
         if size is None:
             return float(2.0 ** min(usable, MOST_MEMBERS))
-        return min(float(number_of_sets(size, round(min(usable, _MOST_COUNTED)))), 2.0**MOST_MEMBERS)
+        return min(float(number_of_sets(size, round(min(usable, _MOST_COUNTED)), 1 << MOST_MEMBERS)), 2.0**MOST_MEMBERS)
 
     def best(self) -> tuple[str, ...]:
         """The cheapest order of all positive names; of equally cheap ones, the one closest to the order written."""

@@ -11,11 +11,17 @@ from chainlake.cep.language.ast import Size
 _MOST_EVENTS = 1 << 40
 
 
-def number_of_sets(size: Size, events: int) -> int:
-    """How many sets of this size ``events`` events make."""
-    if size.most is None or size.most >= events:
-        return (1 << events) - sum(comb(events, k) for k in range(size.least))
-    return sum(comb(events, k) for k in range(size.least, size.most + 1))
+def number_of_sets(size: Size, events: int, allowed: int) -> int:
+    """How many sets of this size ``events`` events make; ``allowed + 1`` stands for all larger numbers."""
+    found, most = 0, events if size.most is None else min(size.most, events)
+    for members in range(size.least, most + 1):
+        # m of n events are chosen in 2^min(m, n - m) ways at least: none of the large numbers is computed.
+        if min(members, events - members) >= allowed.bit_length():
+            return allowed + 1
+        found += comb(events, members)
+        if found > allowed:
+            return allowed + 1
+    return found
 
 
 @lru_cache
@@ -27,9 +33,9 @@ def most_usable(size: Size, members: int) -> int:
         members: the same for sets of any size: no more sets are allowed than this many events make.
     """
     allowed, low, high = (1 << members) - 1, members, members
-    while number_of_sets(size, high) <= allowed and high < _MOST_EVENTS:
+    while number_of_sets(size, high, allowed) <= allowed and high < _MOST_EVENTS:
         low, high = high, 2 * high
     while low + 1 < high:
         middle = (low + high) // 2
-        low, high = (middle, high) if number_of_sets(size, middle) <= allowed else (low, middle)
+        low, high = (middle, high) if number_of_sets(size, middle, allowed) <= allowed else (low, middle)
     return low
