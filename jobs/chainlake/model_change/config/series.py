@@ -12,6 +12,7 @@ from chainlake.days import US_PER_DAY
 from chainlake.definitions.alerting import Alerts, read_alerts
 from chainlake.definitions.errors import UnfitAlerts
 from chainlake.digests import as_data, text_digest
+from chainlake.model_change.config.aggregates import AGGREGATES
 from chainlake.model_change.config.errors import WrongRounds
 from chainlake.model_change.config.expressions import condition_text, expression_of, language_version, stored_columns
 from chainlake.model_change.config.features import Feature
@@ -19,7 +20,6 @@ from chainlake.model_change.config.nodes import Node, fewest
 from chainlake.model_change.config.reading import Settings
 
 ON_GAP = ("continue", "reset")
-AGGREGATES = ("last", "first", "mean", "sum", "min", "max")
 #: Keys that every kind of monitor reads the same way.
 SHARED_KEYS = ("kind", "description", "source", "start", "round", "max_carry", "missing_if_zero", "where", "max_replay")
 #: The same for kinds whose findings can be sent as alerts.

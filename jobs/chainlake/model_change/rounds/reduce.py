@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import day_start_us
+from chainlake.model_change.config.aggregates import over_events
 from chainlake.model_change.config.expressions import expression_of
 from chainlake.model_change.config.series import Reduction, SeriesConfig
 from chainlake.model_change.errors import UnfitEvents
@@ -100,7 +101,7 @@ def reduce_events(
         pa.array(number[starts] * how.round_us, pa.int64()),
     ]
     for name in columns:
-        cells.append(pa.array(_aggregate(how.aggregate, _values(events, name, wanted, us), starts), pa.float64()))
+        cells.append(pa.array(over_events(how.aggregate, _values(events, name, wanted, us), starts), pa.float64()))
     return pa.Table.from_arrays(cells, schema=reduced_schema(columns))
 
 
@@ -189,27 +190,3 @@ def _micros(column: pa.ChunkedArray) -> np.ndarray:
 def _whole(column: pa.ChunkedArray) -> np.ndarray:
     numbers: np.ndarray = pc.cast(column, pa.int64()).to_numpy(zero_copy_only=False)
     return numbers
-
-
-def _aggregate(how: str, values: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """The aggregate of each segment without missing values; NaN where all are missing. Sums add in event order."""
-    n = len(starts)
-    segment = np.repeat(np.arange(n), np.diff(np.concatenate([starts, [len(values)]])))
-    known = ~np.isnan(values)
-    segment, values = segment[known], values[known]
-    found = np.full(n, np.nan)
-    count = np.bincount(segment, minlength=n)
-    if how in ("mean", "sum"):
-        total = np.bincount(segment, weights=values, minlength=n)
-        has = count > 0
-        found[has] = total[has] / count[has] if how == "mean" else total[has]
-        # Infinities of both signs add up to NaN, which would look like no value: mark it as too large instead.
-        found[has & np.isnan(found)] = np.inf
-    elif how in ("min", "max"):
-        found[count > 0] = np.inf if how == "min" else -np.inf
-        (np.minimum if how == "min" else np.maximum).at(found, segment, values)
-    elif how == "last":
-        found[segment] = values
-    else:
-        found[segment[::-1]] = values[::-1]
-    return found

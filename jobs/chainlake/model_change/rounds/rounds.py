@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
@@ -12,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainlake.days import day_of_us
+from chainlake.model_change.config.aggregates import AGGREGATES
 from chainlake.model_change.config.features import Feature, values_of
 from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.rounds.carry import fill_forward
@@ -22,8 +22,6 @@ from chainlake.model_change.unheard import of_no_round, unheard
 #: Larger values count as not reported, and a round is not used if what a model makes of its values is larger: squares
 #: of such values, and products of these, would leave the range of doubles.
 LARGEST = 1e70
-#: How the values of a node's keys are combined: as the events of a round are, or else by their mean.
-_TOGETHER: dict[str, Callable[..., Array]] = {"sum": np.sum, "min": np.min, "max": np.max}
 
 
 @dataclass
@@ -258,7 +256,7 @@ class Rounds:
             return np.repeat(column[:, [self.keys.index(feature.key)]], self.k, axis=1)
         if feature.member is not None:
             return column[:, [places[feature.member - 1] for places in self._places]]
-        together = _TOGETHER.get(self.config.aggregate, np.mean)
+        together = AGGREGATES[self.config.aggregate].of_keys
         return np.stack(
             [column[:, p[0]] if len(p) == 1 else together(column[:, p], axis=1) for p in self._places], axis=1
         )

@@ -14,8 +14,9 @@ from chainlake.cep.language.front_matter import LIMITS, LONGEST
 from chainlake.definitions.formats.format import EPOCHS
 from chainlake.definitions.formats.kinds import KINDS
 from chainlake.definitions.source_keys import TYPES
+from chainlake.model_change.config.aggregates import AGGREGATES
 from chainlake.model_change.config.model import CONSTRAINTS, DETECTORS, METRICS
-from chainlake.model_change.config.series import AGGREGATES, ON_GAP
+from chainlake.model_change.config.series import ON_GAP
 from chainlake.model_change.days.definitions import KINDS as KINDS_OF_MODELS
 from chainlake.model_change.learning.learners import CURVATURE
 from chainlake.model_change.zones.design import METHODS
