@@ -8,8 +8,14 @@ import pyarrow as pa
 
 from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
 
+_FIXED = (
+    Column("match_id", pa.string(), "Hash of pattern name and bound event ids, 128 bit, hex.", False),
+    Column("decision_ts", TIMESTAMP, "When the match was decided; its UTC day owns the row.", False),
+    Column("start_ts", TIMESTAMP, "Time of the earliest bound event.", False),
+    Column("end_ts", TIMESTAMP, "Time of the latest bound event.", False),
+)
 #: Columns that every match table has; a pattern's positive names must not be among them.
-FIXED_COLUMNS = ("match_id", "decision_ts", "start_ts", "end_ts")
+FIXED_COLUMNS = tuple(column.name for column in _FIXED)
 #: The extra column of a table's differences (chainlake.lake.store); no name may be this one either.
 CHANGE_COLUMN = "_op"
 #: Which matches a table has, without a ranking and with one.
@@ -66,10 +72,7 @@ def matches_table(shape: MatchShape) -> Table:
         name=shape.table_name,
         comment=f"Matches of pattern {shape.pattern} on source {shape.source}: {_WHICH[bool(shape.ranking)]}.",
         columns=(
-            Column("match_id", pa.string(), "Hash of pattern name and bound event ids, 128 bit, hex.", False),
-            Column("decision_ts", TIMESTAMP, "When the match was decided; its UTC day owns the row.", False),
-            Column("start_ts", TIMESTAMP, "Time of the earliest bound event.", False),
-            Column("end_ts", TIMESTAMP, "Time of the latest bound event.", False),
+            *_FIXED,
             *(
                 Column(
                     n.name,

@@ -12,13 +12,14 @@ from chainlake.catalog.patterns import CompiledPattern
 from chainlake.definitions.source import Source
 from chainlake.model_change.days.definitions import result_table
 from chainlake.schemas.events import events_table
+from chainlake.schemas.matches import FIXED_COLUMNS
 from chainlake.schemas.models import METRICS
 from chainlake.schemas.quarantine import quarantine_table
 from chainlake.schemas.raw import raw_table
 from chainlake.schemas.table import Table
 
 #: Columns of a match that depend on all its events → the events' column.
-_OF_ALL = {"match_id": "event_id", "decision_ts": "ts", "start_ts": "ts", "end_ts": "ts"}
+_OF_ALL = {name: "event_id" if name == "match_id" else "ts" for name in FIXED_COLUMNS}
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.staleness import Judged
 from chainlake.paths import Home
 from chainlake.report.showing import number
+from chainlake.schemas.matches import FIXED_COLUMNS
 
 #: How many matches of a pattern are drawn.
 DRAWN = 6
@@ -31,7 +32,6 @@ _LOOKED_AT = 200_000
 _KEPT = 400_000
 _TIME = pa.timestamp("us", tz="UTC")
 _ONE = timedelta(days=1)
-_SHARED = frozenset(("match_id", "decision_ts", "start_ts", "end_ts"))
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ def whole(lake: SourceReader, table: str, picked: Sequence[Match]) -> list[Match
         if one.id in rows:
             row = rows[one.id]
             parts = [_event(lake, name, struct, events) for name, struct in bound[one.id]]
-            values = {name: value for name, value in row.items() if name not in _SHARED and not _is_bound(value)}
+            values = {name: value for name, value in row.items() if name not in FIXED_COLUMNS and not _is_bound(value)}
             ordered = tuple(sorted(parts, key=lambda part: (part.us, part.name)))
             found.append(
                 Match(
