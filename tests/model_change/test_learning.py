@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from datetime import UTC, date, datetime, timedelta
 
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 
 from chainlake.model_change import monitor
 from chainlake.model_change.errors import Diverged
-from chainlake.model_change.learning.learners import Rule, Shared, divergence
+from chainlake.model_change.learning.learners import LOSSES, Loss, Rule, Shared, divergence
 from chainlake.schemas.models import LEARNERS, METRICS
+from chainlake.starter.editors.files import EDITORS
 from tests.model_change.refusals import refused
 
 START = datetime(2025, 3, 1, tzinfo=UTC)
@@ -86,7 +88,7 @@ def test_what_sharing_saves_is_a_matter_of_the_data_and_no_number(noise: float, 
     """ "Up to 95 %" in the abstract, 96.1 % and 54 % in the experiments: once all know a rule that holds without
     exception nobody sends, and where labels are wrong now and then somebody always does."""
     rng, k, m, rounds, every = np.random.default_rng(3), 8, 10, 4000, 8
-    rule, shared, sent = Rule("logistic", 1.0, 0.0), Shared.start(k, m + 1), 0
+    rule, shared, sent = Rule(LOSSES["logistic"], 1.0, 0.0), Shared.start(k, m + 1), 0
     for t in range(1, rounds + 1):
         x = np.concatenate([(rng.random((k, m)) < 0.26).astype(float), np.ones((k, 1))], axis=1)
         y = np.where(x[:, 0] + x[:, 1] > 0, 1.0, -1.0) * np.where(rng.random(k) < noise, -1.0, 1.0)
@@ -98,17 +100,17 @@ def test_what_sharing_saves_is_a_matter_of_the_data_and_no_number(noise: float, 
 
 def test_a_step_of_the_allowed_rate_contracts_and_one_of_the_printed_does_not() -> None:
     size, penalty = 10.0, 0.1
-    rule = Rule("huber", 1.0, penalty)
+    rule = Rule(LOSSES["huber"], 1.0, penalty)
     mine, printed = rule.largest_rate(size**2), 1 / (size * 1.0 + penalty)
     x, y = np.array([[size]]), np.zeros(1)
 
     def expansion(rate: float) -> float:
         # Two learners close to 0, where the loss is a parabola.
-        moved = [Rule("huber", rate, penalty).step(np.array([[w]]), x, y)[0][0, 0] for w in (0.001, 0.002)]
+        moved = [Rule(LOSSES["huber"], rate, penalty).step(np.array([[w]]), x, y)[0][0, 0] for w in (0.001, 0.002)]
         return abs(moved[1] - moved[0]) / 0.001
 
     assert expansion(mine) <= 1 and expansion(printed) == pytest.approx(8.9, abs=0.02)
-    assert Rule("logistic", 1.0, penalty).largest_rate(4.0) == pytest.approx(1 / (0.1 + 4 / 4))
+    assert Rule(LOSSES["logistic"], 1.0, penalty).largest_rate(4.0) == pytest.approx(1 / (0.1 + 4 / 4))
 
 
 def rounds(days: int = 3, seed: int = 2) -> list[dict]:
@@ -151,6 +153,8 @@ def loop(rows: list[dict], loss: str, radius: float | None, every: int) -> tuple
                 if loss == "huber":
                     e = predicted - y
                     value, slope = (0.5 * e * e, e) if abs(e) <= 1 else (abs(e) - 0.5, math.copysign(1.0, e))
+                elif loss == "squared":
+                    value, slope = 0.5 * (predicted - y) ** 2, predicted - y
                 else:
                     y = 1.0 if y > 0 else -1.0
                     value = math.log(1 + math.exp(-y * predicted))
@@ -188,6 +192,24 @@ def loop(rows: list[dict], loss: str, radius: float | None, every: int) -> tuple
 @pytest.mark.parametrize(("loss", "sync"), [("huber", {"dynamic": 0.2, "every": 2}), ("logistic", {"dynamic": 0.4}),
                                             ("huber", {"static": 3})])  # fmt: skip
 def test_days_equal_a_plain_loop(loss: str, sync: dict) -> None:
+    compare_with_loop(loss, sync)
+
+
+def test_a_loss_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reader of files, editors and learners ask the table: nothing else has to know the word."""
+
+    def squared(predicted: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return 0.5 * (predicted - y) ** 2, predicted - y
+
+    def far_off(predicted: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return np.abs(predicted - y) > 2
+
+    monkeypatch.setitem(LOSSES, "squared", Loss(squared, far_off, 1.0))
+    compare_with_loop("squared", {"dynamic": 0.2, "every": 2})
+    assert "squared" in json.dumps(EDITORS["model"]())
+
+
+def compare_with_loop(loss: str, sync: dict) -> None:
     rows = rounds()
     result = monitor({**CONTENT, "loss": loss, "sync": sync}, rows)
     assert result.found.schema == LEARNERS.arrow() and result.metrics.schema == METRICS.arrow()

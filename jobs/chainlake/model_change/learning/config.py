@@ -9,7 +9,7 @@ from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.series import SHARED_KEYS, SeriesConfig, shared_values
 from chainlake.model_change.learning.errors import WrongSync
-from chainlake.model_change.learning.learners import CURVATURE, Rule
+from chainlake.model_change.learning.learners import LOSSES, Rule
 
 _KEYS = ("nodes", "groups", "response", "features", "intercept", "loss", "learning_rate", "penalty", "sync")
 _SYNC = "{dynamic: RADIUS, every: ROUNDS} or {static: ROUNDS}"
@@ -21,7 +21,7 @@ class LearningConfig(SeriesConfig):
     """Learners of one relation, one on each node, that share what they learn.
 
     Args:
-        loss: ``huber`` or ``logistic``.
+        loss: a key of ``LOSSES``.
         learning_rate, penalty: eta and lambda of gradient descent.
         radius: how far a learner may be from the reference; None: they synchronise, whatever they have learnt.
         every: rounds between checks, or between unconditional synchronisations.
@@ -41,7 +41,7 @@ class LearningConfig(SeriesConfig):
     @property
     def rule(self) -> Rule:
         """How its learners learn."""
-        return Rule(self.loss, self.learning_rate, self.penalty)
+        return Rule(LOSSES[self.loss], self.learning_rate, self.penalty)
 
 
 def checked_learning(name: str, top: Settings) -> LearningConfig:
@@ -61,7 +61,7 @@ def checked_learning(name: str, top: Settings) -> LearningConfig:
         window=1,
         session_gap_us=None,
         on_gap="continue",
-        loss=top.choice("loss", tuple(CURVATURE), "huber"),
+        loss=top.choice("loss", tuple(LOSSES), "huber"),
         learning_rate=top.number("learning_rate", above=0),
         penalty=top.number("penalty", least=0) if top.data.get("penalty") is not None else 0.0,
         radius=radius,

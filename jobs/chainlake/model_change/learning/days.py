@@ -99,9 +99,9 @@ class LearningRun(SeriesRun[LearningConfig]):
         """One step of all learners on the examples of a round; their losses are added to the day's."""
         rule, shared = self.config.rule, self.shared
         x, y = chunk.x[at], chunk.y[at]
-        if self.config.loss == "logistic":
-            y = np.where(y > 0, 1.0, -1.0)
-        sums[3] += rule.wrong((shared.weights * x).sum(axis=-1), y)
+        if rule.loss.responses is not None:
+            y = rule.loss.responses(y)
+        sums[3] += rule.loss.wrong((shared.weights * x).sum(axis=-1), y)
         weights, loss = rule.step(np.stack([shared.weights, self.alone, self.plain]), x, y)
         shared.weights, self.alone, self.plain = weights
         sums[:3] += loss

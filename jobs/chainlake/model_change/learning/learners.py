@@ -9,14 +9,62 @@ new reference.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from chainlake.model_change.statistics.statistics import Array
 
-#: Bound on the second derivative of each loss.
-CURVATURE = {"huber": 1.0, "logistic": 0.25}
+
+@dataclass(frozen=True)
+class Loss:
+    """One word of ``loss``.
+
+    Args:
+        of: (predictions, responses) → losses of the predictions, and their derivatives.
+        wrong: (predictions, responses) → which predictions count as errors.
+        curvature: bound on the second derivative of the loss.
+        responses: what a learner learns in place of the responses as they are read; None: these themselves.
+    """
+
+    of: Callable[[Array, Array], tuple[Array, Array]]
+    wrong: Callable[[Array, Array], Array]
+    curvature: float
+    responses: Callable[[Array], Array] | None = None
+
+
+def _huber(predicted: Array, y: Array) -> tuple[Array, Array]:
+    off = predicted - y
+    return np.where(np.abs(off) <= 1, 0.5 * off**2, np.abs(off) - 0.5), np.clip(off, -1.0, 1.0)
+
+
+def _far_off(predicted: Array, y: Array) -> Array:
+    """Predictions that are more than 1 off."""
+    found: Array = (predicted - y) ** 2 > 1
+    return found
+
+
+def _logistic(predicted: Array, y: Array) -> tuple[Array, Array]:
+    margin = y * predicted
+    return np.logaddexp(0.0, -margin), -y * np.exp(-np.logaddexp(0.0, margin))
+
+
+def _other_sign(predicted: Array, y: Array) -> Array:
+    """Predictions that do not have the sign of the response."""
+    found: Array = y * predicted <= 0
+    return found
+
+
+def _signs(y: Array) -> Array:
+    return np.where(y > 0, 1.0, -1.0)
+
+
+#: By the word after ``loss:``.
+LOSSES = {
+    "huber": Loss(_huber, _far_off, 1.0),
+    "logistic": Loss(_logistic, _other_sign, 0.25, _signs),
+}
 
 
 @dataclass(frozen=True)
@@ -104,7 +152,7 @@ class Shared:
 class Rule:
     """How a learner learns: its loss, the learning rate eta, and the weight lambda of the penalty on its norm."""
 
-    loss: str
+    loss: Loss
     rate: float
     penalty: float
 
@@ -115,28 +163,15 @@ class Rule:
             the new weights, and the (..., k) losses before the step.
         """
         predicted = (weights * x).sum(axis=-1)
-        loss, slope = self.of(predicted, y)
+        loss, slope = self.loss.of(predicted, y)
         return weights - self.rate * (self.penalty * weights + slope[..., None] * x), loss
-
-    def of(self, predicted: Array, y: Array) -> tuple[Array, Array]:
-        """Losses of predictions, and their derivatives."""
-        if self.loss == "huber":
-            off = predicted - y
-            return np.where(np.abs(off) <= 1, 0.5 * off**2, np.abs(off) - 0.5), np.clip(off, -1.0, 1.0)
-        margin = y * predicted
-        return np.logaddexp(0.0, -margin), -y * np.exp(-np.logaddexp(0.0, margin))
-
-    def wrong(self, predicted: Array, y: Array) -> Array:
-        """Which predictions count as errors: those of the wrong sign (logistic), or more than 1 off (huber)."""
-        found: Array = (predicted - y) ** 2 > 1 if self.loss == "huber" else y * predicted <= 0
-        return found
 
     def largest_rate(self, squared_norm: float) -> float:
         """The largest rate at which a step cannot drive weights apart, for the largest squared norm of an example.
 
         With neither an example nor a penalty, nothing moves however large the rate.
         """
-        steepness = self.penalty + squared_norm * CURVATURE[self.loss]
+        steepness = self.penalty + squared_norm * self.loss.curvature
         return 1.0 / steepness if steepness else math.inf
 
 

@@ -18,7 +18,7 @@ from chainlake.model_change.config.aggregates import AGGREGATES
 from chainlake.model_change.config.model import CONSTRAINTS, DETECTORS, METRICS
 from chainlake.model_change.config.series import ON_GAP
 from chainlake.model_change.days.definitions import KINDS as KINDS_OF_MODELS
-from chainlake.model_change.learning.learners import CURVATURE
+from chainlake.model_change.learning.learners import LOSSES
 from chainlake.model_change.zones.design import METHODS
 
 Schema = dict[str, Any]
@@ -250,7 +250,7 @@ def _companions(ranges: Schema, columns: Schema, linear: Schema) -> dict[str, tu
     learning = {
         **ranges,
         **{key: linear[key] for key in ("response", "features", "intercept")},
-        "loss": _one_of(CURVATURE),
+        "loss": _one_of(LOSSES),
         "learning_rate": above,
         "penalty": {"type": "number", "minimum": 0},
         "sync": _any(
