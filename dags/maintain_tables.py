@@ -1,4 +1,4 @@
-"""DAG ``maintain_tables``: compacts, cleans and checks all tables once a day."""
+"""DAG ``maintain_tables``: compacts, cleans and checks all tables."""
 
 # Airflow reads only files that contain the words dag and airflow.
 from chainlake.airflow.dag import maintenance

@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 from chainlake.airflow.broken import BrokenDefinitions, check_definitions
-from chainlake.airflow.names import MAINTENANCE, ON_DEMAND, dag_ids, daily_dag_ids, first_start, monitored_sources
+from chainlake.airflow.names import (
+    MAINTENANCE,
+    MAINTENANCE_CRON,
+    MAINTENANCE_TIMES,
+    ON_DEMAND,
+    dag_ids,
+    daily_dag_ids,
+    first_start,
+    monitored_sources,
+)
 from chainlake.paths import PROJECT, Home
 
 
@@ -125,6 +134,7 @@ def test_maintenance_waits_for_its_hour_and_holds_no_place_of_spark(dags: dict[s
     found = sorted((task.task_id, task.pool, task.retries) for task in dag.tasks)
     assert found == [("check", "default_pool", 2), ("maintain", "default_pool", 2)]
     assert not any(task.upstream_task_ids for task in dag.tasks)
+    assert dag.timetable.expression == MAINTENANCE_CRON and f"{MAINTENANCE_TIMES}," in dag.doc_md
 
 
 def test_parsing_imports_nothing_heavy() -> None:

@@ -19,7 +19,7 @@ from airflow.sdk import (
 from airflow.sdk.exceptions import AirflowFailException
 
 from chainlake.airflow import page, ranges, tasks
-from chainlake.airflow.names import SPARK_POOL, of_source
+from chainlake.airflow.names import MAINTENANCE_CRON, SPARK_POOL, of_source
 from chainlake.airflow.plugin import DailyTimetable
 from chainlake.days import Days
 from chainlake.errors import ChainlakeError, UsageError
@@ -143,7 +143,7 @@ def gated(step: str, source: str, description: str, *, max_active_runs: int) -> 
 
 
 def maintenance(dag_id: str, description: str) -> DAG:
-    """A DAG that maintains and checks all tables once a day, at an hour when daily runs have usually ended.
+    """A DAG that maintains and checks all tables, at an hour when daily runs have usually ended.
 
     It needs no Spark and no pool. The check fails for good if a table does not hold what was written to it.
 
@@ -157,7 +157,7 @@ def maintenance(dag_id: str, description: str) -> DAG:
         doc_md=page.maintenance_page(description),
         tags=["chainlake", "tables"],
         # A cron trigger without data intervals: of the runs that were missed, only the last is caught up.
-        schedule=CronTriggerTimetable("30 4 * * *", timezone="UTC"),
+        schedule=CronTriggerTimetable(MAINTENANCE_CRON, timezone="UTC"),
         start_date=START,
         catchup=False,
         is_paused_upon_creation=False,

@@ -83,6 +83,8 @@ ON_DEMAND = ("backfill_history", "ingest_history", "restate_stale")
 
 #: The DAG that compacts and cleans the tables.
 MAINTENANCE = "maintain_tables"
+#: When it runs, as cron has it (UTC), and the same in words for its page.
+MAINTENANCE_CRON, MAINTENANCE_TIMES = "30 4 * * *", "Once a day at 04:30 UTC"
 
 
 def dag_ids(home: Home) -> list[str]:

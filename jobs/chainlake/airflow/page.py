@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from chainlake.airflow.names import Defined
+from chainlake.airflow.names import MAINTENANCE_TIMES, Defined
 from chainlake.definitions.files import WORD
 from chainlake.terminal import one_line
 
@@ -61,7 +61,7 @@ def by_hand_page(what: str) -> str:
 
 def maintenance_page(what: str) -> str:
     """The text for the DAG that maintains the tables."""
-    runs = "Once a day at 04:30 UTC, also by hand; its runs are named by the moment of their start."
+    runs = f"{MAINTENANCE_TIMES}, also by hand; its runs are named by the moment of their start."
     return _page(f"{what}.", f"**Runs**: {runs} It is not paused when it is new.")
 
 
