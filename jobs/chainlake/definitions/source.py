@@ -17,6 +17,7 @@ from chainlake.definitions.source_errors import WrongName, WrongSource
 from chainlake.definitions.source_keys import (
     FIXED,
     KEYS,
+    LINKS,
     Attribute,
     PathRule,
     TypeRule,
@@ -202,7 +203,7 @@ def load_source(path: Path) -> Source:
         expect=read_expect(section),
         lag=_duration(section, "lag", "0 s"),
         settle=_duration(section, "settle", "0 s"),
-        follow_links=section.choice("links", ("refuse", "follow"), "refuse") == "follow",
+        follow_links=section.choice("links", LINKS, LINKS[0]) == "follow",
         derived=read_derived(section, key, {a.name: a for a in attributes}),
         formats=formats,
         definition_hash=hash_of(section),

@@ -43,6 +43,14 @@ KEYS = {
 #: The same of an attribute.
 ATTRIBUTE_KEYS = {"type": True, "unit": True, "description": False, "required": True, "min": True, "max": True}
 
+#: How events are told apart; whether files repeat one another's rows; which of several rows of one event counts. The
+#: first word of each is what a source has that does not say.
+IDENTITIES = ("unique", "multiset")
+DELIVERIES = ("overlapping", "disjoint")
+CONFLICTS = ("first", "latest", "quarantine_all")
+#: What becomes of a symbolic link in the landing folder.
+LINKS = ("refuse", "follow")
+
 #: Fields of a path that have a special meaning.
 PATH_FIELDS = ("date", "key", "revision")
 
@@ -258,9 +266,9 @@ def read_expect(section: Section) -> tuple[str, ...]:
 
 def read_identity(section: Section) -> tuple[str, str, str]:
     """Read ``identity``, ``delivery`` and ``on_conflict``; the last two each apply to only one identity."""
-    identity = section.choice("identity", ("unique", "multiset"), "unique")
-    delivery = section.choice("delivery", ("overlapping", "disjoint"), "overlapping")
-    on_conflict = section.choice("on_conflict", ("first", "latest", "quarantine_all"), "first")
+    identity = section.choice("identity", IDENTITIES, IDENTITIES[0])
+    delivery = section.choice("delivery", DELIVERIES, DELIVERIES[0])
+    on_conflict = section.choice("on_conflict", CONFLICTS, CONFLICTS[0])
     return identity, delivery, on_conflict
 
 

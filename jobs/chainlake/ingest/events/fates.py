@@ -17,6 +17,10 @@ import pyarrow.compute as pc
 from chainlake.definitions.source import Source
 from chainlake.ingest.events.hashes import content_hashes
 
+#: By the word of ``on_conflict``, whether the rows of a place are looked at from the last one back: the content of the
+#: row that is looked at last wins. Where all are to be quarantined, that only tells whether they differ.
+_FROM_THE_LAST = {"first": True, "latest": False, "quarantine_all": True}
+
 
 class Fate(IntEnum):
     """What became of a raw row."""
@@ -134,7 +138,7 @@ def _unique(source: Source, place: np.ndarray, content: np.ndarray) -> tuple[np.
     """``(event, conflict)`` per row: each place has one event, with the content that wins there."""
     winner = np.zeros(int(place.max(initial=-1)) + 1, np.int64)
     # If several rows are assigned to one index, the last one stays.
-    rows = slice(None) if source.on_conflict == "latest" else slice(None, None, -1)
+    rows = slice(None, None, -1 if _FROM_THE_LAST[source.on_conflict] else 1)
     winner[place[rows]] = content[rows]
     conflict = content != winner[place]
     if source.on_conflict == "quarantine_all":

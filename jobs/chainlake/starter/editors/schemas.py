@@ -13,7 +13,7 @@ from chainlake.cep.language.declared.function import COSTS
 from chainlake.cep.language.front_matter import LIMITS, LONGEST
 from chainlake.definitions.formats.format import EPOCHS
 from chainlake.definitions.formats.kinds import KINDS
-from chainlake.definitions.source_keys import TYPES
+from chainlake.definitions.source_keys import CONFLICTS, DELIVERIES, IDENTITIES, LINKS, TYPES
 from chainlake.model_change.config.aggregates import AGGREGATES
 from chainlake.model_change.config.model import CONSTRAINTS, DETECTORS, METRICS
 from chainlake.model_change.config.series import ON_GAP
@@ -126,16 +126,16 @@ def source_schema() -> Schema:
         "type": _any(_TEXT, _map({"column": _TEXT, "map": _of_each(_TEXT)})),
         "zone": _said(_WORD, "of times without an offset, such as America/New_York"),
         "attributes": {**_of_each(attribute), "minProperties": 1},
-        "identity": _one_of(("unique", "multiset")),
-        "delivery": _one_of(("overlapping", "disjoint")),
-        "on_conflict": _one_of(("first", "latest", "quarantine_all")),
+        "identity": _one_of(IDENTITIES),
+        "delivery": _one_of(DELIVERIES),
+        "on_conflict": _one_of(CONFLICTS),
         "path": _any(_WORD, _map({"pattern": _WORD, "date_format": _TEXT}, ["pattern"])),
         "replaces": _TEXTS,
         "file_date_zone": _WORD,
         "expect": _said(_TEXTS, "globs of the files of a UTC day"),
         "lag": _said(_DURATION, "how long a day waits for expected files"),
         "settle": _said(_DURATION, "how long a file must have been left alone"),
-        "links": _one_of(("refuse", "follow")),
+        "links": _one_of(LINKS),
         "derived": _of_each(_said(_WORD, "such as history(price, 5, 10 min)")),
         "formats": {"type": "array", "minItems": 1, "items": form},
     }
