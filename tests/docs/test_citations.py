@@ -103,9 +103,26 @@ def test_files_that_pages_name_exist() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def map_of_places() -> str:
+    """The tables of questions and places."""
+    return (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Where to look")[2]
+
+
+def test_every_row_of_the_tables_of_places_names_files_by_whole_paths() -> None:
+    """A path below the package, or below the project; a name alone could be a file of any room."""
+    rows = re.findall(r"^\| (?!question)(.*) \| (.*) \|$", map_of_places(), re.MULTILINE)
+    assert len(rows) > 80 and len({question for question, _ in rows}) == len(rows)
+    for question, place in rows:
+        named = re.findall(r"`([\w/.-]+(?:\.\w+|/))`", place)
+        files = [name for name in named if name.endswith((".py", ".json", ".js", ".css", "/"))]
+        assert files, question
+        for name in files:
+            assert any((folder / name).exists() for folder in (ROOT, ROOT / "jobs" / "chainlake")), (question, name)
+
+
 def test_names_that_the_table_of_places_gives_are_there() -> None:
     """`NAME` in `file.py`: the file defines it."""
-    table = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Where to look")[2]
+    table = map_of_places()
     given = re.findall(r"`([\w.…]+)` in `([\w/]+\.py)`", table)
     assert len(given) > 25
     places = (ROOT, ROOT / "jobs" / "chainlake")

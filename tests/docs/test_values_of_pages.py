@@ -50,7 +50,7 @@ def page(name: str) -> str:
         ("model-change", f"a condition number above {_ILL_CONDITIONED:.0f} under `metric: coefficient`"),
         ("monitors", f"Above a condition number of {_ILL_CONDITIONED:,.0f} there is a remark"),
         ("monitors", f"for up to {_TOGETHER} levels"),
-        ("object-store", f"rereads a file younger than {_STORE_GRAIN_S / 60:.0f} minutes"),
+        ("object-store", f" {_STORE_GRAIN_S / 60:.0f} minutes"),
         ("report", f"and {SPELT[DRAWN]} matches"),
     ],
 )

@@ -1,1 +1,10 @@
-"""What DAG files import: DAGs, their tasks and names. It is light enough for every parse; no Spark, no Delta."""
+"""What DAG files import: DAGs, their tasks and names. It is light enough for every parse; no Spark, no Delta.
+
+* ``dag``: builds the DAGs: schedules, tries, time limits, pools
+* ``names``: which DAGs there are, from the first lines of definitions; when maintenance runs
+* ``page``: the text of each DAG's page (*Dag Docs*)
+* ``tasks``: what tasks do: the day of a run, the wait for its events, the step
+* ``ranges``: what the tasks of DAGs do that are run by hand
+* ``plugin``: the timetable: when a day's run starts, and its name
+* ``broken``: broken definitions, shown as a broken DAG file
+"""

@@ -1,1 +1,17 @@
-"""The detect step: events of a source to its match tables."""
+"""The detect step: events of a source to its match tables.
+
+* ``step``: one run: plan, compute, publish, episodes, rankings
+* ``plan``: which days of which patterns are to do
+* ``work``: what a run shares, and its results
+* ``prepared``: the order of each pattern, and what each task does
+* ``order``: chooses the orders, from counts, a sample and stated rates, and notes them in ``ops.plans``
+* ``division``: (a room) cuts time and keys into tasks
+* ``run``: counts, searches, stages, audits, publishes
+* ``stage``: what a task does
+* ``feed``: the events that it reads
+* ``matcher``: finds the matches of one pattern in them
+* ``chained``: (a room) patterns that use events up
+* ``derived``: what episodes and rankings have in common
+* ``episodes``: (a room) their rows, day by day
+* ``rankings``: (a room) their rows, period by period
+"""

@@ -1,1 +1,17 @@
-"""Work on a whole lake: computing long stretches of days, repair, retirement, maintenance."""
+"""Work on a whole lake: computing long stretches of days, repair, retirement, maintenance.
+
+* ``status``: ``chainlake status``: the state of all days, and notes about files and definitions
+* ``check``: ``chainlake check``
+* ``repair``: what it marks as to do with ``--repair``
+* ``maintain``: ``chainlake maintain``: all tables, one after the other
+* ``sweep``: what else is removed after a time: logs, caches, temporary files
+* ``retire``: ``chainlake retire``
+* ``backfills``: (a room) many days: plans, and the applications that compute them
+* ``shadow``: (a room) an edited definition tried beside the lake
+* ``alerts``: (a room) matches and changes sent to webhooks
+* ``lake``: ``chainlake.Lake``
+* ``open_episodes``: the views ``episodes.<pattern>_open``
+* ``ranked_scopes``: the views ``ranked.<pattern>_scopes``
+* ``searched``: how the best matches were last searched for, as ``explain`` prints it
+* ``exercise``: a small day, run to see which classes Spark loads
+"""

@@ -2,6 +2,18 @@
 
 Importing this package imports neither Great Expectations nor Spark; ``warm_up()`` starts to import the former in the
 background.
+
+* ``audit``: runs a suite on a few rows; the failures with their examples
+* ``templates``: fills in the files of ``expectations/``, which have the checks and the sentences that explain them
+* ``matches``: (a room) the gate of match tables
+* ``gates``: (a room) the gates of all other tables
+* ``days``: a suite on all days at once and, if it fails, on each
+* ``verdict``: which days may be published, and why others may not
+* ``published``: the same suites on what is already published, for ``validate``
+* ``docs``: the site of Data Docs: what it keeps, and when it is built
+* ``pages``: the pages of Data Docs as HTML: what is shown of an expectation and of the rows that break it
+* ``frames``: Arrow tables as the frames on which suites run
+* ``configurations``: a way to ask Great Expectations less often
 """
 
 from chainlake.quality.audit import Audit, AuditResult, Failure, warm_up

@@ -1,5 +1,7 @@
 """Merges matches of one key that overlap or lie close to one another into one row (docs/semantics.md#episodes).
 
-``merge`` merges stretches, ``days`` decides when an episode is finished, ``sources`` makes stretches of matches, and
-``found`` gives the episodes of a search.
+* ``merge``: merges stretches of matches
+* ``days``: when an episode is finished, and which day owns it
+* ``sources``: stretches from matches: of a search, or of a table
+* ``found``: the episodes of a search in memory (``cl.episodes``)
 """
