@@ -167,7 +167,7 @@ def shared_values(
         "start": top.day("start"),
         "groups": groups,
         "round_us": length,
-        "aggregate": rounds.choice("aggregate", AGGREGATES, "last"),
+        "aggregate": rounds.choice("aggregate", tuple(AGGREGATES), "last"),
         "min_nodes": min_nodes,
         "max_carry": top.whole("max_carry", window, least=0),
         "missing_if_zero": top.text("missing_if_zero", None),
