@@ -330,6 +330,25 @@ def test_checksums_are_remembered_until_the_file_changes(tmp_path, monkeypatch):
     assert read == [str(file)] and changed.files["a.csv"].file_id != again.files["a.csv"].file_id
 
 
+def test_another_version_of_the_parser_takes_the_checksums_again(tmp_path, monkeypatch):
+    """It may unpack the same file to other bytes."""
+    from chainlake.ingest.landing import discovery
+
+    monkeypatch.setattr(discovery, "_MTIME_GRAIN_S", 0.0)
+    first = parsed(tmp_path, "ts,ticker,price,volume,note\n2025-01-01,A,1,1,\n")
+    file = first.home.landing("x") / "a.csv"
+    read: list[str] = []
+    real = discovery._checked
+    monkeypatch.setattr(discovery, "_checked", lambda f, member: read.append(f) or real(f, member))
+    discover(first.home, first.source, datetime.now(UTC))
+    read.clear()
+    discover(first.home, first.source, datetime.now(UTC))
+    assert read == []
+    monkeypatch.setattr(discovery, "parser_version", lambda source: 99)
+    discover(first.home, first.source, datetime.now(UTC))
+    assert read == [str(file)]
+
+
 def test_a_folder_with_the_name_of_a_file_is_a_folder(tmp_path):
     folder = tmp_path / "landing" / "x" / "x.csv"
     folder.mkdir(parents=True)

@@ -27,6 +27,7 @@ from chainlake.ingest.landing.container import (
     open_bytes,
 )
 from chainlake.ingest.landing.walk import Entry, walk
+from chainlake.ingest.parser_version import parser_version
 from chainlake.ingest.path_fields import path_fields
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileProblem
@@ -104,7 +105,7 @@ def discover(home: Home, source: Source, now: datetime, *, known: bool = False) 
         known: whether files of the source were read before; if so, a missing folder, such as one on a disk that is not
             mounted, is waited for.
     """
-    memory = _Memory(home.root / "cache" / f"checksums-{source.name}.json")
+    memory = _Memory(home.root / "cache" / f"checksums-{source.name}.json", parser_version(source))
     walked = walk(home.landed(source.name), follow_links=source.follow_links)
     files: dict[str, Landed] = {}
     waiting = dict(walked.waiting)
@@ -283,10 +284,11 @@ def _checked(file: str, member: str | None) -> _Content:
 
 
 class _Memory:
-    """Checksums of files that have not changed since they were read."""
+    """Checksums of files that have not changed since this version of the parser read them: it unpacks them, too."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, version: int) -> None:
         self._path = path
+        self._version = version
         self._old: dict[str, list[Any]] = {}
         self._new: dict[str, list[Any]] = {}
         try:
@@ -296,7 +298,7 @@ class _Memory:
 
     def get(self, path: str, stat: Stamp) -> list[_Content] | None:
         entry = self._old.get(path)
-        if entry is None or entry[0] != list(astuple(stat)):
+        if entry is None or entry[0] != self._stamp(stat):
             return None
         self._new[path] = entry
         return [_Content(*content) for content in entry[1]]
@@ -304,7 +306,10 @@ class _Memory:
     def put(self, path: str, stat: Stamp, contents: list[_Content], young_s: float) -> None:
         # Both times are tested, because a file with an old modification time may have been written just now.
         if time.time() - max(stat.modified_ns, stat.changed_ns) / 1e9 > young_s:
-            self._new[path] = [list(astuple(stat)), [list(one) for one in contents]]
+            self._new[path] = [self._stamp(stat), [list(one) for one in contents]]
+
+    def _stamp(self, stat: Stamp) -> list[Any]:
+        return [self._version, *astuple(stat)]
 
     def save(self) -> None:
         if self._new == self._old:
