@@ -8,21 +8,25 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from chainlake.cep.heavy.asking import Exchange
 from chainlake.cep.matches.best import thinned
 from chainlake.cep.matches.candidates import keeps_all
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.search.ownership import shares_pairs
 from chainlake.cep.search.statistics import BestSearches, Statistics
 from chainlake.days import US_PER_DAY, day_of_us
+from chainlake.detect.answers import Answered, AskedFiles, PairFile, answer, exchange, remove
 from chainlake.detect.division.cut import MOST_ROWS, Share
 from chainlake.detect.feed import Events, Feed
 from chainlake.detect.matcher import PIECE_ROWS, Matcher, SliceSearch, needed
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
 
 #: How many matches are collected before they are written: a row group of some MB.
 _ROWS_OF_A_GROUP = 100_000
+#: How often a search asks before it calls functions itself; each time it gets at least one condition further.
+_MOST_TURNS = 40
 #: The least number of events that each of many patterns collects before matching them, since a run costs some ms.
 _LEAST_PIECE_ROWS = 50_000
 
@@ -118,6 +124,17 @@ class Found:
         )
 
 
+@dataclass(frozen=True)
+class Unfinished:
+    """A search that is to be run again, since it did not know all pairs that it needs.
+
+    Args:
+        asked: those that others are to evaluate.
+    """
+
+    asked: tuple[PairFile, ...] = ()
+
+
 class SearchFailed(InfrastructureError):
     """A pattern's search was stopped by an error that is not one of ours."""
 
@@ -144,10 +161,40 @@ def stage(tasks: Tasks, events: Events, key: str, searches: Sequence[Search], sh
     for search in searches:
         storage_of(search.folder).make_folder(search.folder)
     found = [Found()] * len(searches)
-    for part in tasks.map(lambda share: _staged(events, key, searches, share), shares):
-        for number, one in part.items():
-            found[number] += one
+    asking = frozenset(n for n, one in enumerate(searches) if len(shares) > 1 and shares_pairs(one.pattern))
+    answers: dict[int, list[Answered]] = {number: [] for number in asking}
+    waiting = list(shares)
+    while waiting:
+        known = {number: [file for one in some for file in one.files] for number, some in answers.items()}
+        # Bound here, since tasks are sent with what they refer to.
+        turn = partial(_staged, events, key, searches, known, asking)
+        asked: dict[int, list[PairFile]] = {}
+        again: list[Share] = []
+        for share, part in zip(waiting, tasks.map(turn, waiting), strict=True):
+            open_ = {number: one for number, one in part.items() if isinstance(one, Unfinished)}
+            for number, one in part.items():
+                if isinstance(one, Found):
+                    found[number] += one
+            for number, unfinished in open_.items():
+                if unfinished.asked:
+                    asked.setdefault(number, []).extend(unfinished.asked)
+            again.append(replace(share, slices={number: share.slices[number] for number in open_}))
+        for number, gave in answer(tasks, {n: (searches[n].pattern, searches[n].folder) for n in asked}, asked).items():
+            answers[number].append(gave)
+            found[number] += Found(pair_evals=gave.pairs, failure=gave.failure)
+        # Whoever is not done though nothing is asked for needs functions that are not asked for, and calls them itself.
+        asking = frozenset(asked) if len(max(answers.values(), key=len, default=[])) < _MOST_TURNS else frozenset()
+        waiting = [rest for share in again if (rest := _without_failed(share, found)).slices]
+    for number, some in answers.items():
+        remove([file for one in some for file in one.files])
+        seconds = max(found[number].seconds, *(one.seconds for one in some), (), key=sum)
+        found[number] = replace(found[number], seconds=seconds)
     return [_thinned(search, one) for search, one in zip(searches, found, strict=True)]
+
+
+def _without_failed(share: Share, found: Sequence[Found]) -> Share:
+    slices = {number: own for number, own in share.slices.items() if found[number].failure is None}
+    return replace(share, slices=slices)
 
 
 def _thinned(search: Search, found: Found) -> Found:
@@ -166,13 +213,31 @@ def _thinned(search: Search, found: Found) -> Found:
     return replace(found, paths=paths, per_day=file.per_day)
 
 
-def _staged(events: Events, key: str, searches: Sequence[Search], share: Share) -> dict[int, Found]:
-    """What one task finds of its patterns."""
+def _staged(
+    events: Events,
+    key: str,
+    searches: Sequence[Search],
+    known: Mapping[int, Sequence[PairFile]],
+    asking: Set[int],
+    share: Share,
+) -> dict[int, Found | Unfinished]:
+    """What one task finds of its patterns.
+
+    Args:
+        events, key, searches: as for ``stage``.
+        known: the answers for a pattern.
+        asking: the patterns whose unknown pairs are asked for.
+        share: what the task does.
+    """
     mine = {number: searches[number] for number in share.slices}
     columns: set[str] = set().union(*(needed(one.pattern, one.table) for one in mine.values()))
     feed = Feed.of(events, key, [one.pattern for one in mine.values()], columns)
     rows = min(PIECE_ROWS, max(_LEAST_PIECE_ROWS, MOST_ROWS // len(mine)))
-    pattern_searches = {number: _PatternSearch(one, share, number, rows) for number, one in mine.items()}
+    pattern_searches = {}
+    for number, one in mine.items():
+        asked = AskedFiles(one.folder) if number in asking else None
+        exchanges = [exchange(known.get(number, ()), part.read, asked) for part in share.slices[number]]
+        pattern_searches[number] = _PatternSearch(one, share, number, rows, exchanges, asked)
     for chunk in feed.chunks(one.read for slices in share.slices.values() for one in slices):
         for pattern_search in pattern_searches.values():
             pattern_search.add(chunk)
@@ -182,13 +247,23 @@ def _staged(events: Events, key: str, searches: Sequence[Search], share: Share) 
 class _PatternSearch:
     """Searches for one pattern in a task's share and writes what it finds; an error ends only this search."""
 
-    def __init__(self, search: Search, share: Share, number: int, piece_rows: int) -> None:
+    def __init__(
+        self,
+        search: Search,
+        share: Share,
+        number: int,
+        piece_rows: int,
+        exchanges: Sequence[Exchange],
+        asked: AskedFiles | None,
+    ) -> None:
         schema = search.table.arrow()
         self._pattern, self._statistics = search.pattern, Statistics()
         limit, matcher = DayLimit(search.pattern), Matcher(search.pattern, schema, search.orders, piece_rows)
         self._slice_searches: list[SliceSearch] = [
-            matcher.slice_search(one.own, self._statistics, limit, share.keys) for one in share.slices[number]
+            matcher.slice_search(one.own, self._statistics, limit, share.keys, exchange=pairs)
+            for one, pairs in zip(share.slices[number], exchanges, strict=True)
         ]
+        self._exchanges, self._asked = exchanges, asked
         self._file = MatchFile(search)
         self._failure: ChainlakeError | None = None
         self._seconds = 0.0
@@ -198,11 +273,16 @@ class _PatternSearch:
         for slice_search in self._slice_searches:
             self._write(slice_search.add(events))
 
-    def finish(self) -> Found:
+    def finish(self) -> Found | Unfinished:
         """What was found, once all events have come."""
         for slice_search in self._slice_searches:
             self._write(slice_search.finish())
         paths = self._file.close()
+        if any(one.asks is not None and not one.asks.complete for one in self._exchanges):
+            # What failed may have done so since a value was unknown.
+            for path in paths:
+                storage_of(path).remove(path)
+            return Unfinished(() if self._asked is None else self._asked.close())
         if self._failure is not None:
             return Found(failure=self._failure)
         counts = self._statistics

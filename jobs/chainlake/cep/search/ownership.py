@@ -1,0 +1,47 @@
+"""Which names say when a match is decided, and so which task owns it, and what tasks need of one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chainlake.cep.heavy.asking import worth_asking
+from chainlake.cep.heavy.shape import Shape
+from chainlake.cep.language import ast
+from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.pattern import Pattern
+
+
+def decides(pattern: Pattern, branch: Branch, name: str) -> bool:
+    """Whether ≺ alone implies that the time of a name's event decides who owns a match."""
+    positive = set(branch.positive)
+    if name in branch.kleene or name not in positive or pattern.extras.keep:
+        return False
+    return (branch.after if pattern.open_right else branch.before)[name] >= positive - {name}
+
+
+def calls_of(pattern: Pattern, branch: Branch) -> Iterator[ast.Call]:
+    """The calls of functions of pairs in the conditions of a branch, and in what is computed of its matches."""
+    for clause in branch.every_clause:
+        for literal in clause.literals:
+            yield from literal.heavy
+    for value in pattern.extras.measured:
+        yield from (call for call in value.heavy if call.names <= branch.names)
+
+
+def shares_pairs(pattern: Pattern) -> bool:
+    """Whether two tasks that own different matches can need the same pair of a dear function.
+
+    They cannot if each call has the event by whose time the owner of a match is known. A ranked pattern leaves out what
+    cannot be among the best, and so cannot say which pairs it will need.
+    """
+    if pattern.extras.ranking is not None:
+        return False
+    return any(_is_shared(pattern, branch, call) for branch in pattern.branches for call in calls_of(pattern, branch))
+
+
+def _is_shared(pattern: Pattern, branch: Branch, call: ast.Call) -> bool:
+    assert call.own is not None and call.own.heavy is not None, "it is a call of a function of pairs"
+    names = Shape.of(call, call.own.heavy).names
+    if names is None or not worth_asking(call.own.heavy):
+        return False
+    return branch.stream is not None or not any(decides(pattern, branch, name) for name in names)
