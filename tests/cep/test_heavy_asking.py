@@ -6,9 +6,10 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +27,8 @@ from chainlake.cep.pattern_shape import match_shape
 from chainlake.detect import answers
 from chainlake.detect.division.cut import Share, slice_of
 from chainlake.detect.stage import Found, Search, stage
+from chainlake.paths import Home
+from chainlake.run.tasks import SparkTasks
 from chainlake.schemas.matches import matches_table
 from tests.cep.distributed import bound
 from tests.cep.memory_events import MemoryEvents
@@ -43,6 +46,11 @@ from tests.cep.test_heavy_division import (
     stories,
     whole,
 )
+from tests.task_cases import staged as rows_staged
+from tests.task_cases import written
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Where a pair can lie in what two tasks read, whichever of them own its matches.
 SHAPES = {
@@ -157,6 +165,40 @@ def test_a_function_that_fails_stops_its_own_pattern_alone(tmp_path: Path) -> No
     _, alone = run_of(wanted[1], table, [0, 30], tmp_path / "alone")
     rows = [row for path in good.paths for row in pq.read_table(path).to_pylist()]
     assert good.failure is None and len(rows) == len(alone) > 0
+
+
+@dataclass(frozen=True)
+class Noting:
+    """A function that notes its pairs in a file, whatever process calls it."""
+
+    path: str
+
+    def __call__(self, one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write("".join(f"{a} {b}\n" for a, b in zip(one.tolist(), other.tolist(), strict=True)))
+        return np.abs(one - other)
+
+
+def test_spark_evaluates_each_pair_in_one_task(spark: SparkSession, tmp_path: Path) -> None:
+    table = points(40).drop_columns(["x"]).append_column("x", pa.array([i + 0.5 for i in range(40)]))
+    noted = tmp_path / "pairs"
+    pattern = compile_pattern(FAILS, params={"near": Code(Noting(str(noted)))}, strict_units=False)
+    files = written(table, tmp_path)
+    shares = [Share({0: (slice_of(pattern, own),)}) for own in pairwise([0, 10, 20, 40])]
+    rows = rows_staged(pattern, files, tmp_path, shares, SparkTasks(Home.from_env(), "tests")).to_pylist()
+    pairs = Counter(tuple(sorted(map(float, line.split()))) for line in noted.read_text().splitlines())
+    # All that are at most three apart, and those four apart that the window allows.
+    wanted = {(i + 0.5, i + n + 0.5) for n in (1, 2, 3, 4) for i in range(40 - n)}
+    assert pairs == Counter(wanted)
+    _, alone = run_of(
+        compile_pattern(FAILS, params={"near": Code(CODES["near"])}, strict_units=False),
+        table,
+        [0, 40],
+        tmp_path / "one",
+    )
+    assert (
+        canonical([bound(pattern, row) for row in rows]) == canonical([bound(pattern, row) for row in alone]) and rows
+    )
 
 
 def test_a_limit_is_not_reached_by_what_is_not_known_yet(tmp_path: Path) -> None:
