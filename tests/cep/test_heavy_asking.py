@@ -6,7 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,11 @@ from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.heavy.shape import Shape
 from chainlake.cep.language.declared.function import Code, Heavy
 from chainlake.cep.library import from_dicts
+from chainlake.cep.matches.consumed import Consumed
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.days import Days
 from chainlake.detect import answers
+from chainlake.detect.chained.walk import Leg, walk
 from chainlake.detect.division.cut import Share, slice_of
 from chainlake.detect.stage import Found, Search, stage
 from chainlake.paths import Home
@@ -35,6 +38,7 @@ from tests.cep.memory_events import MemoryEvents
 from tests.cep.test_heavy import CODES, canonical, drawn
 from tests.cep.test_heavy import compiled as compiled_drawn
 from tests.cep.test_heavy_division import (
+    DAY,
     THREE,
     TWO,
     Alike,
@@ -199,6 +203,42 @@ def test_spark_evaluates_each_pair_in_one_task(spark: SparkSession, tmp_path: Pa
     assert (
         canonical([bound(pattern, row) for row in rows]) == canonical([bound(pattern, row) for row in alone]) and rows
     )
+
+
+@dataclass(frozen=True)
+class Told(Four):
+    """Tasks that note how many they were given at a time."""
+
+    given: list[int] = field(default_factory=list)
+
+    def map(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        self.given.append(len(items))
+        return super().map(work, items)
+
+
+@pytest.mark.parametrize(
+    "tail", ["CONTEXT chronicle", "CONTEXT cumulative", "SELECT last CONSUME a", "CONTEXT continuous"]
+)
+def test_a_chain_of_days_goes_on_in_one_task_and_all_tasks_evaluate_its_pairs(tail: str, tmp_path: Path) -> None:
+    text = THREE.replace("SEQ(", "AND(").replace("40 min", "1 h") + tail
+    table, days = stories(150), Days.one(DAY)
+    came = []
+    for parallelism in (1, 4):
+        alike, tasks = Alike(), Told(parallelism=parallelism)
+        pattern = compiled(table, alike, "300000", text)
+        shape = matches_table(match_shape(pattern, key="symbol", types={f.name: f.type for f in table.schema}))
+        folder = tmp_path / str(parallelism)
+        folder.mkdir()
+        leg = Leg(Search(pattern, shape, None, str(folder)), days, DAY, Consumed.none())
+        (walked,) = walk(tasks, MemoryEvents(table), "symbol", [leg])  # type: ignore[arg-type]
+        assert walked.found.failure is None
+        rows = [row for path in walked.found.paths for row in pq.read_table(path).to_pylist()]
+        came.append(([bound(pattern, row) for row in rows], walked.links))
+        asked = Counter(tuple(sorted(pair)) for pair in alike.pairs.elements())
+        assert max(asked.values()) == 1 and walked.found.pair_evals == asked.total()
+        assert (max(tasks.given) > 4) == (parallelism > 1)
+        assert {path.name[:4] for path in folder.iterdir()} == {"part"}
+    assert came[0] == came[1] and came[0][0]
 
 
 def test_a_limit_is_not_reached_by_what_is_not_known_yet(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _WAITING = 1 << 17
 #: Pairs of a row group, which are near each other in hash or time, so that who needs few reads few.
 _GROUP = 1 << 14
+#: How often a search asks before it calls functions itself; each time it gets at least one condition further.
+_MOST_TURNS = 40
 #: The range of the hash by which pairs are divided.
 _HASHES = 1 << 32
 
@@ -124,6 +126,24 @@ class Answered:
 
 
 @dataclass(frozen=True)
+class Unfinished:
+    """A search that is to be run again, since it did not know all pairs that it needs.
+
+    Args:
+        asked: those that others are to evaluate.
+    """
+
+    asked: tuple[PairFile, ...] = ()
+
+    @classmethod
+    def of(cls, exchanges: Sequence[Exchange], asked: AskedFiles | None) -> Unfinished | None:
+        """What is asked for by searches that have ended; None if they knew all that they need."""
+        if all(one.asks is None or one.asks.complete for one in exchanges):
+            return None
+        return cls(() if asked is None else asked.close())
+
+
+@dataclass(frozen=True)
 class _Part:
     """The pairs of one call, asked for in some files, that have hashes in ``[lo, hi)``."""
 
@@ -135,33 +155,90 @@ class _Part:
     hi: int
 
 
-def answer(
-    tasks: Tasks, patterns: Mapping[int, tuple[Pattern, str]], asked: Mapping[int, Sequence[PairFile]]
-) -> dict[int, Answered]:
-    """Evaluate the pairs that were asked for, each by one task.
+@dataclass(frozen=True)
+class Known:
+    """What is known of the pairs of a pattern when its searches begin.
+
+    Args:
+        files: the answers.
+        asks: whether others are asked for; if not, functions are called for them.
+    """
+
+    files: tuple[PairFile, ...] = ()
+    asks: bool = False
+
+    def exchange(self, read: tuple[int, int], asked: AskedFiles | None) -> Exchange:
+        """What a search knows that reads events of ``[lo, hi)`` ticks, and where it asks.
+
+        A search that knows as many pairs as are remembered asks for no more, but calls functions itself.
+        """
+        inside = [(AT, ">=", read[0]), (AT, "<", read[1])]
+        answers, pairs = [], 0
+        for file in self.files:
+            if pairs < MOST_PAIRS:
+                answers.append((file.key, file.either_way, parquet_rows(file.path, filters=inside)))
+                pairs += len(answers[-1][2])
+        asks = Asks(asked.keep) if asked is not None and pairs < MOST_PAIRS else None
+        return Exchange(Given.of(answers), asks)
+
+
+class Turns:
+    """The turns of searches that ask for pairs: all search, what they ask is answered, and who asked searches again.
 
     Args:
         tasks: the tasks that do the work.
-        patterns: by number, with a folder that every task can reach.
-        asked: what was asked for, by the number of the pattern; the files are removed.
+        patterns: those that ask, by number, with a folder that every task can reach.
     """
-    parts = []
-    for number, files in asked.items():
-        pattern, folder = patterns[number]
+
+    def __init__(self, tasks: Tasks, patterns: Mapping[int, tuple[Pattern, str]]) -> None:
+        self._tasks, self._patterns = tasks, patterns
+        self._answers: dict[int, list[Answered]] = {number: [] for number in patterns}
+        self._asking = set(patterns)
+
+    @property
+    def known(self) -> dict[int, Known]:
+        """What each pattern that ever asked knows now."""
+        found = {}
+        for number, some in self._answers.items():
+            files = tuple(file for one in some for file in one.files)
+            found[number] = Known(files, number in self._asking and len(some) < _MOST_TURNS)
+        return found
+
+    def answers(self, asked: Mapping[int, Sequence[PairFile]]) -> dict[int, Answered]:
+        """What comes of the pairs that are asked for, by pattern; each is evaluated by one task.
+
+        Who is not done though its pattern asks for nothing needs functions that are not asked for, and calls them.
+
+        Args:
+            asked: by pattern; the files are removed.
+        """
+        files = {number: some for number, some in asked.items() if some}
+        self._asking = set(files)
+        parts = [part for number, some in files.items() for part in self._parts(number, some)]
+        found = {number: Answered() for number in files}
+        for part, one in zip(parts, self._tasks.map(_answered, parts), strict=True):
+            found[part.number] += one
+        for number, gave in found.items():
+            self._answers[number].append(gave)
+        _remove([file for some in files.values() for file in some])
+        return found
+
+    def close(self) -> dict[int, list[tuple[float, ...]]]:
+        """Remove the answers; give the seconds of the tasks of each turn by pattern."""
+        _remove([file for some in self._answers.values() for one in some for file in one.files])
+        return {number: [one.seconds for one in some] for number, some in self._answers.items()}
+
+    def _parts(self, number: int, files: Sequence[PairFile]) -> Iterator[_Part]:
+        pattern, folder = self._patterns[number]
         calls = {call.own.heavy.name: call.own.heavy for one in pattern.branches for call in calls_of(pattern, one)}
         for key in dict.fromkeys(file.key for file in files):
             mine = tuple(file for file in files if file.key == key)
             function, pairs = calls[key.partition(":")[0]], sum(file.pairs for file in mine)
-            many = min(pairs, pieces_of(pairs * function.us * 1e-6 / EVALUATION, pairs, tasks.parallelism))
+            work = pairs * function.us * 1e-6 / EVALUATION
+            many = min(pairs, pieces_of(work, pairs, self._tasks.parallelism))
             bounds = [_HASHES * n // many for n in range(many + 1)]
-            parts += [
-                _Part(number, function, folder, mine, lo, hi) for lo, hi in zip(bounds[:-1], bounds[1:], strict=True)
-            ]
-    found = {number: Answered() for number in asked}
-    for part, one in zip(parts, tasks.map(_answered, parts), strict=True):
-        found[part.number] += one
-    remove([file for files in asked.values() for file in files])
-    return found
+            for lo, hi in zip(bounds[:-1], bounds[1:], strict=True):
+                yield _Part(number, function, folder, mine, lo, hi)
 
 
 def _answered(part: _Part) -> Answered:
@@ -183,23 +260,7 @@ def _answered(part: _Part) -> Answered:
     return Answered((PairFile(first.key, first.either_way, path, len(answers)),), (time.perf_counter() - began,))
 
 
-def exchange(files: Sequence[PairFile], read: tuple[int, int], asked: AskedFiles | None) -> Exchange:
-    """What a search that reads events of ``[lo, hi)`` ticks knows of pairs, and where it asks for others.
-
-    A search that knows as many pairs as are remembered asks for no more, but calls functions itself.
-    """
-    inside = [(AT, ">=", read[0]), (AT, "<", read[1])]
-    answers, pairs = [], 0
-    for file in files:
-        if pairs < MOST_PAIRS:
-            answers.append((file.key, file.either_way, parquet_rows(file.path, filters=inside)))
-            pairs += len(answers[-1][2])
-    asks = Asks(asked.keep) if asked is not None and pairs < MOST_PAIRS else None
-    return Exchange(Given.of(answers), asks)
-
-
-def remove(files: Sequence[PairFile]) -> None:
-    """Remove files that nobody needs any more."""
+def _remove(files: Sequence[PairFile]) -> None:
     for file in files:
         storage_of(file.path).remove(file.path)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import partial
@@ -26,7 +26,7 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.ownership import shares_pairs
 from chainlake.cep.search.statistics import BestSearches, Statistics
 from chainlake.days import US_PER_DAY, day_of_us
-from chainlake.detect.answers import Answered, AskedFiles, PairFile, answer, exchange, remove
+from chainlake.detect.answers import AskedFiles, Known, PairFile, Turns, Unfinished
 from chainlake.detect.division.cut import MOST_ROWS, Share
 from chainlake.detect.feed import Events, Feed
 from chainlake.detect.matcher import PIECE_ROWS, Matcher, SliceSearch, needed
@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 #: How many matches are collected before they are written: a row group of some MB.
 _ROWS_OF_A_GROUP = 100_000
-#: How often a search asks before it calls functions itself; each time it gets at least one condition further.
-_MOST_TURNS = 40
 #: The least number of events that each of many patterns collects before matching them, since a run costs some ms.
 _LEAST_PIECE_ROWS = 50_000
 
@@ -124,17 +122,6 @@ class Found:
         )
 
 
-@dataclass(frozen=True)
-class Unfinished:
-    """A search that is to be run again, since it did not know all pairs that it needs.
-
-    Args:
-        asked: those that others are to evaluate.
-    """
-
-    asked: tuple[PairFile, ...] = ()
-
-
 class SearchFailed(InfrastructureError):
     """A pattern's search was stopped by an error that is not one of ours."""
 
@@ -161,34 +148,27 @@ def stage(tasks: Tasks, events: Events, key: str, searches: Sequence[Search], sh
     for search in searches:
         storage_of(search.folder).make_folder(search.folder)
     found = [Found()] * len(searches)
-    asking = frozenset(n for n, one in enumerate(searches) if len(shares) > 1 and shares_pairs(one.pattern))
-    answers: dict[int, list[Answered]] = {number: [] for number in asking}
+    sharing = (n for n, one in enumerate(searches) if len(shares) > 1 and shares_pairs(one.pattern))
+    turns = Turns(tasks, {number: (searches[number].pattern, searches[number].folder) for number in sharing})
     waiting = list(shares)
     while waiting:
-        known = {number: [file for one in some for file in one.files] for number, some in answers.items()}
-        # Bound here, since tasks are sent with what they refer to.
-        turn = partial(_staged, events, key, searches, known, asking)
+        # Made once, since tasks are sent with what they refer to.
+        work = partial(_staged, events, key, searches, turns.known)
         asked: dict[int, list[PairFile]] = {}
         again: list[Share] = []
-        for share, part in zip(waiting, tasks.map(turn, waiting), strict=True):
-            open_ = {number: one for number, one in part.items() if isinstance(one, Unfinished)}
+        for share, part in zip(waiting, tasks.map(work, waiting), strict=True):
             for number, one in part.items():
                 if isinstance(one, Found):
                     found[number] += one
-            for number, unfinished in open_.items():
-                if unfinished.asked:
-                    asked.setdefault(number, []).extend(unfinished.asked)
-            again.append(replace(share, slices={number: share.slices[number] for number in open_}))
-        for number, gave in answer(tasks, {n: (searches[n].pattern, searches[n].folder) for n in asked}, asked).items():
-            answers[number].append(gave)
+                else:
+                    asked.setdefault(number, []).extend(one.asked)
+            left = {number: share.slices[number] for number, one in part.items() if isinstance(one, Unfinished)}
+            again.append(replace(share, slices=left))
+        for number, gave in turns.answers(asked).items():
             found[number] += Found(pair_evals=gave.pairs, failure=gave.failure)
-        # Whoever is not done though nothing is asked for needs functions that are not asked for, and calls them itself.
-        asking = frozenset(asked) if len(max(answers.values(), key=len, default=[])) < _MOST_TURNS else frozenset()
         waiting = [rest for share in again if (rest := _without_failed(share, found)).slices]
-    for number, some in answers.items():
-        remove([file for one in some for file in one.files])
-        seconds = max(found[number].seconds, *(one.seconds for one in some), (), key=sum)
-        found[number] = replace(found[number], seconds=seconds)
+    for number, seconds in turns.close().items():
+        found[number] = replace(found[number], seconds=max([found[number].seconds, *seconds], key=sum))
     return [_thinned(search, one) for search, one in zip(searches, found, strict=True)]
 
 
@@ -217,16 +197,14 @@ def _staged(
     events: Events,
     key: str,
     searches: Sequence[Search],
-    known: Mapping[int, Sequence[PairFile]],
-    asking: Set[int],
+    known: Mapping[int, Known],
     share: Share,
 ) -> dict[int, Found | Unfinished]:
     """What one task finds of its patterns.
 
     Args:
         events, key, searches: as for ``stage``.
-        known: the answers for a pattern.
-        asking: the patterns whose unknown pairs are asked for.
+        known: what is known of the pairs of patterns that ask for them.
         share: what the task does.
     """
     mine = {number: searches[number] for number in share.slices}
@@ -235,8 +213,9 @@ def _staged(
     rows = min(PIECE_ROWS, max(_LEAST_PIECE_ROWS, MOST_ROWS // len(mine)))
     pattern_searches = {}
     for number, one in mine.items():
-        asked = AskedFiles(one.folder) if number in asking else None
-        exchanges = [exchange(known.get(number, ()), part.read, asked) for part in share.slices[number]]
+        pairs = known.get(number, Known())
+        asked = AskedFiles(one.folder) if pairs.asks else None
+        exchanges = [pairs.exchange(part.read, asked) for part in share.slices[number]]
         pattern_searches[number] = _PatternSearch(one, share, number, rows, exchanges, asked)
     for chunk in feed.chunks(one.read for slices in share.slices.values() for one in slices):
         for pattern_search in pattern_searches.values():
@@ -278,11 +257,12 @@ class _PatternSearch:
         for slice_search in self._slice_searches:
             self._write(slice_search.finish())
         paths = self._file.close()
-        if any(one.asks is not None and not one.asks.complete for one in self._exchanges):
+        unfinished = Unfinished.of(self._exchanges, self._asked)
+        if unfinished is not None:
             # What failed may have done so since a value was unknown.
             for path in paths:
                 storage_of(path).remove(path)
-            return Unfinished(() if self._asked is None else self._asked.close())
+            return unfinished
         if self._failure is not None:
             return Found(failure=self._failure)
         counts = self._statistics

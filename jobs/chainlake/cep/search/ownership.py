@@ -28,20 +28,29 @@ def calls_of(pattern: Pattern, branch: Branch) -> Iterator[ast.Call]:
         yield from (call for call in value.heavy if call.names <= branch.names)
 
 
-def shares_pairs(pattern: Pattern) -> bool:
-    """Whether two tasks that own different matches can need the same pair of a dear function.
+def has_dear_pairs(pattern: Pattern) -> bool:
+    """Whether it calls, for one event or two, functions that it is worth asking others for.
 
-    They cannot if each call has the event by whose time the owner of a match is known. A ranked pattern leaves out what
-    cannot be among the best, and so cannot say which pairs it will need.
+    Not a ranked pattern: it leaves out what cannot be among the best, and so cannot say which pairs it will need.
     """
     if pattern.extras.ranking is not None:
         return False
-    return any(_is_shared(pattern, branch, call) for branch in pattern.branches for call in calls_of(pattern, branch))
+    return any(_is_dear(call) for branch in pattern.branches for call in calls_of(pattern, branch))
 
 
-def _is_shared(pattern: Pattern, branch: Branch, call: ast.Call) -> bool:
+def shares_pairs(pattern: Pattern) -> bool:
+    """Whether two tasks that own different matches can need the same of these pairs.
+
+    They cannot if each call has the event by whose time the owner of a match is known.
+    """
+    return has_dear_pairs(pattern) and any(
+        branch.stream is not None or not any(decides(pattern, branch, name) for name in call.names)
+        for branch in pattern.branches
+        for call in calls_of(pattern, branch)
+        if _is_dear(call)
+    )
+
+
+def _is_dear(call: ast.Call) -> bool:
     assert call.own is not None and call.own.heavy is not None, "it is a call of a function of pairs"
-    names = Shape.of(call, call.own.heavy).names
-    if names is None or not worth_asking(call.own.heavy):
-        return False
-    return branch.stream is not None or not any(decides(pattern, branch, name) for name in names)
+    return worth_asking(call.own.heavy) and Shape.of(call, call.own.heavy).names is not None
