@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from chainlake.detect.stage import Found, Search, stage
 from chainlake.paths import Home
 from chainlake.run.tasks import SparkTasks
 from chainlake.schemas.matches import matches_table
+from tests.cep.context_cases import events_of, text_of
 from tests.cep.distributed import bound
 from tests.cep.memory_events import MemoryEvents
 from tests.cep.test_heavy import CODES, canonical, drawn
@@ -50,6 +52,9 @@ from tests.cep.test_heavy_division import (
     stories,
     whole,
 )
+from tests.cep.test_heavy_queries import CALLS, CASES
+from tests.cep.test_heavy_queries import CODES as CONTENT
+from tests.cep.test_heavy_queries import FRONT as CONTENT_FRONT
 from tests.task_cases import staged as rows_staged
 from tests.task_cases import written
 
@@ -239,6 +244,32 @@ def test_a_chain_of_days_goes_on_in_one_task_and_all_tasks_evaluate_its_pairs(ta
         assert (max(tasks.given) > 4) == (parallelism > 1)
         assert {path.name[:4] for path in folder.iterdir()} == {"part"}
     assert came[0] == came[1] and came[0][0]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("number", CALLS)
+def test_the_five_queries_of_splitters_over_tasks_that_ask(number: str, tmp_path: Path) -> None:
+    case = CASES[number]
+    query = {**case["query"], "where": [CALLS[number].get(one, one) for one in case["query"]["where"]]}
+    codes = {name: Code(code) for name, code in CONTENT.items()}
+    pattern = compile_pattern(CONTENT_FRONT + text_of(query), params=codes, strict_units=False)
+    table = of_seconds(events_of(case))
+    kinds = {f.name: f.type for f in table.schema}
+    search = Search(pattern, matches_table(match_shape(pattern, types=kinds)), None, str(tmp_path / "out"))
+    policy, days = pattern.extras.policy, Days(date(1969, 12, 31), date(1970, 1, 3))
+    if policy is not None and policy.consumes:
+        (tmp_path / "out").mkdir()
+        leg = Leg(search, days, days.start, Consumed.none())
+        (walked,) = walk(Four(), MemoryEvents(table), "k", [leg])  # type: ignore[arg-type]
+        found = walked.found
+    else:
+        ts = sorted(table["ts"].cast(pa.int64()).to_pylist())
+        cuts = sorted({ts[0], ts[len(ts) // 3], ts[2 * len(ts) // 3], ts[-1] + pattern.window_us + 1})
+        found, _ = run_of(pattern, table, cuts, tmp_path / "out")
+    assert found.failure is None and found.pair_evals
+    rows = [row for path in found.paths for row in pq.read_table(path).to_pylist()]
+    wanted = [{name: str(value) for name, value in fired["match"].items()} for fired in case["expect"]["fired"]]
+    assert canonical([bound(pattern, row) for row in rows]) == canonical(wanted)
 
 
 def test_a_limit_is_not_reached_by_what_is_not_known_yet(tmp_path: Path) -> None:

@@ -107,7 +107,9 @@ def _checked(function: Heavy, columns: Sequence[np.ndarray], found: np.ndarray) 
 
 
 def _missing(value: Any) -> bool:
-    """Whether an object stands for no value: None, or a NaN."""
+    """Whether an object stands for no value: None, a NaN, or a masked one."""
+    if isinstance(value, np.ma.MaskedArray):
+        return bool(np.ma.getmaskarray(value).any())
     return value is None or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
 
 
