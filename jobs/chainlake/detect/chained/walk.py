@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.events.columns import ticks_of
+from chainlake.cep.heavy.asking import Exchange
 from chainlake.cep.matches.consumed import Consumed
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.search.ownership import has_dear_pairs
@@ -121,11 +122,12 @@ def _walked(events: Events, key: str, given: tuple[Leg, Known]) -> Walked | Unfi
     looked_at = inside = 0
     began = time.perf_counter()
     asked = AskedFiles(leg.search.folder) if known.asks else None
-    one = slice_of(pattern, Days(first, max(first, leg.days.end)).micros())
-    exchange = known.exchange(one.read, asked)
+    exchange = Exchange()
     failure: ChainlakeError | None = None
     try:
         if first < leg.days.end:
+            one = slice_of(pattern, Days(first, leg.days.end).micros())
+            exchange = known.exchange(one.read, asked)
             matcher, limit = Matcher(pattern, table.arrow(), leg.search.orders), DayLimit(pattern)
             slice_search = matcher.slice_search(one.own, statistics, limit, consumed=leg.state, exchange=exchange)
             for chunk in Feed.of(events, key, [pattern], needed(pattern, table)).chunks([one.read]):
