@@ -230,7 +230,7 @@ class Turns:
 
     def _parts(self, number: int, files: Sequence[PairFile]) -> Iterator[_Part]:
         pattern, folder = self._patterns[number]
-        calls = {call.own.heavy.name: call.own.heavy for one in pattern.branches for call in calls_of(pattern, one)}
+        calls = {function.name: function for one in pattern.branches for _, function in calls_of(pattern, one)}
         for key in dict.fromkeys(file.key for file in files):
             mine = tuple(file for file in files if file.key == key)
             function, pairs = calls[key.partition(":")[0]], sum(file.pairs for file in mine)

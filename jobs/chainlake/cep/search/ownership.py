@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from chainlake.cep.heavy.asking import worth_asking
 from chainlake.cep.heavy.shape import Shape
 from chainlake.cep.language import ast
+from chainlake.cep.language.declared.function import Heavy
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.pattern import Pattern
 
@@ -19,13 +20,13 @@ def decides(pattern: Pattern, branch: Branch, name: str) -> bool:
     return (branch.after if pattern.open_right else branch.before)[name] >= positive - {name}
 
 
-def calls_of(pattern: Pattern, branch: Branch) -> Iterator[ast.Call]:
+def calls_of(pattern: Pattern, branch: Branch) -> Iterator[tuple[ast.Call, Heavy]]:
     """The calls of functions of pairs in the conditions of a branch, and in what is computed of its matches."""
-    for clause in branch.every_clause:
-        for literal in clause.literals:
-            yield from literal.heavy
-    for value in pattern.extras.measured:
-        yield from (call for call in value.heavy if call.names <= branch.names)
+    literals = (literal for clause in branch.every_clause for literal in clause.literals)
+    for value in (*literals, *pattern.extras.measured):
+        for call in value.heavy:
+            if call.own is not None and call.own.heavy is not None and call.names <= branch.names:
+                yield call, call.own.heavy
 
 
 def has_dear_pairs(pattern: Pattern) -> bool:
@@ -35,7 +36,7 @@ def has_dear_pairs(pattern: Pattern) -> bool:
     """
     if pattern.extras.ranking is not None:
         return False
-    return any(_is_dear(call) for branch in pattern.branches for call in calls_of(pattern, branch))
+    return any(_is_dear(*one) for branch in pattern.branches for one in calls_of(pattern, branch))
 
 
 def shares_pairs(pattern: Pattern) -> bool:
@@ -46,11 +47,10 @@ def shares_pairs(pattern: Pattern) -> bool:
     return has_dear_pairs(pattern) and any(
         branch.stream is not None or not any(decides(pattern, branch, name) for name in call.names)
         for branch in pattern.branches
-        for call in calls_of(pattern, branch)
-        if _is_dear(call)
+        for call, function in calls_of(pattern, branch)
+        if _is_dear(call, function)
     )
 
 
-def _is_dear(call: ast.Call) -> bool:
-    assert call.own is not None and call.own.heavy is not None, "it is a call of a function of pairs"
-    return worth_asking(call.own.heavy) and Shape.of(call, call.own.heavy).names is not None
+def _is_dear(call: ast.Call, function: Heavy) -> bool:
+    return worth_asking(function) and Shape.of(call, function).names is not None
