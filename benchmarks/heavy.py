@@ -5,14 +5,15 @@
 The events are stories about many symbols, one of which has 40 % of them. The pattern is ``SEQ(Story a, Story b)`` with
 one symbol, two sources and similar texts; similarity is decided by a function that burns ``--ms`` milliseconds of CPU
 for each pair. There are as many stories as make all pairs together take ``--seconds`` of CPU. The work is divided as in
-a run of ``detect``, and done by one process, then by two. The *router* is one process that decides by the function, for
-each event, to which of the open windows it belongs.
+a run of ``detect``, and done by one process, then by two. Then three stories are looked for, each two of which are
+alike, so that tasks need the same pairs. The *router* is one process that decides by the function, for each event, to
+which of the open windows it belongs.
 
-It prints wall-clock seconds, the load of the machine, CPU seconds of each task and outside tasks, pairs evaluated, how
-often an event was looked at, and the seconds of the longest task as a multiple of the median's. ``by the clock`` is
-meaningful only on an idle machine; ``by CPU`` is what two free cores would give: all CPU seconds, divided by those of
-the busier core if each core takes the next task as soon as it is free. The exit code is 1 if rows differ, more pairs
-were evaluated than there are candidates, or the ratio by CPU is below 1.8.
+It prints wall-clock seconds, the load of the machine, CPU seconds of each task of each stage and outside tasks, pairs
+evaluated, how often an event was looked at, and the seconds of the longest task as a multiple of the median's. ``by the
+clock`` is meaningful only on an idle machine; ``by CPU`` is what two free cores would give: all CPU seconds, divided by
+those of the busier core if each core takes the next task of a stage as soon as it is free. The exit code is 1 if rows
+differ, more pairs were evaluated than there are candidates, or the ratio by CPU is below 1.8.
 """
 
 from __future__ import annotations
@@ -60,6 +61,16 @@ WHERE a.symbol = b.symbol AND a.source != b.source AND alike(a.words, b.words) >
 WITHIN {window} s
 """
 
+THREE = """---
+functions: {{alike: {{call: 'burn:alike', cost: {cost}, symmetric: true, longest: 10 min}}}}
+---
+PATTERN SEQ(Story a, Story b, Story c)
+WHERE a.symbol = b.symbol AND a.source != b.source AND alike(a.words, b.words) >= 0.5
+  AND b.symbol = c.symbol AND b.source != c.source AND alike(b.words, c.words) >= 0.5
+  AND a.source != c.source AND alike(a.words, c.words) >= 0.5
+WITHIN {window} s
+"""
+
 
 @dataclass(frozen=True)
 class Burn:
@@ -95,19 +106,19 @@ class Processes:
     Args:
         pool: the pool of processes.
         parallelism: number of processes.
-        spent: process and CPU seconds of each task, in the order of the tasks.
+        spent: process and CPU seconds of each task, in the order of the tasks, for each stage.
     """
 
     pool: Any
     parallelism: int
     name: str = field(default="process", init=False)
-    spent: list[tuple[int, float]] = field(default_factory=list)
+    spent: list[list[tuple[int, float]]] = field(default_factory=list)
 
     def map(self, work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         """The results of ``work`` for each item."""
         sent = cloudpickle.dumps(work)
         gave = self.pool.map(_worked, [(sent, item) for item in items], 1)
-        self.spent.extend((process, seconds) for _, process, seconds in gave)
+        self.spent.append([(process, seconds) for _, process, seconds in gave])
         return [cloudpickle.loads(one) for one, _, _ in gave]
 
 
@@ -161,12 +172,14 @@ def cpu() -> float:
     return sum(one.ru_utime + one.ru_stime for one in both)
 
 
-def divided(table: pa.Table, ms: float, processes: int) -> tuple[dict[str, Any], set[tuple[str, str]]]:
-    """A run with this many processes: its costs, and the pairs that it found."""
+def divided(
+    table: pa.Table, ms: float, processes: int, text: str = PATTERN
+) -> tuple[dict[str, Any], set[tuple[str, ...]]]:
+    """A run with this many processes: its costs, and the stories of each match that it found."""
     types = {one.name: one.type for one in table.schema}
     columns = {name: kind for name, kind in types.items() if name != "event_id"}
     pattern: Pattern = compile_pattern(
-        PATTERN.format(cost=ms * 1000, window=WINDOW_S), columns=columns, params={"alike": Code(Burn(ms))}
+        text.format(cost=ms * 1000, window=WINDOW_S), columns=columns, params={"alike": Code(Burn(ms))}
     )
     day = Days.one(DAY)
     item = SimpleNamespace(compiled=SimpleNamespace(pattern=pattern), fingerprints={DAY: ""}, read_days=day)
@@ -192,34 +205,41 @@ def divided(table: pa.Table, ms: float, processes: int) -> tuple[dict[str, Any],
             raise found.failure
         rows = [row for one in found.paths for row in pq.read_table(one).to_pylist()]
     of_process: Counter[int] = Counter()
-    for process, took_s in tasks.spent:
+    for process, took_s in (one for those in tasks.spent for one in those):
         of_process[process] += took_s  # type: ignore[assignment]
     took = {
         "processes": processes, "load": os.getloadavg()[0], "wall_s": seconds, "cpu_s": cpu() - began_cpu, "own_s": own,
-        "task_s": [round(one, 2) for _, one in tasks.spent], "busiest": max(of_process.values()) / of_process.total(),
+        "task_s": [[round(one, 2) for _, one in those] for those in tasks.spent],
+        "busiest": max(of_process.values()) / of_process.total(),
         "pair_evals": found.pair_evals, "replication": found.replication, "longest_task": found.longest_task,
     }  # fmt: skip
-    return took, {(row["a"]["event_id"], row["b"]["event_id"]) for row in rows}
+    names = [one.name for one in pattern.names]
+    return took, {tuple(row[name]["event_id"] for name in names) for row in rows}
 
 
 def by_cpu(took: dict[str, Any], cores: int) -> float:
-    """All CPU seconds, divided by those until the last of ``cores`` free cores is done."""
-    busy = [0.0] * cores
-    for one in took["task_s"]:
-        busy[busy.index(min(busy))] += one
-    return (took["own_s"] + sum(busy)) / (took["own_s"] + max(busy))
+    """All CPU seconds, divided by those until the last of ``cores`` free cores is done with each stage."""
+    until = 0.0
+    for those in took["task_s"]:
+        busy = [0.0] * cores
+        for one in those:
+            busy[busy.index(min(busy))] += one
+        until += max(busy)
+    return float((took["own_s"] + sum(map(sum, took["task_s"]))) / (took["own_s"] + until))
 
 
-def scaled(ms: float, seconds: float) -> tuple[dict[str, Any], bool]:
+def scaled(ms: float, seconds: float, text: str = PATTERN) -> tuple[dict[str, Any], bool]:
     """Run with one process and with two; returns the costs, and whether anything is wrong."""
     # 600 stories have 330 candidate pairs, and the number of pairs grows with the square of the number of stories.
     table = stories(int(600 * math.sqrt(seconds * 1000 / ms / 330)))
     near, cheap = candidates(table)
+    names = text.count("Story ")
     print(
-        f"{ms:g} ms: {len(table):,} events, {near:,} pairs in a window, {cheap:,} pass the cheap conditions", flush=True
+        f"{ms:g} ms, {names} of {len(table):,} stories: {near:,} pairs in a window, {cheap:,} pass cheap conditions",
+        flush=True,
     )
-    one, rows = divided(table, ms, 1)
-    two, same = divided(table, ms, 2)
+    one, rows = divided(table, ms, 1, text)
+    two, same = divided(table, ms, 2, text)
     ratio = {"by_clock": one["wall_s"] / two["wall_s"], "by_cpu": by_cpu(two, 2)}
     for each in (one, two):
         shown = {key: round(value, 2) if isinstance(value, float) else value for key, value in each.items()}
@@ -227,7 +247,16 @@ def scaled(ms: float, seconds: float) -> tuple[dict[str, Any], bool]:
     told = f"{ratio['by_clock']:.2f} x by the clock, {ratio['by_cpu']:.2f} x by CPU"
     print(f"{ms:g} ms: 1 -> 2 processes {told}, {len(rows):,} matches", flush=True)
     wrong = rows != same or not rows or max(one["pair_evals"], two["pair_evals"]) > cheap or ratio["by_cpu"] < 1.8
-    return {"ms": ms, "near": near, "cheap": cheap, **ratio, "one": one, "two": two, "matches": len(rows)}, wrong
+    return {
+        "ms": ms,
+        "names": names,
+        "near": near,
+        "cheap": cheap,
+        **ratio,
+        "one": one,
+        "two": two,
+        "matches": len(rows),
+    }, wrong
 
 
 def beside_router(ms: float) -> tuple[dict[str, Any], bool]:
@@ -239,7 +268,7 @@ def beside_router(ms: float) -> tuple[dict[str, Any], bool]:
     by_router = routed(table, Burn(ms))
     took = {"wall_s": time.perf_counter() - began, "cpu_s": cpu() - began_cpu, "pair_evals": near}
     print(f"{ms:g} ms, 600 events: router {took['cpu_s']:.2f} s of CPU for {near:,} pairs, "
-          f"tasks {sum(one['task_s']) + one['own_s']:.2f} s for {one['pair_evals']:,}")  # fmt: skip
+          f"tasks {sum(map(sum, one['task_s'])) + one['own_s']:.2f} s for {one['pair_evals']:,}")  # fmt: skip
     return {"ms": ms, "router": took, "one": one}, by_router != rows or one["pair_evals"] > cheap
 
 
@@ -250,7 +279,8 @@ def main() -> int:
     parser.add_argument("--ms", type=float, nargs="+", default=[2.0, 5.5, 29.0])
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    results = [scaled(ms, args.seconds) for ms in args.ms] + [beside_router(min(args.ms))]
+    results = [scaled(ms, args.seconds, text) for ms in args.ms for text in (PATTERN, THREE)]
+    results.append(beside_router(min(args.ms)))
     if args.json is not None:
         args.json.write_text(json.dumps([told for told, _ in results], indent=2), encoding="utf-8")
     return int(any(wrong for _, wrong in results))

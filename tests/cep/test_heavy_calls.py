@@ -45,6 +45,29 @@ def _interrupted(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     raise KeyboardInterrupt
 
 
+class _Nameless(type):
+    def __getattribute__(cls, name: str) -> Any:
+        if name == "__name__":
+            raise ValueError
+        return super().__getattribute__(name)
+
+
+class _Anonymous(Exception, metaclass=_Nameless):
+    pass
+
+
+class _Exits(Exception):
+    def __str__(self) -> str:
+        raise SystemExit(9)
+
+
+def _raises(error: BaseException) -> Callable[..., Any]:
+    def raises(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+        raise error
+
+    return raises
+
+
 class _Unsaid(BaseException):
     def __str__(self) -> str:
         raise RuntimeError
@@ -77,6 +100,11 @@ def _masked(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         (lambda a, b: np.array([[1.0], {}], object), "gave values of type object"),
         (_interrupted, "f(1.0, 4.0) raised KeyboardInterrupt"),
         (_unsaid, "f(1.0, 4.0) raised _Unsaid: (its text raises RuntimeError)"),
+        (_raises(_Exits()), "f(1.0, 4.0) raised _Exits: (its text raises SystemExit)"),
+        (_raises(_Anonymous("no")), "f(1.0, 4.0) raised an error without a name: no"),
+        (_raises(StopIteration()), "f(1.0, 4.0) raised StopIteration:"),
+        (_raises(ValueError("long" * 10_000)), f"raised ValueError: {('long' * 250)[:988]}… (key"),
+        (lambda a, b: a * 1j, "f(1.0, 4.0) gave values of type complex128, and numbers are expected"),
     ],
 )
 def test_what_a_function_gives_is_looked_at(function: Callable[..., Any], said: str) -> None:
@@ -93,6 +121,8 @@ def test_what_a_function_gives_is_looked_at(function: Callable[..., Any], said: 
         (True, "f(1.0, 4.0) gave values of type bool, and numbers are expected"),
         (None, "f(1.0, 4.0) gave no value (NaN or null)"),
         (math.nan, "f(1.0, 4.0) gave no value (NaN or null)"),
+        (np.ma.masked, "f(1.0, 4.0) gave no value (NaN or null)"),
+        (np.ma.masked_array(1.0, mask=True), "f(1.0, 4.0) gave no value (NaN or null)"),
         ([1.0], "f(1.0, 4.0) gave values of type list, and numbers are expected"),
     ],
 )
@@ -203,3 +233,20 @@ def test_the_code_of_a_function_is_part_of_what_a_pattern_is() -> None:
     assert digest(" s", "1") != digest(" s", "1", PAIR.replace("longest", "vectorised: false, longest"))
     unused = PAIR.replace("f(a.x, b.x) > 0", "a.x > b.x")
     assert digest(" s", "1", unused) == digest(" s", "2", unused)
+
+
+@pytest.mark.parametrize(
+    "args", ["a.x, b.k", "a.k, b.x", "a.k, CASE WHEN a.x > 1 THEN 1 ELSE 2 END", "a.x, a.k, b.k, b.x", "a.x, 'w'"]
+)
+def test_the_halves_of_a_symmetric_function_are_of_the_same_kinds(args: str) -> None:
+    text = PAIR.replace("longest: 50 ms", "symmetric: true").replace("a.x, b.x", args)
+    with pytest.raises(DefinitionError) as error:
+        list(match(text, EVENTS, functions={"f": lambda *columns: np.ones(len(columns[0]))}))
+    assert "f does not take a " in str(error.value) and "declared as symmetric" in str(error.value)
+    plain = text.replace("symmetric: true", "symmetric: false")
+    assert list(match(plain, EVENTS, functions={"f": lambda *columns: np.ones(len(columns[0]))}))
+
+
+def test_halves_of_unknown_kinds_are_taken() -> None:
+    text = PAIR.replace("longest: 50 ms", "symmetric: true").replace("a.x, b.x", "a.x, a.none, b.none, b.x")
+    assert not list(match(text, EVENTS, functions={"f": lambda *columns: np.ones(len(columns[0]))}))

@@ -26,6 +26,7 @@ from chainlake.detect.chained.state import digest_of, state_at
 from chainlake.detect.chained.walk import Leg, walk
 from chainlake.detect.stage import Search
 from chainlake.lake.records.chain import Chain, Link, Walk, left_out
+from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.matches import matches_table
 from chainlake.schemas.table import TIMESTAMP
 from tests.steps.consuming import KINDS, Kind, Row, bound_ids, events_of
@@ -138,7 +139,7 @@ class Memory:
             state = Consumed.none() if stretch.anew else self.read(stretch.begin)
             search = Search(self.pattern, self.table, None, str(self.folder))
             leg = Leg(search, Days(day(stretch.begin), day(stretch.end)), date.min, state)
-            walked = walk(Events(self.contents), "sensor", leg)
+            (walked,) = walk(LocalTasks(), Events(self.contents), "sensor", [leg])
             assert walked.found.failure is None
             links = {(at - FIRST).days: link for at, link in walked.links.items()}
             needed = way.finish_stretch([links[n].state_out for n in range(stretch.begin, stretch.end)])

@@ -8,7 +8,7 @@ of a slice. If the pattern has a partition key, the events of a piece are search
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.events.event_ids import PACKED, packed, texts
+from chainlake.cep.heavy.asking import Exchange
 from chainlake.cep.heavy.calls import NUMBER, numbered
 from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.matches.candidates import find_candidates, keeps_all
@@ -28,6 +29,7 @@ from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.steps import routing
 from chainlake.cep.search.find import candidates_of, dataset, find
 from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.ownership import calls_of
 from chainlake.cep.search.statistics import BestSearches, Statistics
 from chainlake.detect.feed import KeyShare, accepted, between, of_streams, with_keys
 from chainlake.errors import InfrastructureError
@@ -57,8 +59,8 @@ class Matcher:
 
     @property
     def called(self) -> bool:
-        """Whether the pattern's conditions call functions of pairs."""
-        return any(branch.called for branch in self.pattern.branches)
+        """Whether functions of pairs are called for the pattern."""
+        return any(True for branch in self.pattern.branches for _ in calls_of(self.pattern, branch))
 
     def slice_search(
         self,
@@ -67,6 +69,7 @@ class Matcher:
         limit: DayLimit,
         keys: KeyShare | None = None,
         consumed: Consumed | None = None,
+        exchange: Exchange | None = None,
     ) -> SliceSearch:
         """The search of one slice.
 
@@ -76,11 +79,12 @@ class Matcher:
             limit: counts the matches of a task.
             keys: only events with these keys are looked at; all if None.
             consumed: the events used up before; None if the pattern uses nothing up.
+            exchange: what is known of pairs, and where others are asked for.
         """
         ids = "id" not in self.pattern.mentioned
-        return SliceSearch(
-            self, own, statistics, limit, keys, _Events(ids), self.pattern.read_range(*own), consumed=consumed
-        )
+        read = self.pattern.read_range(*own)
+        found = SliceSearch(self, own, statistics, limit, keys, _Events(ids), read, consumed=consumed)
+        return found if exchange is None else replace(found, exchange=exchange)
 
     def wanted(self, events: pa.Table, keys: KeyShare | None = None) -> pa.Table:
         """The events that some name accepts by its own conditions, with the columns that are needed."""
@@ -176,6 +180,7 @@ class SliceSearch:
         looked_at: number of events that some name of the pattern accepts.
         inside: how many of these have times that the slice owns.
         memo: results of functions for pairs of these events.
+        exchange: those that were known before, and where others are asked for.
     """
 
     matcher: Matcher
@@ -193,6 +198,7 @@ class SliceSearch:
     looked_at: int = 0
     inside: int = 0
     memo: Memo = field(default_factory=Memo)
+    exchange: Exchange = field(default_factory=Exchange)
 
     def __post_init__(self) -> None:
         self.done = self.own[0]
@@ -208,6 +214,7 @@ class SliceSearch:
         if self.matcher.called:
             # The pieces of a slice share events, which are recognised by their numbers.
             found = numbered(found, self.looked_at)
+            self.exchange.given.numbered(found["event_id"], found[NUMBER].to_numpy())
         self.looked_at += len(found)
         self.inside += len(between(found, *self.own))
         for batch in found.combine_chunks().to_batches(max_chunksize=self.matcher.piece_rows):
@@ -252,6 +259,7 @@ class SliceSearch:
         if end <= self.done:
             return
         if self.kept.rows:
+            self.exchange.given.give(self.memo)
             events, own = self.kept.together(), (self.done, end)
             for some, parts in _parts(self.matcher.pattern, events):
                 yield from self._search(some, own, parts)
@@ -261,7 +269,9 @@ class SliceSearch:
         pattern, policy = self.matcher.pattern, self.matcher.pattern.extras.policy
         used = None if self.consumed is None else self.consumed.since(pattern.read_range(*own)[0])
         ids = None if used is None else used.ids
-        options = SearchOptions(orders=self.matcher.orders, parts=parts, used=ids, memo=self.memo)
+        options = SearchOptions(
+            orders=self.matcher.orders, parts=parts, used=ids, memo=self.memo, asks=self.exchange.asks
+        )
         ranks = pattern.extras.ranking is not None
         thinned = ranks and not keeps_all(pattern)
         search = find_candidates if ranks else find

@@ -8,21 +8,25 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from chainlake.cep.heavy.asking import Exchange
 from chainlake.cep.matches.best import thinned
 from chainlake.cep.matches.candidates import keeps_all
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.pattern import Pattern
+from chainlake.cep.search.ownership import shares_pairs
 from chainlake.cep.search.statistics import BestSearches, Statistics
 from chainlake.days import US_PER_DAY, day_of_us
+from chainlake.detect.answers import AskedFiles, Known, PairFile, Turns, Unfinished
 from chainlake.detect.division.cut import MOST_ROWS, Share
 from chainlake.detect.feed import Events, Feed
 from chainlake.detect.matcher import PIECE_ROWS, Matcher, SliceSearch, needed
@@ -144,10 +148,33 @@ def stage(tasks: Tasks, events: Events, key: str, searches: Sequence[Search], sh
     for search in searches:
         storage_of(search.folder).make_folder(search.folder)
     found = [Found()] * len(searches)
-    for part in tasks.map(lambda share: _staged(events, key, searches, share), shares):
-        for number, one in part.items():
-            found[number] += one
+    sharing = (n for n, one in enumerate(searches) if len(shares) > 1 and shares_pairs(one.pattern))
+    turns = Turns(tasks, {number: (searches[number].pattern, searches[number].folder) for number in sharing})
+    waiting = list(shares)
+    while waiting:
+        # Made once, since tasks are sent with what they refer to.
+        work = partial(_staged, events, key, searches, turns.known)
+        asked: dict[int, list[PairFile]] = {}
+        again: list[Share] = []
+        for share, part in zip(waiting, tasks.map(work, waiting), strict=True):
+            for number, one in part.items():
+                if isinstance(one, Found):
+                    found[number] += one
+                else:
+                    asked.setdefault(number, []).extend(one.asked)
+            left = {number: share.slices[number] for number, one in part.items() if isinstance(one, Unfinished)}
+            again.append(replace(share, slices=left))
+        for number, gave in turns.answers(asked).items():
+            found[number] += Found(pair_evals=gave.pairs, failure=gave.failure)
+        waiting = [rest for share in again if (rest := _without_failed(share, found)).slices]
+    for number, seconds in turns.close().items():
+        found[number] = replace(found[number], seconds=max([found[number].seconds, *seconds], key=sum))
     return [_thinned(search, one) for search, one in zip(searches, found, strict=True)]
+
+
+def _without_failed(share: Share, found: Sequence[Found]) -> Share:
+    slices = {number: own for number, own in share.slices.items() if found[number].failure is None}
+    return replace(share, slices=slices)
 
 
 def _thinned(search: Search, found: Found) -> Found:
@@ -166,13 +193,30 @@ def _thinned(search: Search, found: Found) -> Found:
     return replace(found, paths=paths, per_day=file.per_day)
 
 
-def _staged(events: Events, key: str, searches: Sequence[Search], share: Share) -> dict[int, Found]:
-    """What one task finds of its patterns."""
+def _staged(
+    events: Events,
+    key: str,
+    searches: Sequence[Search],
+    known: Mapping[int, Known],
+    share: Share,
+) -> dict[int, Found | Unfinished]:
+    """What one task finds of its patterns.
+
+    Args:
+        events, key, searches: as for ``stage``.
+        known: what is known of the pairs of patterns that ask for them.
+        share: what the task does.
+    """
     mine = {number: searches[number] for number in share.slices}
     columns: set[str] = set().union(*(needed(one.pattern, one.table) for one in mine.values()))
     feed = Feed.of(events, key, [one.pattern for one in mine.values()], columns)
     rows = min(PIECE_ROWS, max(_LEAST_PIECE_ROWS, MOST_ROWS // len(mine)))
-    pattern_searches = {number: _PatternSearch(one, share, number, rows) for number, one in mine.items()}
+    pattern_searches = {}
+    for number, one in mine.items():
+        pairs = known.get(number, Known())
+        asked = AskedFiles(one.folder) if pairs.asks else None
+        exchanges = [pairs.exchange(part.read, asked) for part in share.slices[number]]
+        pattern_searches[number] = _PatternSearch(one, share, number, rows, exchanges, asked)
     for chunk in feed.chunks(one.read for slices in share.slices.values() for one in slices):
         for pattern_search in pattern_searches.values():
             pattern_search.add(chunk)
@@ -182,13 +226,23 @@ def _staged(events: Events, key: str, searches: Sequence[Search], share: Share) 
 class _PatternSearch:
     """Searches for one pattern in a task's share and writes what it finds; an error ends only this search."""
 
-    def __init__(self, search: Search, share: Share, number: int, piece_rows: int) -> None:
+    def __init__(
+        self,
+        search: Search,
+        share: Share,
+        number: int,
+        piece_rows: int,
+        exchanges: Sequence[Exchange],
+        asked: AskedFiles | None,
+    ) -> None:
         schema = search.table.arrow()
         self._pattern, self._statistics = search.pattern, Statistics()
         limit, matcher = DayLimit(search.pattern), Matcher(search.pattern, schema, search.orders, piece_rows)
         self._slice_searches: list[SliceSearch] = [
-            matcher.slice_search(one.own, self._statistics, limit, share.keys) for one in share.slices[number]
+            matcher.slice_search(one.own, self._statistics, limit, share.keys, exchange=pairs)
+            for one, pairs in zip(share.slices[number], exchanges, strict=True)
         ]
+        self._exchanges, self._asked = exchanges, asked
         self._file = MatchFile(search)
         self._failure: ChainlakeError | None = None
         self._seconds = 0.0
@@ -198,11 +252,17 @@ class _PatternSearch:
         for slice_search in self._slice_searches:
             self._write(slice_search.add(events))
 
-    def finish(self) -> Found:
+    def finish(self) -> Found | Unfinished:
         """What was found, once all events have come."""
         for slice_search in self._slice_searches:
             self._write(slice_search.finish())
         paths = self._file.close()
+        unfinished = Unfinished.of(self._exchanges, self._asked)
+        if unfinished is not None:
+            # What failed may have done so since a value was unknown.
+            for path in paths:
+                storage_of(path).remove(path)
+            return unfinished
         if self._failure is not None:
             return Found(failure=self._failure)
         counts = self._statistics

@@ -17,6 +17,26 @@ LEAST, MOST = 256, 4096
 _SHORT = 0.25
 
 
+def in_order(function: Heavy, columns: list[np.ndarray]) -> np.ndarray:
+    """What a function gives; a symmetric one is always called with the smaller half of its arguments first, so that not
+    even the last digit of a result depends on the order in which events were bound."""
+    half = len(columns) // 2
+    if function.symmetric and 2 * half == len(columns):
+        swap = np.zeros(len(columns[0]), bool)
+        tied = np.ones(len(columns[0]), bool)
+        for one, other in zip(columns[:half], columns[half:], strict=True):
+            if one.dtype.kind == "O" and any(isinstance(x, np.ndarray) for x in (*one[:1], *other[:1])):
+                one, other = (_listed(side) for side in (one, other))
+            swap |= tied & np.asarray(one > other, bool)
+            tied &= np.asarray(one == other, bool)
+        for at in range(half):
+            one, other = columns[at], columns[at + half]
+            if one.dtype != other.dtype:
+                one, other = (side.astype(np.result_type(one, other)) for side in (one, other))
+            columns[at], columns[at + half] = np.where(swap, other, one), np.where(swap, one, other)
+    return evaluated(function, columns)
+
+
 def evaluated(function: Heavy, columns: Sequence[np.ndarray]) -> np.ndarray:
     """What the function gives for each row of the columns, which have no missing values.
 
@@ -87,7 +107,9 @@ def _checked(function: Heavy, columns: Sequence[np.ndarray], found: np.ndarray) 
 
 
 def _missing(value: Any) -> bool:
-    """Whether an object stands for no value: None, or a NaN."""
+    """Whether an object stands for no value: None, a NaN, or a masked one."""
+    if isinstance(value, np.ma.MaskedArray):
+        return bool(np.ma.getmaskarray(value).any())
     return value is None or (isinstance(value, float | np.floating) and bool(np.isnan(value)))
 
 
@@ -118,3 +140,10 @@ def _example(function: Heavy, columns: Sequence[np.ndarray], error: BaseExceptio
 
 def _row(columns: Sequence[np.ndarray], at: int) -> list[Any]:
     return [column[at] for column in columns]
+
+
+def _listed(arrays: np.ndarray) -> np.ndarray:
+    found = np.empty(len(arrays), object)
+    for at, one in enumerate(arrays):
+        found[at] = one.tolist()
+    return found

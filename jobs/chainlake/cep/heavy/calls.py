@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from chainlake.cep.heavy.batches import evaluated
-from chainlake.cep.heavy.memo import Memo
+from chainlake.cep.heavy.asking import Asks, worth_asking
+from chainlake.cep.heavy.batches import in_order
+from chainlake.cep.heavy.memo import Memo, pair_keys
+from chainlake.cep.heavy.shape import Shape
 from chainlake.cep.language import ast
-from chainlake.cep.language.computed import rebuilt
 from chainlake.cep.language.declared.function import Heavy
 from chainlake.cep.values.arrow import int64_array
 from chainlake.cep.values.texts import Texts
@@ -42,16 +43,20 @@ class Calls:
         memo: the values of known pairs.
         counted: the counts of calls.
         numbers: for each row of the events table, the number of its event; None if that is the row's own.
+        asks: takes the pairs that are not known instead of a function; None if functions are called for them.
+        events: the events table.
     """
 
     memo: Memo = field(default_factory=Memo)
     counted: Counted = field(default_factory=Counted)
     numbers: np.ndarray | None = None
-    _shapes: dict[str, _Shape] = field(default_factory=dict, repr=False)
+    asks: Asks | None = None
+    events: pa.Table | None = field(default=None, repr=False)
+    _shapes: dict[str, Shape] = field(default_factory=dict, repr=False)
     _words: np.ndarray = field(default_factory=lambda: np.zeros(0, object), repr=False)
 
     @classmethod
-    def of(cls, events: pa.Table, given: Memo | None, own: Memo, counted: Counted) -> Calls:
+    def of(cls, events: pa.Table, given: Memo | None, own: Memo, counted: Counted, asks: Asks | None = None) -> Calls:
         """The calls of a search.
 
         Args:
@@ -59,14 +64,16 @@ class Calls:
             given: the known pairs of numbered events, if the caller keeps them from one search to the next.
             own: the known pairs of rows of these events.
             counted: the counts of calls.
+            asks: takes the pairs of numbered events that are not known.
         """
-        numbers = events[NUMBER].to_numpy() if NUMBER in events.column_names else None
-        return cls(own if given is None or numbers is None else given, counted, numbers)
+        if given is None or NUMBER not in events.column_names:
+            return cls(own, counted)
+        return cls(given, counted, events[NUMBER].to_numpy(), asks, events)
 
     def value(
         self, node: ast.Call, args: Sequence[Value], n: int, texts: Texts, rows: Callable[[str], np.ndarray]
     ) -> Value:
-        """The value of a call in ``n`` rows; null where one of its arguments is.
+        """The value of a call in ``n`` rows; null where one of its arguments is, and where it is asked for.
 
         Args:
             node: the call.
@@ -86,10 +93,11 @@ class Calls:
         asked = np.flatnonzero(known)
         found = np.zeros(len(asked), bool if function.result == "bool" else np.float64)
         if len(asked):
-            found = self._known(node, function, asked, rows, lambda at: self._columns(args, at, texts))
+            found, there = self._known(node, function, asked, rows, lambda at: self._columns(args, at, texts))
+            asked, found = asked[there], found[there]
         if function.result == "bool":
-            truth = np.zeros(n, bool)
-            truth[asked] = found
+            truth, known = np.zeros(n, bool), np.zeros(n, bool)
+            truth[asked], known[asked] = found, True
             return Value(truth, None if len(asked) == n else known, "bool")
         values = np.full(n, np.nan)
         values[asked] = found
@@ -102,29 +110,38 @@ class Calls:
         asked: np.ndarray,
         rows: Callable[[str], np.ndarray],
         columns: Callable[[np.ndarray], list[np.ndarray]],
-    ) -> np.ndarray:
-        """What the function gives for the rows ``asked``."""
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What the function gives for the rows ``asked``, and for which of them that is known."""
+        asks = self.asks if worth_asking(function) else None
         shape = self._shapes.get(node.written)
         if shape is None:
-            shape = self._shapes[node.written] = _Shape.of(node, function)
+            shape = self._shapes[node.written] = Shape.of(node, function)
         if shape.names is None:
             # A call with three events or with sets is unlikely to be repeated.
+            if asks is not None:
+                asks.open = True
+                return np.zeros(len(asked)), np.zeros(len(asked), bool)
             self.counted.evaluations += len(asked)
-            return _in_order(function, columns(asked))
-        ends = [self._number(rows(name)[asked]) for name in shape.names]
-        if shape.either_way:
-            ends = [np.minimum(*ends), np.maximum(*ends)]
-        keys = ends[0] << 32 | ends[1] if len(ends) == 2 else ends[0] << 32 | ends[0]
+            return in_order(function, columns(asked)), np.ones(len(asked), bool)
+        bound = [rows(name)[asked] for name in (shape.names[0], shape.names[-1])]
+        keys = pair_keys(*(self._number(one) for one in bound), either_way=shape.either_way)
         keys, first, place = np.unique(keys, return_index=True, return_inverse=True)
         found = np.zeros(len(keys), bool if function.result == "bool" else np.float64)
         table = self.memo.table(shape.key)
-        new = np.flatnonzero(~table.find(keys, found))
-        found[new] = _in_order(function, columns(asked[first[new]])) if len(new) else found[:0]
-        table.add(keys[new], found[new])
-        self.memo.bound()
-        self.counted.evaluations += len(new)
-        self.counted.hits += len(asked) - len(new)
-        return found[place.reshape(-1)]
+        there = table.find(keys, found)
+        new = np.flatnonzero(~there)
+        place = place.reshape(-1)
+        if asks is not None and len(new):
+            assert self.events is not None, "events are numbered where pairs are asked for"
+            ends = [one[first[new]] for one in bound]
+            asks.ask(shape, keys[new], self.events, ends, lambda some: columns(asked[first[new[some]]]))
+        elif len(new):
+            found[new], there[new] = in_order(function, columns(asked[first[new]])), True
+            table.add(keys[new], found[new])
+            self.memo.bound()
+            self.counted.evaluations += len(new)
+        self.counted.hits += len(asked) - (len(new) if asks is None else int(np.count_nonzero(~there[place])))
+        return found[place], there[place]
 
     def _number(self, rows: np.ndarray) -> np.ndarray:
         return rows.astype(np.int64) if self.numbers is None else self.numbers[rows]
@@ -149,66 +166,6 @@ class Calls:
             whole = np.floor(values).astype(np.int64)
             values = whole.view("M8[us]" if value.kind == "time" else "m8[us]")
         return np.asarray(values)
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """How the pairs of a call are identified.
-
-    Args:
-        names: whose events they are: one name, or two; None if there are more, or sets.
-        key: equal for calls that give the same value for the same events.
-        either_way: whether the two events may be swapped.
-    """
-
-    names: tuple[str, ...] | None
-    key: str
-    either_way: bool
-
-    @classmethod
-    def of(cls, node: ast.Call, function: Heavy) -> _Shape:
-        names = tuple(dict.fromkeys(ref.name for ref in node.walk() if isinstance(ref, ast.Ref)))
-        if node.aggregated or not 1 <= len(names) <= 2 or frozenset(names) != node.plain:
-            return cls(None, node.written, False)
-        key = f"{function.name}: {_renamed(node, names).written}"
-        half = len(node.args) // 2
-        turned = ast.Call(node.function, (*node.args[half:], *node.args[:half]), node.at, node.own)
-        same = len(names) == 2 and key == f"{function.name}: {_renamed(turned, names[::-1]).written}"
-        return cls(names, key, function.symmetric and len(node.args) == 2 * half and same)
-
-
-def _renamed(node: ast.Node, names: Sequence[str]) -> ast.Node:
-    """The same node, with its events called 0 and 1."""
-    if isinstance(node, ast.Ref):
-        return ast.Ref(str(names.index(node.name)), node.attr)
-    return rebuilt(node, lambda part: _renamed(part, names))
-
-
-def _in_order(function: Heavy, columns: list[np.ndarray]) -> np.ndarray:
-    """What a function gives; a symmetric one is always called with the smaller half of its arguments first, so that not
-    even the last digit of a result depends on the order in which events were bound."""
-    half = len(columns) // 2
-    if function.symmetric and 2 * half == len(columns):
-        swap = np.zeros(len(columns[0]), bool)
-        tied = np.ones(len(columns[0]), bool)
-        for one, other in zip(columns[:half], columns[half:], strict=True):
-            if one.dtype.kind == "O" and any(isinstance(x, np.ndarray) for x in (*one[:1], *other[:1])):
-                one, other = (_listed(side) for side in (one, other))
-            swap |= tied & np.asarray(one > other, bool)
-            tied &= np.asarray(one == other, bool)
-        for at in range(half):
-            one, other = columns[at], columns[at + half]
-            if one.dtype != other.dtype:
-                one, other = (side.astype(np.result_type(one, other)) for side in (one, other))
-            columns[at], columns[at + half] = np.where(swap, other, one), np.where(swap, one, other)
-    return evaluated(function, columns)
-
-
-def _listed(arrays: np.ndarray) -> np.ndarray:
-    found = np.empty(len(arrays), object)
-    for at, one in enumerate(arrays):
-        found[at] = one.tolist()
-    return found
 
 
 def numbered(events: pa.Table, first: int) -> pa.Table:

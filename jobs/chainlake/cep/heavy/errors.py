@@ -8,8 +8,8 @@ from typing import Any
 from chainlake.cep.language.declared.function import Heavy
 from chainlake.errors import DefinitionError
 
-#: The most characters of a value in a message.
-_MOST = 60
+#: The most characters of a value in a message, and of what a function raised.
+_MOST, _MOST_SAID = 60, 1_000
 
 
 class FunctionFailed(DefinitionError):
@@ -34,7 +34,8 @@ class FunctionFailed(DefinitionError):
     @classmethod
     def raised(cls, function: Heavy, values: Sequence[Any], error: BaseException) -> FunctionFailed:
         """The function raised an error."""
-        said = " ".join(f"{type(error).__name__}: {_text_of(error)}".split())
+        said = " ".join(_text_of(error).split())
+        said = said if len(said) <= _MOST_SAID else f"{said[:_MOST_SAID]}…"
         hint = "Call it in Python with arrays of these values, and fix it."
         return cls._of(function, f"{called(function, values)} raised {said}", hint)
 
@@ -81,7 +82,12 @@ def _shown(value: Any) -> str:
 
 
 def _text_of(error: BaseException) -> str:
+    """The class and the text of an error of users' code, either of which may raise anything itself."""
     try:
-        return str(error)
-    except Exception as other:  # a class of users' code
-        return f"(its text raises {type(other).__name__})"
+        name = type(error).__name__
+    except BaseException:  # what it raises says nothing of the pair
+        name = "an error without a name"
+    try:
+        return f"{name}: {error}"
+    except BaseException as other:  # even an exit, which would end the process
+        return f"{name}: (its text raises {type(other).__name__})"

@@ -10,6 +10,14 @@ import numpy as np
 MOST_PAIRS = 20_000_000
 
 
+def pair_keys(ones: np.ndarray, others: np.ndarray, *, either_way: bool) -> np.ndarray:
+    """One number for each pair of event numbers; the same for both orders if a pair is asked for ``either_way``."""
+    if either_way:
+        ones, others = np.minimum(ones, others), np.maximum(ones, others)
+    found: np.ndarray = ones << 32 | others
+    return found
+
+
 @dataclass
 class Pairs:
     """Values by key, in sorted runs; a run is merged with the one before it once it is at least half as long."""

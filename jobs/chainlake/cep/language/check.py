@@ -201,7 +201,8 @@ class Checker:
             kinds = tuple("duration" if kind == "number" else kind for kind in kinds)
         result = function.result(kinds)
         if result is None:
-            raise WrongKind.arguments(self.source, node.at, node.function, kinds)
+            swapped = functions.lookup(node.function) is None
+            raise WrongKind.arguments(self.source, node.at, node.function, kinds, swapped=swapped)
         return result
 
 

@@ -73,7 +73,7 @@ def declared(entry: Declared, code: Code | None, place: Place) -> Function:
     """
     heavy = Heavy(entry.name, code, entry.us, entry.symmetric, entry.result, entry.longest, place, entry.vectorised)
     takes = Code(lambda: None).takes if code is None else code.takes
-    return Function(takes, _Gives(entry.result), heavy=heavy)
+    return Function(takes, _Gives(entry.result, entry.symmetric), heavy=heavy)
 
 
 def scalar_of(name: str) -> Callable[[Any], Any] | None:
@@ -134,12 +134,15 @@ def _digits_problem(digits: Any) -> str | None:
 
 @dataclass(frozen=True)
 class _Gives:
-    """The kind of the result, whatever the arguments are."""
+    """The kind of the result, whatever the arguments are; the halves of symmetric ones are of the same kinds."""
 
     result: str
+    symmetric: bool
 
-    def __call__(self, kinds: tuple[str, ...]) -> str:
-        return self.result
+    def __call__(self, kinds: tuple[str, ...]) -> str | None:
+        half = len(kinds) // 2
+        halves = zip(kinds[:half], kinds[half:], strict=True) if self.symmetric and 2 * half == len(kinds) else ()
+        return self.result if all(one == other or OPEN & {one, other} for one, other in halves) else None
 
 
 def _built_in(

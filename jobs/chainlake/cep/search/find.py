@@ -36,6 +36,7 @@ from chainlake.cep.search.found.days import count_days
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.cep.search.largest.kept import Finder
 from chainlake.cep.search.options import SearchOptions, as_asked, check_asked, used_rows
+from chainlake.cep.search.ownership import decides
 from chainlake.cep.search.paths.strategy_run import Asked, choose_strategy
 from chainlake.cep.search.ranked import Best, ranked
 from chainlake.cep.search.selection.apply import Selection
@@ -193,7 +194,8 @@ class _Asked:
     def data(self, own: tuple[int, int] | None) -> Dataset:
         """The events that the matches decided in ``own`` need."""
         found = dataset(self.pattern, self.events, own, parts=self.options.parts, clock=self.clock, others=True)
-        found.calls = Calls.of(self.events, self.options.memo, self.memo, self.statistics.called)
+        options = self.options
+        found.calls = Calls.of(self.events, options.memo, self.memo, self.statistics.called, options.asks)
         return found
 
     def run(self, own: tuple[int, int] | None) -> Run:
@@ -377,7 +379,7 @@ def candidates_of(
             found[name] = candidates
             continue
         tests = [View.of_all(data, name, candidates).holds(clause, frozenset()) for clause in clauses]
-        if own is not None and _decides(pattern, branch, name):
+        if own is not None and decides(pattern, branch, name):
             ts = data.real(candidates.ts)
             early = pattern.window_us if pattern.open_right else 0
             tests.append(ts >= own[0] - early)
@@ -386,11 +388,3 @@ def candidates_of(
         keep = np.logical_and.reduce(tests) if tests else np.ones(1, bool)
         found[name] = candidates if keep.all() else Candidates(data, candidates.rows[keep])
     return found
-
-
-def _decides(pattern: Pattern, branch: Branch, name: str) -> bool:
-    """Whether ≺ alone implies that the time of a name's event decides who owns a match."""
-    positive = set(branch.positive)
-    if name in branch.kleene or name not in positive or pattern.extras.keep:
-        return False
-    return (branch.after if pattern.open_right else branch.before)[name] >= positive - {name}

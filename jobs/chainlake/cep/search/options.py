@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.errors import UnfitOption, UnfitOrder
 from chainlake.cep.events.event_ids import PACKED, packed, texts
+from chainlake.cep.heavy.asking import Asks
 from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.bounding.strategy import STRATEGIES
@@ -50,6 +51,7 @@ class SearchOptions:
             so counts those of each list.
         block_rows: bounds the memory.
         memo: the known pairs of numbered events (``chainlake.cep.heavy.calls``).
+        asks: takes those that are not known; then what depends on them is left out.
     """
 
     orders: Sequence[Sequence[str]] | None = None
@@ -66,6 +68,7 @@ class SearchOptions:
     strategy: str = "auto"
     block_rows: int = BLOCK_ROWS
     memo: Memo | None = None
+    asks: Asks | None = None
 
 
 def as_asked(pattern: Pattern, options: SearchOptions) -> Pattern:

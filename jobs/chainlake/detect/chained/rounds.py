@@ -102,7 +102,7 @@ def _searched(
                 start = item.compiled.definition.start or date.min
                 given.append(Leg(search, leg.days, start, leg.state))
             files, key = run.files, run.source.key
-            walked = run.ports.tasks.map(lambda leg: walk(files, key, leg), given)
+            walked = walk(run.ports.tasks, files, key, given)
     except Exception as error:  # a scan's failure is raised where each pattern is finished
         for folder in folders:
             discard(folder)

@@ -1,20 +1,25 @@
-"""A task for a pattern whose days form a chain: it goes through some days and hands on what is used up."""
+"""Tasks for patterns whose days form chains: each goes through some days and hands on what is used up."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from chainlake.cep.events.columns import ticks_of
+from chainlake.cep.heavy.asking import Exchange
 from chainlake.cep.matches.consumed import Consumed
 from chainlake.cep.matches.day_limit import DayLimit
+from chainlake.cep.search.ownership import has_dear_pairs
 from chainlake.cep.search.statistics import BestSearches, Statistics
 from chainlake.days import US_PER_DAY, Days, day_of_us
+from chainlake.detect.answers import AskedFiles, Known, PairFile, Turns, Unfinished
 from chainlake.detect.chained.state import digest_of, state_at
 from chainlake.detect.division.cut import slice_of
 from chainlake.detect.feed import Events, Feed
@@ -22,6 +27,8 @@ from chainlake.detect.matcher import Matcher, needed
 from chainlake.detect.stage import Found, MatchFile, Search, SearchFailed
 from chainlake.errors import ChainlakeError
 from chainlake.lake.records.chain import Link
+from chainlake.run.tasks import Tasks
+from chainlake.storage.door import storage_of
 
 
 @dataclass(frozen=True)
@@ -63,14 +70,50 @@ class Walked:
         return replace(self.found, paths=paths, per_day=per_day)
 
 
-def walk(events: Events, key: str, leg: Leg) -> Walked:
-    """Find the matches of a leg's days; each day gets its own file.
+def walk(tasks: Tasks, events: Events, key: str, legs: Sequence[Leg]) -> list[Walked]:
+    """Find the matches of several legs, each of which is a task.
+
+    A leg goes on in one task, and what it needs of dear functions is evaluated by all of them.
 
     Args:
-        events: the source's events, which cover the leg's read range.
+        tasks: the tasks that do the work.
+        events: the source's events, which cover the read ranges.
         key: the source's key column.
-        leg: what to search; its folder exists.
+        legs: what to search; their folders exist.
     """
+    dear = {
+        number: (leg.search.pattern, leg.search.folder)
+        for number, leg in enumerate(legs)
+        if tasks.parallelism > 1 and has_dear_pairs(leg.search.pattern)
+    }
+    turns = Turns(tasks, dear)
+    walked: dict[int, Walked] = {}
+    evaluated: Counter[int] = Counter()
+    waiting = list(range(len(legs)))
+    while waiting:
+        known = turns.known
+        given = [(legs[number], known.get(number, Known())) for number in waiting]
+        asked: dict[int, Sequence[PairFile]] = {}
+        for number, one in zip(waiting, tasks.map(partial(_walked, events, key), given), strict=True):
+            if isinstance(one, Unfinished):
+                asked[number] = one.asked
+            else:
+                walked[number] = one
+        for number, gave in turns.answers(asked).items():
+            evaluated[number] += gave.pairs
+            if gave.failure is not None:
+                walked[number] = Walked(Found(failure=gave.failure), {}, {})
+        waiting = [number for number in waiting if number not in walked]
+    for number, seconds in turns.close().items():
+        found = walked[number].found + Found(pair_evals=evaluated[number])
+        found = replace(found, seconds=max([found.seconds, *seconds], key=sum))
+        walked[number] = replace(walked[number], found=found)
+    return [walked[number] for number in range(len(legs))]
+
+
+def _walked(events: Events, key: str, given: tuple[Leg, Known]) -> Walked | Unfinished:
+    """The matches of one leg's days; each day gets its own file."""
+    leg, known = given
     pattern, table = leg.search.pattern, leg.search.table
     statistics, used = Statistics(), leg.state
     files: dict[date, MatchFile] = {}
@@ -78,11 +121,15 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
     best = BestSearches()
     looked_at = inside = 0
     began = time.perf_counter()
+    asked = AskedFiles(leg.search.folder) if known.asks else None
+    exchange = Exchange()
+    failure: ChainlakeError | None = None
     try:
         if first < leg.days.end:
             one = slice_of(pattern, Days(first, leg.days.end).micros())
-            matcher = Matcher(pattern, table.arrow(), leg.search.orders)
-            slice_search = matcher.slice_search(one.own, statistics, DayLimit(pattern), consumed=leg.state)
+            exchange = known.exchange(one.read, asked)
+            matcher, limit = Matcher(pattern, table.arrow(), leg.search.orders), DayLimit(pattern)
+            slice_search = matcher.slice_search(one.own, statistics, limit, consumed=leg.state, exchange=exchange)
             for chunk in Feed.of(events, key, [pattern], needed(pattern, table)).chunks([one.read]):
                 for rows in slice_search.add(chunk):
                     _write(leg.search, files, rows)
@@ -91,12 +138,20 @@ def walk(events: Events, key: str, leg: Leg) -> Walked:
             used = slice_search.consumed or used
             best, looked_at, inside = slice_search.best, slice_search.looked_at, slice_search.inside
     except ChainlakeError as error:
-        return Walked(Found(failure=error), {}, {})
+        failure = error
     except Exception as error:  # one pattern's failure stays its own: the others go on
-        return Walked(Found(failure=SearchFailed.of(pattern, error)), {}, {})
+        failure = SearchFailed.of(pattern, error)
+    paths = {day: path for day, file in sorted(files.items()) for path in file.close()}
+    unfinished = Unfinished.of([exchange], asked)
+    if unfinished is not None:
+        # What failed may have done so since a value was unknown.
+        for path in paths.values():
+            storage_of(path).remove(path)
+        return unfinished
+    if failure is not None:
+        return Walked(Found(failure=failure), {}, {})
     digests = [digest_of(state_at(pattern, used, day)) for day in (*leg.days, leg.days.end)]
     links = {day: Link(*digests[n : n + 2]) for n, day in enumerate(leg.days)}
-    paths = {day: path for day, file in sorted(files.items()) for path in file.close()}
     found = Found(
         tuple(paths.values()),
         sum((file.per_day for file in files.values()), Found().per_day),

@@ -63,10 +63,14 @@ class WrongKind(PatternError):
         return cls._at(source, at, "lists are not compared, so different ones cannot be counted")
 
     @classmethod
-    def arguments(cls, source: SourceText, at: At, function: str, kinds: Iterable[str]) -> WrongKind:
-        """A function does not take arguments of these kinds."""
+    def arguments(cls, source: SourceText, at: At, function: str, kinds: Iterable[str], *, swapped: bool) -> WrongKind:
+        """A function does not take arguments of these kinds; ``swapped``: since the halves of them may be swapped."""
         said = f"{function} does not take {', '.join(f'a {kind}' for kind in kinds)}"
         hint = f"{function.capitalize()}(a.ts, 'UTC'): a time and a zone." if function in CLOCKS else None
+        if swapped:
+            hint = (
+                "It is declared as symmetric: the two halves of its values are swapped, so they are of the same kinds."
+            )
         return cls._at(source, at, said, hint)
 
     @classmethod
