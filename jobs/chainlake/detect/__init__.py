@@ -8,6 +8,7 @@
 * ``division``: (a room) cuts time and keys into tasks
 * ``run``: counts, searches, stages, audits, publishes
 * ``stage``: what a task does
+* ``answers``: pairs that several tasks need, each evaluated by one of them
 * ``feed``: the events that it reads
 * ``matcher``: finds the matches of one pattern in them
 * ``chained``: (a room) patterns that use events up
