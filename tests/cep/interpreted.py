@@ -64,7 +64,7 @@ def always_by_value() -> Iterator[None]:
 def always_limited() -> Iterator[None]:
     """Within it, candidates that cannot pass a comparison are left out before every search."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("chainlake.cep.search.compiled.lists.skip.LIMITED", float("inf"))
+        patch.setattr("chainlake.cep.search.compiled.passing.choice.LIMITED", float("inf"))
         yield
 
 

@@ -1,6 +1,7 @@
 """The compiled backend: machine code generated from the typed plan, for the same matches and the same counts.
 
 * ``text``: values and clauses as code, and the arrays and numbers that a kernel reads (``slots``)
+* ``passing``: candidates that cannot pass are left out before the search
 * ``lists``: which candidates a kernel looks at, by time and by value, as tables made before the search
 * ``generate``, ``sets``: the loops of a plan
 * ``best``: which matches of one last event are wanted

@@ -69,7 +69,7 @@ class Generator:
         self.plan, self.by_start = plan, limits.by_start
         self.skips, self.lists, self.searches, self.pairing = loops.skips, loops.lists, loops.searches, loops.pairing
         self.slots = Slots()
-        self.make = Expressions(self.slots, facts, frozenset(prefilter.name for prefilter in loops.prefilters))
+        self.make = Expressions(self.slots, facts, loops.limited)
         self.scopes = Scopes(plan.branch, limits.window, self.make)
         self.out = Writer()
         self.places: list[tuple[str, str]] = []

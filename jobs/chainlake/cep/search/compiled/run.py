@@ -21,10 +21,10 @@ from chainlake.cep.search.compiled.best import Wanted, single_step
 from chainlake.cep.search.compiled.bounded import BoundSlots
 from chainlake.cep.search.compiled.generate import Generator, Limits
 from chainlake.cep.search.compiled.lists.gathered import gather
-from chainlake.cep.search.compiled.lists.passing import PreFilter, only_passing
 from chainlake.cep.search.compiled.lists.scopes import look_up
-from chainlake.cep.search.compiled.lists.skip import choose_loops
+from chainlake.cep.search.compiled.lists.skip import choose_loops, choose_selecting
 from chainlake.cep.search.compiled.output import Output
+from chainlake.cep.search.compiled.passing.leave_out import Together, only_passing
 from chainlake.cep.search.compiled.text import slots as state
 from chainlake.cep.search.compiled.text.errors import NotCompilable
 from chainlake.cep.search.compiled.text.facts import Facts
@@ -48,7 +48,7 @@ class Shape:
         flat_capacity: the slot of how many members of sets a call may find.
         own: the slots of the owned decision times.
         skips: the names that are searched by value.
-        prefilters: what leaves candidates out before the search.
+        passes: what leaves candidates out before the search, one pass after another.
         bound_slots: the slots of bounds, or None.
     """
 
@@ -60,7 +60,7 @@ class Shape:
     flat_capacity: str
     own: tuple[str, str]
     skips: tuple[str, ...]
-    prefilters: tuple[PreFilter, ...]
+    passes: tuple[Together, ...]
     bound_slots: BoundSlots | None = None
 
 
@@ -78,16 +78,19 @@ def make_shape(
         NotCompilable: something in the plan has no code; the message says what.
     """
     facts = Facts(scan)
-    loops = choose_loops(plan, scan, single_step(plan, wanted), every=wanted is None and bounds is None)
+    if wanted is None:
+        loops = choose_loops(plan, scan, every=bounds is None)
+    else:
+        loops = choose_selecting(plan, scan, single_step(plan, wanted))
     made = Generator(plan, facts, limits, loops, wanted, bounds)
     source = made.source()
     if _nested_loops(source) > NESTED:
         raise NotCompilable.loops(NESTED)
     facts.seal()
     skips = tuple(skip.name for skip in loops.skips.values())
-    prefilters, slots = loops.prefilters, made.bounded.bound_slots if made.bounded else None
+    slots = made.bounded.bound_slots if made.bounded else None
     room = made.capacity, made.flat_capacity
-    return Shape(source, facts, made.slots, made.output, *room, made.own, skips, prefilters, slots)
+    return Shape(source, facts, made.slots, made.output, *room, made.own, skips, loops.passes, slots)
 
 
 @dataclass
@@ -162,9 +165,9 @@ class Compiled:
         shape = self.shape
         output, room = shape.output, self._room
         kernel = machine.load(shape.source)
-        limited = {prefilter.name for prefilter in shape.prefilters}
+        limited = {one.name for together in shape.passes for one in together}
         gather(self.scan, {name: attrs for name, attrs in shape.slots.read.items() if name not in limited})
-        scan = only_passing(self.scan, shape.prefilters)
+        scan = only_passing(self.scan, shape.passes, shape.slots.read)
         look_up(scan, shape.slots)
         given = shape.slots.made(scan)
         cutter = None if self.bounded is None else Cutter(self.bounded, scan, self.plan.branch)

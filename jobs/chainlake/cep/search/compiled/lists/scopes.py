@@ -14,7 +14,7 @@ from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language.normal_form import Branch
 from chainlake.cep.plan.steps import Scope
 from chainlake.cep.search.compiled.lists.merge import first_positions
-from chainlake.cep.search.compiled.lists.passing import counted_before
+from chainlake.cep.search.compiled.passing.counted import counted_before
 from chainlake.cep.search.compiled.text.code import Writer
 from chainlake.cep.search.compiled.text.expressions import Expressions
 from chainlake.cep.search.compiled.text.slots import Slots, Table

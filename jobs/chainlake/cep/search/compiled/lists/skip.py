@@ -17,8 +17,10 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import Plan, Step
 from chainlake.cep.search.compiled.lists.jumps import Jump
-from chainlake.cep.search.compiled.lists.passing import PreFilter, prefilters_of, share_left
 from chainlake.cep.search.compiled.lists.stretches import sorted_stretches
+from chainlake.cep.search.compiled.passing.choice import all_limits, in_passes, step_limits
+from chainlake.cep.search.compiled.passing.comparisons import PreFilter
+from chainlake.cep.search.compiled.passing.leave_out import Together, only_passing
 from chainlake.cep.search.compiled.text.code import Writer
 from chainlake.cep.search.compiled.text.comparison import Pairing, comparison, pairing_of
 from chainlake.cep.search.compiled.text.expressions import Expressions
@@ -32,10 +34,6 @@ JUMP = 11e-9
 #: One event is searched for if that is estimated to take at most this many times the seconds of a list, since lists by
 #: value have been seen to take 1.4 to 1.8 times their estimate, and searches no more than theirs.
 NEAREST = 1.2
-#: Seconds to gather a candidate's values, and to leave candidates out, whatever their number.
-GATHER, LIMIT = 4e-9, 100e-6
-#: Candidates are left out if that takes at most this share of the seconds needed otherwise.
-LIMITED = 0.8
 #: With at least this many visits per event of an earlier step, one list for all of them pays.
 LISTED = 1.5
 #: The last two steps are run in reverse order if that takes at most this share of the seconds that lists take.
@@ -115,16 +113,21 @@ class LoopPlan:
         skips: by step number, the value test by which the step skips candidates.
         lists: by the number of a later step with conditions, which lists what passes, the number of the step to whose
             event the list belongs.
-        prefilters: what leaves candidates out before the search.
+        passes: what leaves candidates out before the search, one pass after another.
         searches: by the number of a step that looks for one event, the comparison by which it skips others, or None.
         pairing: the condition with which the last two steps are run in reverse order; None if they are not.
     """
 
     skips: Mapping[int, Skip]
     lists: Mapping[int, int]
-    prefilters: tuple[PreFilter, ...] = ()
+    passes: tuple[Together, ...] = ()
     searches: Mapping[int, Jump | None] = field(default_factory=dict)
     pairing: Pairing | None = None
+
+    @property
+    def limited(self) -> frozenset[str]:
+        """The names whose candidates are left out if they cannot pass."""
+        return frozenset(one.name for together in self.passes for one in together)
 
 
 def can_be_sorted(form: Form) -> bool:
@@ -132,7 +135,21 @@ def can_be_sorted(form: Form) -> bool:
     return form.letter in ("f", "i") and not form.nullable
 
 
-def choose_loops(plan: Plan, scan: Scan, single: int | None = None, *, every: bool = True) -> LoopPlan:
+def choose_selecting(plan: Plan, scan: Scan, single: int | None) -> LoopPlan:
+    """The same as ``choose_loops`` for a search of which only the matches count, not what it evaluates.
+
+    Candidates that no event of another name fits are left out first, and the loops are chosen for what is left.
+    """
+    second = plan.steps[1].name if len(plan.steps) > 1 else plan.order[0]
+    scope = _scope_size(plan.branch, second, [plan.order[0]], scan)
+    passes = all_limits(plan, scan, 2 * LOOK, scope, TEST)
+    loops = choose_loops(plan, only_passing(scan, passes), single, every=False, limits=False)
+    return replace(loops, passes=passes)
+
+
+def choose_loops(
+    plan: Plan, scan: Scan, single: int | None = None, *, every: bool = True, limits: bool = True
+) -> LoopPlan:
     """How the loops of ``plan`` are run: where skipping by value, and lists that serve several bindings, should pay.
 
     Args:
@@ -140,6 +157,7 @@ def choose_loops(plan: Plan, scan: Scan, single: int | None = None, *, every: bo
         scan: the events and candidates to search.
         single: the step that wants only one event; it is searched for unless a list serves several bindings.
         every: whether all matches are wanted, in any order.
+        limits: whether candidates may be left out; evaluations count them all the same.
 
     A step whose conditions look only at some of the bound names finds the same candidates, apart from the window, for
     all bindings of the others: if it is entered often per event of the last of these names, they are listed once.
@@ -161,9 +179,7 @@ def choose_loops(plan: Plan, scan: Scan, single: int | None = None, *, every: bo
         if number == single and key == number - 1:
             search = _search(step, scan, bound, _scope_size(plan.branch, step.name, bound, scan), entered[number])
         if search is not None:
-            price, searches[number] = search
-            spent = price * entered[number]
-            prefilters += _limits(_with_what_follows(plan, scan), number, scan, prefilters, (spent, spent / TEST))
+            _, searches[number] = search
         elif number and step.clauses and not step.kleene:
             lists[number], visits, seen = key, entered[key + 1], bound[: key + 1]
             if visits and len(scan.candidates[step.name]):
@@ -181,9 +197,10 @@ def choose_loops(plan: Plan, scan: Scan, single: int | None = None, *, every: bo
                         pairing, price, skip, size = found
                         visits = entered[number - 1]
                         limited = replace(plan, steps=(*plan.steps[:-1], pairing.step(plan)))
-                limits = _limits(limited, number, scan, prefilters, (price * visits, size * visits))
-                prefilters += limits
-                if skip is not None and not limits:
+                spent = (price * visits, size * visits)
+                left = step_limits(limited, number, scan, prefilters, spent, TEST) if limits else []
+                prefilters += left
+                if skip is not None and not left:
                     skips[number] = skip
         scope = _scope_size(plan.branch, step.name, bound, scan)
         passing = 1.0
@@ -191,7 +208,7 @@ def choose_loops(plan: Plan, scan: Scan, single: int | None = None, *, every: bo
             passing *= _passing(step, clause, scan)
         entered.append(entered[number] * scope * passing)
         bound.append(step.name)
-    return LoopPlan(skips, lists, tuple(prefilters), searches, pairing)
+    return LoopPlan(skips, lists, in_passes(prefilters), searches, pairing)
 
 
 def _following(plan: Plan, scan: Scan) -> Pairing | None:
@@ -266,29 +283,6 @@ def _search(step: Step, scan: Scan, bound: list[str], scope: float, visits: floa
     if jumps and jumping < price:
         price, found = jumping, [min(jumps, key=lambda jump: jump[0])[1]]
     return (price, next(iter(found), None)) if not step.clauses or price <= NEAREST * listed else None
-
-
-def _limits(
-    plan: Plan, number: int, scan: Scan, prefilters: list[PreFilter], unlimited: tuple[float, float]
-) -> list[PreFilter]:
-    """The prefilters of a step that leave few enough candidates to pay.
-
-    Args:
-        plan: the plan.
-        number: the number of the step.
-        scan: the events and candidates to search.
-        prefilters: those of earlier steps.
-        unlimited: the seconds of the step without prefilters, and how many tests a search in order makes.
-    """
-    rows, count = len(scan.data.ts), len(scan.candidates[plan.steps[number].name])
-    seconds, tests = unlimited
-    cheapest, found, left = seconds + count * GATHER, list[PreFilter](), 1.0
-    for prefilter in prefilters_of(plan, number, scan.data):
-        share = left * share_left(scan, prefilter, prefilters)
-        spent = LIMIT + (len(found) + 1) * rows * PASS + share * (tests * TEST + count * GATHER)
-        if spent <= LIMITED * cheapest:
-            cheapest, found, left = spent, [*found, prefilter], share
-    return found
 
 
 def by_value(scope: float, share: float, visits: float, size: float) -> tuple[float, int]:

@@ -8,18 +8,18 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Clause
 from chainlake.cep.plan.steps import Plan, Step
 
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 _DOWN, _UP = ("<", "<="), (">", ">=")
 
 
 def comparison(name: str, clause: Clause) -> tuple[str, ast.Node, ast.Node] | None:
     """``op``, the side of ``name`` and the other side of a clause that is one comparison of these."""
     match clause.literals:
-        case (ast.Compare(op, left, right),) if op in _MIRRORED and not clause.aggregated:
+        case (ast.Compare(op, left, right),) if op in MIRRORED and not clause.aggregated:
             if left.names == {name} and name not in right.names:
                 return op, left, right
             if right.names == {name} and name not in left.names:
-                return _MIRRORED[op], right, left
+                return MIRRORED[op], right, left
     return None
 
 
@@ -55,13 +55,13 @@ def pairing_of(plan: Plan) -> Pairing | None:
                 for other in middle.clauses:
                     match comparison(middle.name, other):
                         case (second, ast.Ref(_, same), ast.Ref(bound) as limit) if same == attr:
-                            op = _both(first, second)
+                            op = both(first, second)
                             if op and bound in plan.order[: number - 1] and bound not in plan.branch.kleene:
                                 return Pairing(number, Clause((ast.Compare(op, mine, limit),)))
     return None
 
 
-def _both(first: str, second: str) -> str | None:
+def both(first: str, second: str) -> str | None:
     """How x compares with z if ``x first y`` and ``y second z``, which must have one direction; else None."""
     for ops in (_DOWN, _UP):
         if first in ops and second in ops:
