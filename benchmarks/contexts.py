@@ -260,7 +260,7 @@ def two(made: Stream, duck: Duck, jars: Path | None, report: Report) -> None:
         rows, _ = searched(query, events)
         verdict = None if other is None else same(rows, duck.rows(other))
         report.add(name, seconds, seconds, verdict, rows=len(rows["a"]), MB=peak_mb(run))
-        if peer:
+        if peer and other is not None:
             report.add(f"  {peer}", least(duck.runner(other), 2)["cpu"] or 0.0, seconds, None)
         elif other is not None:
             _beside_joins(duck, TWO, crossed, rows, seconds, report)

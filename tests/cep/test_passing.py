@@ -61,9 +61,9 @@ def check(scan: Scan, limited: Scan, passes: tuple[Together, ...]) -> None:
             near = (abs(apart) <= WINDOW) & ((apart <= 0) & prefilter.before | (apart >= 0) & prefilter.behind)
             if not (prefilter.before and prefilter.behind):
                 near &= apart != 0
-            passes = PASSES[prefilter.op](x[every][:, None], x[bound][None, :])
-            needed &= set(every[(near & passes).any(axis=1)])
-            assert set(left) <= set(every[passes.any(axis=1)])
+            passed = PASSES[prefilter.op](x[every][:, None], x[bound][None, :])
+            needed &= set(every[(near & passed).any(axis=1)])
+            assert set(left) <= set(every[passed.any(axis=1)])
         assert needed <= set(left)
         of = limited.candidates
         tables = [(one, name, shift) for one in of for shift in (-WINDOW, 0, 1, WINDOW + 1)]
