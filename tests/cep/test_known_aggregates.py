@@ -13,7 +13,7 @@ import pytest
 from chainlake.cep import compile_pattern, find, match
 from chainlake.cep.automata.simulate import simulate
 from chainlake.cep.language.ast import AGGREGATES
-from chainlake.cep.language.ast.aggregates import Known
+from chainlake.cep.language.ast.aggregates import AggregateRule
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.parsing.lexer import misspelt
 from chainlake.cep.library import as_dicts, from_dicts
@@ -77,7 +77,7 @@ def with_range(monkeypatch: pytest.MonkeyPatch) -> None:
         return arithmetic("-", most, least)
 
     kinds = {"number": "number", "duration": "duration", "time": "duration", "any": "any", "null": "null"}
-    monkeypatch.setitem(AGGREGATES, "RANGE", Known(kinds, "same"))
+    monkeypatch.setitem(AGGREGATES, "RANGE", AggregateRule(kinds, "same"))
     monkeypatch.setitem(aggregates._OF_VALUES, "RANGE", computed)
 
 
@@ -182,7 +182,7 @@ def test_another_aggregate_knows_of_each_value_where_it_stands(monkeypatch: pyte
         at = [lo + int(np.argmax(members.places[lo:hi])) for lo, hi in ends]
         return Value(value.values[at], None, value.kind)
 
-    monkeypatch.setitem(AGGREGATES, "NEWEST", Known({"number": "number"}, "same", by_place=True))
+    monkeypatch.setitem(AGGREGATES, "NEWEST", AggregateRule({"number": "number"}, "same", by_place=True))
     monkeypatch.setitem(aggregates._OF_VALUES, "NEWEST", computed)
     some = Value(np.array([1.0, np.nan, 3.0, 4.0, 5.0]), None, "number")
     # Of the first three the last is null; of the other two the first is the later one.

@@ -18,7 +18,7 @@ from chainlake.env.ports import ForeignServer
 from chainlake.env.private import private_folder, write_private
 from chainlake.env.processes.warm_driver import run_in_driver
 from chainlake.local.api import Api
-from chainlake.local.door import Door, login_address, new_password, own_hosts, passwords_file
+from chainlake.local.door import AccessMiddleware, login_address, new_password, own_hosts, passwords_file
 from chainlake.local.settings import airflow_environment
 from chainlake.paths import CODE, PACKAGE, PROJECT, Home
 from tests.other_user import follow, start_as_other_user
@@ -51,7 +51,7 @@ def ask(
     async def send(message: Any) -> None:
         said.append(message)
 
-    door = Door(_inside, own_hosts(8080), lambda: PASSWORD, lambda: "a-session")
+    door = AccessMiddleware(_inside, own_hosts(8080), lambda: PASSWORD, lambda: "a-session")
     asyncio.run(door(scope, send, send))  # type: ignore[arg-type]
     return said[0]["status"], {name.decode(): value.decode() for name, value in said[0]["headers"]}
 

@@ -13,7 +13,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from chainlake.lake.records.chain import EMPTY, Chain, Link, Outlook, Stretch, Walk, left_out, standing
+from chainlake.lake.records.chain import EMPTY, Chain, Link, Outlook, Stretch, Walk, chain_state, left_out
 
 DAYS = 14
 
@@ -170,11 +170,11 @@ class Toy:
 
     def settled(self) -> bool:
         chain = self.chain()
-        found = standing(chain)
+        found = chain_state(chain)
         return bool(chain.own.all() and not (found.moved | found.following | found.waiting).any())
 
     def to_do(self) -> list[int]:
-        chain, found = self.chain(), standing(self.chain())
+        chain, found = self.chain(), chain_state(self.chain())
         mine = ~chain.own & ~chain.refused | found.moved
         return np.flatnonzero(mine & chain.ready & ~found.waiting & ~found.following).tolist()
 
@@ -214,7 +214,7 @@ def test_any_history_ends_as_one_sequential_run(part):
                 asked = first, toy.rng.randrange(first, DAYS) + 1
                 toy.run(*asked, longest=toy.rng.choice([1, 2, 5, 20]), dies=0.1, meanwhile=0.1)
             chain, wanted = toy.chain(), sequential(toy)
-            now = standing(chain)
+            now = chain_state(chain)
             done = chain.own & ~(now.moved | now.following | now.waiting)
             for day in np.flatnonzero(done).tolist():
                 assert values(toy)[day] == wanted[day], (seed, day)
@@ -308,7 +308,7 @@ def chain_of(text: str, states: str = "", anew: str = "") -> Chain:
     ],
 )
 def test_how_days_stand(chain, wanted, cause):
-    found = standing(chain)
+    found = chain_state(chain)
     letters = np.select([found.moved, found.following, found.waiting], ["m", "?", "w"], ".")
     assert "".join(letters) == wanted and found.cause.tolist() == cause
 
@@ -316,7 +316,7 @@ def test_how_days_stand(chain, wanted, cause):
 def test_no_state_crosses_a_hole_or_an_edit():
     full = chain_of("dddd")
     some = Chain(**{name: getattr(full, name)[[0, 1, 3]] for name in vars(full)})
-    assert some.before.tolist() == [EMPTY, "1", None] and standing(some).moved.tolist() == [False, False, True]
+    assert some.before.tolist() == [EMPTY, "1", None] and chain_state(some).moved.tolist() == [False, False, True]
     edited = replace(full, own=np.array([False] * 4), state_out=np.array([None] * 4, dtype=object))
     assert Walk(edited, 2, lambda day, least: 0, 9).outlook() == Outlook((0, 1, 2, 3), ())
 

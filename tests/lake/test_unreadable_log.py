@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from chainlake.lake.delta.log import TableLog, marked
 from chainlake.lake.records import ops
-from chainlake.lake.records.standing import moved
+from chainlake.lake.records.suspects import moved
 from chainlake.lake.upkeep.ops_rebuild import rebuild
 from chainlake.paths import Home
 

@@ -14,7 +14,7 @@ _QUOTES = "Put the text in single quotes."
 _COLON = re.compile(r":(\s|$)")
 
 
-class Told(NamedTuple):
+class Explanation(NamedTuple):
     """What is wrong, where (1-based line and column), and what to do."""
 
     what: str
@@ -50,7 +50,7 @@ class _Stumble:
         return 0
 
 
-def in_words(error: yaml.MarkedYAMLError, text: str) -> Told:
+def in_words(error: yaml.MarkedYAMLError, text: str) -> Explanation:
     """The parser's problem in our words; in its own if none of ours fit.
 
     Args:
@@ -68,117 +68,119 @@ def in_words(error: yaml.MarkedYAMLError, text: str) -> Told:
     for sign, handler in _HANDLERS:
         if sign.search(said):
             return handler(stumble)
-    return Told(str(error.problem or error.context), stumble.at)
+    return Explanation(str(error.problem or error.context), stumble.at)
 
 
 def _indent(row: str) -> int:
     return len(row) - len(row.lstrip(" "))
 
 
-def _no_start(found: _Stumble) -> Told:
+def _no_start(found: _Stumble) -> Explanation:
     letter = found.letter(found.at)
     if letter == "\t":
-        return Told("a tab is among the blanks that indent this line", found.at, "Indent with blanks only.")
-    return Told(f"a text must not begin with {letter} unless it is in quotes", found.at, _QUOTES)
+        return Explanation("a tab is among the blanks that indent this line", found.at, "Indent with blanks only.")
+    return Explanation(f"a text must not begin with {letter} unless it is in quotes", found.at, _QUOTES)
 
 
-def _sign(found: _Stumble) -> Told:
+def _sign(found: _Stumble) -> Explanation:
     letter = found.letter(found.begun)
-    return Told(f"a text must not begin with {letter} unless it is in quotes", found.begun, _QUOTES)
+    return Explanation(f"a text must not begin with {letter} unless it is in quotes", found.begun, _QUOTES)
 
 
-def _value_here(found: _Stumble) -> Told:
+def _value_here(found: _Stumble) -> Explanation:
     if _COLON.search(found.before):
-        return Told("a text in which a colon and a blank follow one another needs quotes", found.at, _QUOTES)
+        return Explanation("a text in which a colon and a blank follow one another needs quotes", found.at, _QUOTES)
     return _deeper(found) or _no_colon(found, found.line_above() or found.at[0])
 
 
-def _deeper(found: _Stumble) -> Told | None:
+def _deeper(found: _Stumble) -> Explanation | None:
     above = found.line_above()
     row = found.lines[above - 1] if above else ""
     if not above or _indent(found.row) <= _indent(row):
         return None
     what = f"this line is indented deeper than line {above}, whose key has a value already"
-    return Told(what, (found.at[0], _indent(found.row) + 1), f"Begin it in column {_indent(row) + 1}.")
+    return Explanation(what, (found.at[0], _indent(found.row) + 1), f"Begin it in column {_indent(row) + 1}.")
 
 
-def _no_colon(found: _Stumble, line: int | None = None) -> Told:
+def _no_colon(found: _Stumble, line: int | None = None) -> Explanation:
     number = found.begun[0] if line is None else line
     row = found.lines[number - 1]
     after = ":" in row
     hint = "Write a blank after the colon." if after else "Write 'key: value'; a list's items begin with '- '."
-    return Told("this line is no 'key: value'", (number, _indent(row) + 1), hint)
+    return Explanation("this line is no 'key: value'", (number, _indent(row) + 1), hint)
 
 
-def _no_key(found: _Stumble) -> Told:
+def _no_key(found: _Stumble) -> Explanation:
     rest = found.row[found.at[1] - 1 :]
     if rest.startswith(":"):
-        return Told("there is no key before the colon", found.at)
+        return Explanation("there is no key before the colon", found.at)
     if found.before.strip():
         hint = "Inside single quotes a quote is written twice."
-        return Told("something follows the text in quotes", found.at, hint)
+        return Explanation("something follows the text in quotes", found.at, hint)
     deeper = _deeper(found)
     if deeper is not None:
         return deeper
     columns = sorted({_indent(row) + 1 for row in found.lines[: found.at[0] - 1] if _COLON.search(row)})
     listed = " or ".join(map(str, columns))
     what = f"this line begins in column {found.at[1]}, where no key above it begins"
-    return Told(what, found.at, f"The keys of one map begin in the same column, here {listed}.")
+    return Explanation(what, found.at, f"The keys of one map begin in the same column, here {listed}.")
 
 
-def _no_item(found: _Stumble) -> Told:
+def _no_item(found: _Stumble) -> Explanation:
     line, column = found.begun
     what = f"this line is no item of the list that begins in line {line}"
     hint = f"Its items begin with '- ' in column {column}, and their keys two columns further; a key ends the list."
-    return Told(what, found.at, hint)
+    return Explanation(what, found.at, hint)
 
 
-def _unclosed(found: _Stumble) -> Told:
+def _unclosed(found: _Stumble) -> Explanation:
     opening = found.letter(found.begun)
     closing = {"[": "]", "{": "}"}.get(opening, "]")
     if found.at[0] > found.begun[0]:
-        return Told(f"the {opening} has no {closing}", found.begun, f"Close it before line {found.at[0]}.")
+        return Explanation(f"the {opening} has no {closing}", found.begun, f"Close it before line {found.at[0]}.")
     if found.at < found.begun:  # after the last line
-        return Told(f"the {opening} has no {closing}", found.begun, "Close it.")
+        return Explanation(f"the {opening} has no {closing}", found.begun, "Close it.")
     hint = f"The {opening} is in column {found.begun[1]}."
     if found.letter(found.at) in "{}[]":
         hint = f"{hint} A text with a bracket or a comma in it takes quotes."
-    return Told(f"here a comma or {closing} is missing", found.at, hint)
+    return Explanation(f"here a comma or {closing} is missing", found.at, hint)
 
 
-def _no_content(found: _Stumble) -> Told:
-    return Told(f"there is no value before {found.letter(found.at)}", found.at, "Quote it if it is a text.")
+def _no_content(found: _Stumble) -> Explanation:
+    return Explanation(f"there is no value before {found.letter(found.at)}", found.at, "Quote it if it is a text.")
 
 
-def _open_quote(found: _Stumble) -> Told:
-    return Told("the quote that begins here has no end", found.begun, "Inside single quotes a quote is written twice.")
+def _open_quote(found: _Stumble) -> Explanation:
+    return Explanation(
+        "the quote that begins here has no end", found.begun, "Inside single quotes a quote is written twice."
+    )
 
 
-def _escape(found: _Stumble) -> Told:
+def _escape(found: _Stumble) -> Explanation:
     hint = "Write the text in single quotes, where a backslash is a backslash."
-    return Told("a backslash in double quotes begins a character of YAML, and this is none", found.at, hint)
+    return Explanation("a backslash in double quotes begins a character of YAML, and this is none", found.at, hint)
 
 
-def _item_here(found: _Stumble) -> Told:
+def _item_here(found: _Stumble) -> Explanation:
     hint = "Write it as [a, b], or begin each item in a line of its own."
-    return Told("a list with '- ' cannot begin behind its key", found.at, hint)
+    return Explanation("a list with '- ' cannot begin behind its key", found.at, hint)
 
 
-def _block(found: _Stumble) -> Told:
+def _block(found: _Stumble) -> Explanation:
     sign = found.letter(found.begun)
-    return Told(f"the text that {sign} announces begins in the next line", found.at, _QUOTES)
+    return Explanation(f"the text that {sign} announces begins in the next line", found.at, _QUOTES)
 
 
-def _ended(found: _Stumble) -> Told:
-    return Told("the definition has ended before this line", found.at, "Is there a closing sign too many above?")
+def _ended(found: _Stumble) -> Explanation:
+    return Explanation("the definition has ended before this line", found.at, "Is there a closing sign too many above?")
 
 
-def _directive(found: _Stumble) -> Told:
-    return Told("a line must not begin with %", found.begun, _QUOTES)
+def _directive(found: _Stumble) -> Explanation:
+    return Explanation("a line must not begin with %", found.begun, _QUOTES)
 
 
 #: Patterns of the parser's words (the C parser's, and the Python parser's if they differ) → what they mean to people.
-_HANDLERS: tuple[tuple[re.Pattern[str], Callable[[_Stumble], Told]], ...] = tuple(
+_HANDLERS: tuple[tuple[re.Pattern[str], Callable[[_Stumble], Explanation]], ...] = tuple(
     (re.compile(words), handler)
     for words, handler in (
         ("cannot start any token|tab character", _no_start),

@@ -51,7 +51,7 @@ def login_address(page: str, password: str) -> str:
     return f"{page}{_LOGIN}?{urlencode({'token': password})}"
 
 
-class Door:
+class AccessMiddleware:
     """An ASGI layer in front of the whole API server.
 
     Args:

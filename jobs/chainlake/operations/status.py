@@ -18,7 +18,7 @@ from chainlake.catalog.installed import Installed
 from chainlake.catalog.models import LoadedModel
 from chainlake.days import Days
 from chainlake.definitions.errors import UnknownDefinition
-from chainlake.definitions.formats.globs import is_passed_over
+from chainlake.definitions.formats.globs import is_ignored
 from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
 from chainlake.ingest.landing.discovery import untaken
@@ -30,7 +30,7 @@ from chainlake.lake.records.defined.wanted import names_of
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.recorded import UNREADABLE, Recorded, gone
 from chainlake.lake.records.staleness import STATUS, Judged, judge
-from chainlake.lake.records.standing import mark_suspects
+from chainlake.lake.records.suspects import mark_suspects
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileRow, WaitingFileRow
 from chainlake.storage.door import storage_of
@@ -155,7 +155,7 @@ def untaken_files(home: Home, noted: NotedFiles) -> list[str]:
     if not home.landing_root:
         # A folder that is named for us holds what others put there, too.
         there = storage_of(home.landed_all).names(home.landed_all)
-        others = [one for one in there if not is_passed_over(one) and one not in {*sources, *sources.broken}]
+        others = [one for one in there if not is_ignored(one) and one not in {*sources, *sources.broken}]
         hints = {one: nearest(one, [*sources, *sources.broken]) for one in others}
         told += [(f"no source has this name. {hints[one] or ''}".strip(), one_line(one)) for one in others]
     return _lines("landed", told, "below " + home.landed_all)

@@ -9,14 +9,14 @@ from chainlake.cep.backtest import Score
 from chainlake.pictures.sheet import COLOURS, LOUD, QUIET, legend, save, sheet
 
 #: A setting of the parameters, and its score.
-Told = tuple[Mapping[str, float], Score]
+ScoredSetting = tuple[Mapping[str, float], Score]
 #: The largest number of points with a label; if there are more settings, the best ones have one.
 _NAMED = 12
 #: Values of F, the harmonic mean of precision and recall, for which a curve is drawn.
 _LEVELS = (0.2, 0.4, 0.6, 0.8)
 
 
-def draw_backtest(told: Sequence[Told], title: str, path: Path) -> None:
+def draw_backtest(told: Sequence[ScoredSetting], title: str, path: Path) -> None:
     """Draw the settings of a backtest.
 
     Args:

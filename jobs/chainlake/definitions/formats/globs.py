@@ -18,7 +18,7 @@ DATE_FIELD = re.compile(r"\{date(?:([+-]\d+))?(?::([^{}]+))?\}")
 _FURTHEST = 3660
 
 
-def is_passed_over(path: str) -> bool:
+def is_ignored(path: str) -> bool:
     """Whether a file with this path is never taken: it is hidden, in a hidden folder, or an unfinished upload."""
     hidden = (part for part in path.split("/") if part.startswith(".") and part not in _FOLDERS)
     return path.endswith(UNFINISHED) or any(hidden)

@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import Any, BinaryIO, cast
 
-from chainlake.definitions.formats.globs import is_passed_over
+from chainlake.definitions.formats.globs import is_ignored
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 
@@ -206,7 +206,7 @@ def members(path: str, pattern: str) -> Counter[str] | None:
     return Counter(
         name
         for name in sorted(names)
-        if not is_passed_over(name) and (fnmatchcase(name, pattern) or fnmatchcase(name.rsplit("/", 1)[-1], pattern))
+        if not is_ignored(name) and (fnmatchcase(name, pattern) or fnmatchcase(name.rsplit("/", 1)[-1], pattern))
     )
 
 

@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from typing import Literal
 
-from chainlake.definitions.formats.globs import UNFINISHED, is_passed_over
+from chainlake.definitions.formats.globs import UNFINISHED, is_ignored
 from chainlake.schemas.ops_rows import FileProblem
 from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
@@ -67,7 +67,7 @@ def _listed(folder: str) -> Walked:
     entries = [
         Entry(file.path, f"{folder}/{file.path}", Stamp(file.size, round(file.modified * 1e9)))
         for file in files
-        if not is_passed_over(file.path)
+        if not is_ignored(file.path)
     ]
     return Walked(tuple(entries), {})
 

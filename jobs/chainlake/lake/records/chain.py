@@ -77,7 +77,7 @@ class Chain:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ChainState:
     """How days stand in their chain; a day with no flag is as it would be by itself. One array entry per day.
 
     Args:
@@ -96,7 +96,7 @@ class Standing:
     unfinished: np.ndarray
 
 
-def standing(chain: Chain) -> Standing:
+def chain_state(chain: Chain) -> ChainState:
     """How the days of a published chain stand; a day that starts anew depends on none before it."""
     n = len(chain.numbers)
     place = np.arange(n)
@@ -111,7 +111,7 @@ def standing(chain: Chain) -> Standing:
     following = chain.own & behind & ~waiting
     moved = (chain.own | chain.refused) & ~linked & ~behind
     cause = np.where(waiting, held, np.where(following, open_, place))
-    return Standing(moved, following, waiting, cause, unfinished)
+    return ChainState(moved, following, waiting, cause, unfinished)
 
 
 def _first_since(flags: np.ndarray, begin: np.ndarray) -> np.ndarray:

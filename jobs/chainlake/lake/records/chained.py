@@ -8,7 +8,7 @@ from datetime import date
 import numpy as np
 
 from chainlake.days import US_PER_DAY, day_number, day_of
-from chainlake.lake.records.chain import Chain, Standing
+from chainlake.lake.records.chain import Chain, ChainState
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays, waiting_for
 from chainlake.lake.records.intervals import Intervals
@@ -133,7 +133,7 @@ class Place:
     unfinished: np.ndarray
 
     @classmethod
-    def of(cls, chain: Chain, found: Standing, states: np.ndarray, events: np.ndarray) -> Place:
+    def of(cls, chain: Chain, found: ChainState, states: np.ndarray, events: np.ndarray) -> Place:
         """From how the days stand, their states, and the status of their events."""
         behind, cause = found.waiting | found.following, found.cause
         return cls(chain, behind, chain.numbers[cause], states[cause], events[cause], found.unfinished)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from chainlake.days import Days, day_number, day_of, day_of_us
 from chainlake.digests import text_digest
 from chainlake.lake.delta import tables
-from chainlake.lake.records.chain import standing
+from chainlake.lake.records.chain import chain_state
 from chainlake.lake.records.chained import Place, chain_of
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.defined.wanted import days_of, names_of, wanted_days
@@ -177,7 +177,7 @@ class Judged:
         self.place: Place | None = None
         if definition.chained:
             chain = chain_of(definition, events, numbers, self.ready, ~moved, intervals, at)
-            found = standing(chain)
+            found = chain_state(chain)
             self._moved.append(("the state of the day before is another one", found.moved))
             words = [found.waiting, found.following, found.moved]
             self.state = np.select(words, ["waiting", "following", "stale"], self.state)

@@ -1,4 +1,4 @@
-"""The Airflow plugin that puts :class:`chainlake.local.door.Door` in front of the API server.
+"""The Airflow plugin that puts :class:`chainlake.local.door.AccessMiddleware` in front of the API server.
 
 Airflow finds it in the folder that the launcher names. Every process of Airflow imports this file, so what only the API
 server needs is imported when it is first used.
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from airflow.plugins_manager import AirflowPlugin
 
-from chainlake.local.door import ROLE, USER, Door, own_hosts
+from chainlake.local.door import ROLE, USER, AccessMiddleware, own_hosts
 
 
 def _password() -> str:
@@ -27,13 +27,13 @@ def _session() -> str:
     return get_auth_manager().generate_jwt(user=SimpleAuthManagerUser(username=USER, role=ROLE))
 
 
-def _door(app: Any) -> Door:
+def _door(app: Any) -> AccessMiddleware:
     from airflow.configuration import conf
 
     # Tasks in other containers call the server by its name in their network.
     inside = urlsplit(conf.get("core", "execution_api_server_url", fallback="") or "").netloc.lower()
     hosts = [*own_hosts(conf.getint("api", "port")), *([inside] if inside else [])]
-    return Door(app, hosts, _password, _session)
+    return AccessMiddleware(app, hosts, _password, _session)
 
 
 class ChainlakeDoor(AirflowPlugin):

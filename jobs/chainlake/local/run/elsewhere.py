@@ -28,7 +28,7 @@ START_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
-class Standing:
+class ExternalAirflow:
     """An Airflow that is kept running by others."""
 
     home: Home
@@ -43,7 +43,7 @@ def elsewhere() -> int:
     given = options().parse_args()
     home = Home.from_env()
     plan = selected_days(home, given.source, given.days)
-    airflow = Standing(home, Api(given.page, json.loads(given.passwords.read_text())[USER]))
+    airflow = ExternalAirflow(home, Api(given.page, json.loads(given.passwords.read_text())[USER]))
     progress = Progress()
     timing = Timing(datetime.now(UTC))
     _wait_for_dags(airflow, progress)
@@ -68,7 +68,7 @@ def options() -> argparse.ArgumentParser:
     return parser
 
 
-def _wait_for_dags(airflow: Standing, progress: Progress) -> None:
+def _wait_for_dags(airflow: ExternalAirflow, progress: Progress) -> None:
     until = time.monotonic() + START_TIMEOUT_S
     missing = sorted(dag_ids(airflow.home))
     silent: ApiUnreachable | None = None

@@ -17,7 +17,7 @@ from chainlake.markup import Html
 from chainlake.report.showing import dot
 
 #: Whether a day is as it should be (good), is to be computed or waits (open), or needs attention (bad).
-Standing = Literal["good", "open", "bad"]
+Health = Literal["good", "open", "bad"]
 
 
 @dataclass(frozen=True)
@@ -27,12 +27,12 @@ class Shown:
     Args:
         colour: name of its colour in ``report.css``.
         rank: of days that share a column of the grid, the one with the highest rank is shown.
-        standing: with which days it is counted and listed.
+        health: with which days it is counted and listed.
     """
 
     colour: str
     rank: int
-    standing: Standing
+    health: Health
 
 
 #: How each state is shown, in the order in which states are counted.
@@ -64,9 +64,9 @@ def shown(state: State, said: str | None = None) -> Html:
     return dot(SHOWN[state].colour, words_of(state) if said is None else said)
 
 
-def which_are(states: np.ndarray, *standings: Standing) -> np.ndarray:
-    """Which of the given states have one of these standings."""
-    return np.isin(states, [state for state, one in SHOWN.items() if one.standing in standings])
+def which_are(states: np.ndarray, *kinds: Health) -> np.ndarray:
+    """Which of the given states have one of these kinds of health."""
+    return np.isin(states, [state for state, one in SHOWN.items() if one.health in kinds])
 
 
 def for_grid() -> list[list[str | int]]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True)
-class Known:
+class AggregateRule:
     """What is known of an aggregate.
 
     Args:
@@ -43,15 +43,15 @@ _POINTS = {**_SIZES, "time": "time"}
 _SINGLE = {**_POINTS, "string": "string", "bool": "bool"}
 
 #: All aggregates, by name.
-AGGREGATES: Mapping[str, Known] = {
-    "COUNT": Known(None, "whole"),
-    "SUM": Known(_SIZES, "double"),
-    "AVG": Known(_SIZES, "double"),
-    "STDDEV": Known(_SIZES, "double"),
-    "MIN": Known(_POINTS, "same"),
-    "MAX": Known(_POINTS, "same"),
-    "MEDIAN": Known(_POINTS, "double"),
-    "PERCENTILE": Known(_POINTS, "double", share=True),
-    "FIRST": Known(_SINGLE, "same", by_place=True),
-    "LAST": Known(_SINGLE, "same", by_place=True),
+AGGREGATES: Mapping[str, AggregateRule] = {
+    "COUNT": AggregateRule(None, "whole"),
+    "SUM": AggregateRule(_SIZES, "double"),
+    "AVG": AggregateRule(_SIZES, "double"),
+    "STDDEV": AggregateRule(_SIZES, "double"),
+    "MIN": AggregateRule(_POINTS, "same"),
+    "MAX": AggregateRule(_POINTS, "same"),
+    "MEDIAN": AggregateRule(_POINTS, "double"),
+    "PERCENTILE": AggregateRule(_POINTS, "double", share=True),
+    "FIRST": AggregateRule(_SINGLE, "same", by_place=True),
+    "LAST": AggregateRule(_SINGLE, "same", by_place=True),
 }

@@ -8,24 +8,24 @@ from chainlake.cep.language.errors.placed import PatternError
 from chainlake.cep.language.source_text import NOWHERE, At, SourceText
 from chainlake.words import counted, nearest
 
-Known = Iterable[object]
+KnownNames = Iterable[object]
 
 
 class UnknownEvent(PatternError):
     """No event has this name."""
 
     @classmethod
-    def of(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownEvent:
+    def of(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnknownEvent:
         """No event of the pattern has it."""
         return cls._at(source, at, f"there is no event named {name}", nearest(name, known))
 
     @classmethod
-    def here(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownEvent:
+    def here(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnknownEvent:
         """No event that a condition or a value may mention here has it."""
         return cls._at(source, at, f"there is no event named {name} here", nearest(name, known))
 
     @classmethod
-    def in_match(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownEvent:
+    def in_match(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnknownEvent:
         """No event of a match has it."""
         return cls._at(source, at, f"there is no event named {name} in a match", nearest(name, known))
 
@@ -36,18 +36,18 @@ class UnknownEvent(PatternError):
         return cls._at(source, at, f"there is no event named {name} here", hint)
 
     @classmethod
-    def of_output(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownEvent:
+    def of_output(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnknownEvent:
         """No event whose attribute ``output`` could list has it."""
         return cls._at(source, at, f"output: there is no event named {name}", nearest(name, known), key="output")
 
     @classmethod
-    def of_rates(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownEvent:
+    def of_rates(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnknownEvent:
         """No event that could have a rate has it."""
         what = f"rates: there is no positive event named {name}"
         return cls._at(source, at, what, nearest(name, known), key="rates")
 
     @classmethod
-    def counted(cls, source: SourceText, at: At, name: str, sets: Known) -> UnknownEvent:
+    def counted(cls, source: SourceText, at: At, name: str, sets: KnownNames) -> UnknownEvent:
         """No set that ``output`` could count has it."""
         what = f"output: COUNT({name}) needs a set, and there is none called {name}"
         return cls._at(source, at, what, nearest(name, sets), key="output")
@@ -57,12 +57,12 @@ class UnknownAttribute(PatternError):
     """The events have no such attribute, or none that may be used here."""
 
     @classmethod
-    def of(cls, source: SourceText, at: At, attr: str, known: Known) -> UnknownAttribute:
+    def of(cls, source: SourceText, at: At, attr: str, known: KnownNames) -> UnknownAttribute:
         """The events have no such attribute."""
         return cls._at(source, at, f"the events have no attribute {attr}", nearest(attr, known))
 
     @classmethod
-    def of_one(cls, source: SourceText, at: At, attr: str, known: Known) -> UnknownAttribute:
+    def of_one(cls, source: SourceText, at: At, attr: str, known: KnownNames) -> UnknownAttribute:
         """The events have no such attribute; in an expression of one event, it may be a text without quotes."""
         text = f"A text takes single quotes: '{attr}'." if attr.isidentifier() else None
         hint = " ".join(part for part in (nearest(attr, known), text) if part) or None
@@ -81,7 +81,7 @@ class UnknownAttribute(PatternError):
         return cls._at(source, at, f"{attr} is a fixed column, not an attribute", hint)
 
     @classmethod
-    def of_output(cls, source: SourceText, at: At, attr: str, known: Known) -> UnknownAttribute:
+    def of_output(cls, source: SourceText, at: At, attr: str, known: KnownNames) -> UnknownAttribute:
         """The events have no such attribute that ``output`` could list."""
         what = f"output: the events have no attribute {attr}"
         return cls._at(source, at, what, nearest(attr, known), key="output")
@@ -97,18 +97,18 @@ class UnknownParameter(PatternError):
     """There is no parameter, or no set, of this name."""
 
     @classmethod
-    def of(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownParameter:
+    def of(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnknownParameter:
         """There is no such parameter."""
         return cls._at(source, at, f"there is no parameter {name}", nearest(name, known))
 
     @classmethod
-    def or_word(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownParameter:
+    def or_word(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnknownParameter:
         """There is no such parameter, and a bare word is not a text here."""
         what = f"there is no parameter {name}, and a bare word may only be compared with = or !="
         return cls._at(source, at, what, nearest(name, known) or "Declare it under params: in the front matter.")
 
     @classmethod
-    def of_set(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownParameter:
+    def of_set(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnknownParameter:
         """There is no such set."""
         return cls._at(source, at, f"there is no set {name}", nearest(name, known))
 
@@ -134,7 +134,7 @@ class UnfitParameter(PatternError):
         return cls._at(source, at, f"{name} is not a number")
 
     @classmethod
-    def no_text(cls, source: SourceText, at: At, name: str, known: Known) -> UnfitParameter:
+    def no_text(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnfitParameter:
         """The pattern of LIKE or MATCHES is not a text; ``name`` is "it" unless it is a word."""
         return cls._at(source, at, f"{name} is no text", nearest(name, known) or "Write it in single quotes.")
 
@@ -174,7 +174,7 @@ class UnknownFunction(PatternError):
     """There is no function of this name."""
 
     @classmethod
-    def of(cls, source: SourceText, at: At, name: str, known: Known) -> UnknownFunction:
+    def of(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnknownFunction:
         """For a name in a call."""
         return cls._at(source, at, f"there is no function {name}", nearest(name, known))
 
@@ -190,7 +190,7 @@ class UnfitFunction(PatternError):
         return cls._at(source, at, f"{name} takes {number}, not {given}")
 
     @classmethod
-    def no_code(cls, source: SourceText, at: At, name: str, known: Known) -> UnfitFunction:
+    def no_code(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnfitFunction:
         """A function is declared, but its code is not given."""
         return cls._at(source, at, f"there is no code for {name}", nearest(name, known), key="functions")
 

@@ -20,7 +20,7 @@ from chainlake.cep.search.dedupe import same_names
 from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cep.search.largest.contained import contained, mixed
 from chainlake.cep.search.statistics import Statistics
-from chainlake.cep.search.strict.found import BranchRequest, Room, TooMany, found
+from chainlake.cep.search.strict.found import BranchRequest, EventBudget, TooMany, found
 from chainlake.cep.search.strict.stream import Source
 
 Own = tuple[int, int] | None
@@ -58,7 +58,7 @@ class Finder:
             data = self.prepare(own)
             seen = Seen(self.pattern)
             for number in range(len(self.pattern.branches)):
-                for batch in self._branch(number, data, own, Room(0)):
+                for batch in self._branch(number, data, own, EventBudget(0)):
                     new = seen.new(batch)
                     if new.n:
                         yield new
@@ -93,14 +93,14 @@ class Finder:
 
     def _largest(self, own: Own) -> Iterator[MatchBatch]:
         pattern, data = self.pattern, self.prepare(own)
-        room = Room(pattern.limits["compared_events"])
+        budget = EventBudget(pattern.limits["compared_events"])
         if len(pattern.branches) == 1 and pattern.branches[0].stream is not None:
-            yield from self._branch(0, data, own, room)
+            yield from self._branch(0, data, own, budget)
             return
         every: list[MatchBatch] = []
         for number in range(len(pattern.branches)):
-            for batch in self._branch(number, data, own, room):
-                room.take(_members(batch))
+            for batch in self._branch(number, data, own, budget):
+                budget.take(_members(batch))
                 every.append(batch)
         kept = largest(pattern, every)
         at = 0
@@ -116,7 +116,7 @@ class Finder:
         """The range in which matches must end that may contain one decided in ``own``, at the end of its window."""
         return None if own is None else (own[0] - self.pattern.window_us, own[1])
 
-    def _branch(self, number: int, data: Dataset, own: Own, room: Room) -> Iterator[MatchBatch]:
+    def _branch(self, number: int, data: Dataset, own: Own, budget: EventBudget) -> Iterator[MatchBatch]:
         branch, keep = self.pattern.branches[number], self.pattern.extras.keep
         # Matches that are compared with those of other branches are limited to owned ones only afterwards.
         compared = keep and (len(self.pattern.branches) > 1 or branch.stream is None)
@@ -129,7 +129,7 @@ class Finder:
         # A match contained in another one of its branch is also contained in one that is kept of this branch.
         alone = keep and (keep if len(self.pattern.branches) == 1 else "MAXIMAL")
         source = Source(self.pattern, self.events, data)
-        yield from found(BranchRequest(source, number, mine, own, alone, room, self.block_rows), self.statistics)
+        yield from found(BranchRequest(source, number, mine, own, alone, budget, self.block_rows), self.statistics)
 
 
 def _members(batch: MatchBatch) -> int:

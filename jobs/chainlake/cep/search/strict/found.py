@@ -32,7 +32,7 @@ class BranchRequest:
         own: ``[lo, hi)`` of owned decision times; None for all.
         counted: ``[lo, hi)`` of the times for which stretches that are too long are counted; None for all.
         keep: ``MAXIMAL`` or ``OUTERMOST`` within this branch; empty for all matches.
-        room: how many bound events may be held for comparison.
+        budget: how many bound events may be held for comparison.
         block_rows: bounds the memory.
     """
 
@@ -41,7 +41,7 @@ class BranchRequest:
     own: tuple[int, int] | None
     counted: tuple[int, int] | None
     keep: str
-    room: Room
+    budget: EventBudget
     block_rows: int = BLOCK_ROWS
 
     @property
@@ -60,7 +60,7 @@ class TooMany(Exception):
 
 
 @dataclass
-class Room:
+class EventBudget:
     """How many bound events may be held, so that memory has a bound.
 
     Args:
@@ -163,7 +163,7 @@ def _kept(request: BranchRequest, remaining: RemainingTests, runs: Iterator[Runs
         return
     parts = []
     for some in every:
-        request.room.take(2 * len(remaining.names) * some.n)
+        request.budget.take(2 * len(remaining.names) * some.n)
         parts.append(some)
     largest = joined(parts, remaining.names)
     if not remaining.form.longest_is_largest:

@@ -17,7 +17,7 @@ from chainlake.paths import Home
 from chainlake.words import counted
 
 if TYPE_CHECKING:
-    from chainlake.pictures.backtest import Told
+    from chainlake.pictures.backtest import ScoredSetting
 
 HELP = (
     "Search files with several values of a pattern's parameters, and score the results against labelled "
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     keys = table[events.key] if events.key in table.column_names else None
     slack_us = int(slack.total_seconds() * 1e6)
 
-    drawn: list[Told] = []
+    drawn: list[ScoredSetting] = []
 
     def rows() -> Iterator[Sequence[Any]]:
         for setting in settings:
