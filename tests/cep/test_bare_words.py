@@ -48,7 +48,7 @@ def test_nothing_in_a_set_is_an_error(word: str) -> None:
 def test_a_set_of_several_kinds_is_an_error(items: str) -> None:
     with pytest.raises(DefinitionError, match="mine holds") as caught:
         front(f"sets: {{mine: [{items}]}}")
-    assert "quote those that are texts" in (caught.value.hint or "")
+    assert "quote those that are strings" in (caught.value.hint or "")
 
 
 def test_numbers_and_switches_stay_what_they_are() -> None:

@@ -152,7 +152,7 @@ def test_what_is_not_allowed_is_an_error_with_a_reason(text: str) -> None:
 def test_a_window_shorter_than_the_events_reach_takes_no_pass() -> None:
     text = SEQUENCE.format(where="", score="MAX(a.x + b.x)", rest="PER ALL")
     events = [{"id": i, "type": "AB"[i % 2], "ts": 3 * i, "attrs": {"x": i}} for i in range(9)]
-    with pytest.raises(UsageError, match="the window is shorter than the events reach"):
+    with pytest.raises(UsageError, match="the window is shorter than the span of the events"):
         list(match(text, events, strategy="B"))
     statistics = Statistics()
     assert len(list(match(text, events, statistics=statistics))) == 3

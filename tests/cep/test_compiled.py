@@ -363,6 +363,6 @@ def test_explain_says_which_backend_and_why() -> None:
     pattern = compile_pattern(RISING, strict_units=False)
     lines = list(explain(pattern, chosen_orders(pattern, events=events)))
     assert [line for line in lines if line.startswith("  backend")] == [
-        "  backend   numpy: about 2 evaluations are done before machine code is ready"
+        "  backend   numpy: about 2 evaluations would be done before machine code is ready"
     ]
     assert not any("backend" in line for line in explain(pattern, chosen_orders(pattern)))

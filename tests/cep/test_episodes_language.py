@@ -60,7 +60,8 @@ def test_what_a_key_may_be(text: str, attr: str, names: tuple[str, ...]) -> None
     ("text", "what"),
     [
         ("PATTERN SEQ(A a, B b) WITHIN 5 s EPISODES BY k PAUSE 1 s",
-         "1:46: the events of a match may differ in k | Say whose it is, BY a.k, or equate it: WHERE a.k = b.k."),
+         "1:46: the events of a match may differ in k | Say whose value counts, BY a.k, or equate the values: WHERE "
+         "a.k = b.k."),
         ("PATTERN A+ a WITHIN 5 s EPISODES BY k PAUSE 1 s",
          "1:37: the events of a match may differ in k | MEASURES FIRST(a.k) AS k"),
         ("PATTERN SEQ STRICT (A+ a) WITHIN 5 s EPISODES BY k PAUSE 1 s", "1:50: the events of a match may differ in k"),
@@ -75,10 +76,10 @@ def test_what_a_key_may_be(text: str, attr: str, names: tuple[str, ...]) -> None
         (f"{PAIR} EPISODES BY c.k PAUSE 1 s", "1:62: there is no event named c | Known here: a, b"),
         (f"{PAIR} EPISODES BY a.kk PAUSE 1 s", "1:62: the events have no attribute kk | k"),
         (f"{PAIR} EPISODES BY kk PAUSE 1 s", "1:62: the events have no attribute kk"),
-        (f"{PAIR} EPISODES BY a.ts PAUSE 1 s", "have a text, a number or a boolean in common, not a time"),
+        (f"{PAIR} EPISODES BY a.ts PAUSE 1 s", "must be a string, a number or a boolean, not a time"),
         (f"{PAIR} MEASURES b.ts - a.ts AS long EPISODES BY long PAUSE 1 s", "not a duration"),
         (f"{PAIR} MEASURES a.k AS severity EPISODES BY k PAUSE 1 s",
-         "put in order by severity, and this one is a string | call the measure something else"),
+         "ordered by severity, which must be a number, but this is a string | give it another name"),
         (f"{PAIR} EPISODES PAUSE 1 s", "1:59: BY is expected after EPISODES, not 'PAUSE' | EPISODES BY door PAUSE"),
         (f"{PAIR} EPISODES BY PAUSE 1 s", "1:62: what the matches of an episode have in common is missing"),
         (f"{PAIR} EPISODES BY k", "PAUSE is expected here, not the end of the pattern"),
@@ -90,11 +91,11 @@ def test_what_a_key_may_be(text: str, attr: str, names: tuple[str, ...]) -> None
          "MEASURES does not belong here | PER, MEASURES, EPISODES, RANK BY, TOP."),
         (f"{PAIR} EPISODES BY k PAUSE 5 s TOP 3 PER DAY", "1:74: a pattern with EPISODES ranks nothing | leave one"),
         ("PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 5 EVENTS EPISODES BY k PAUSE 5 s",
-         "nothing says how long a match may last | WITHIN 1 h, also beside a window in events"),
+         "nothing limits how long a match may last | WITHIN 1 h, also beside a window in events"),
         ("PATTERN SEQ STRICT OF KEY (A+ a) PAUSE 5 s EPISODES BY k PAUSE 5 s",
-         "nothing says how long a match may last | 'limits: {longest: 12 h}'"),
+         "nothing limits how long a match may last | 'limits: {longest: 12 h}'"),
         ("---\noutput: [COUNT(a)]\n---\nPATTERN SEQ STRICT OF KEY (A+ a) WITHIN 5 s EPISODES BY k PAUSE 5 s",
-         "4:57: output: COUNT(a) leaves the events out that say which k it is"),
+         "4:57: output: COUNT(a) leaves out the events, so nothing says which k a match has"),
     ],
 )  # fmt: skip
 def test_what_a_key_may_not_be(text: str, what: str) -> None:
@@ -148,7 +149,7 @@ def test_explain_says_it() -> None:
     pattern = compiled(f"{PAIR} MEASURES a.x AS severity EPISODES BY k PAUSE 1 min")
     lines = [line for line in explain(pattern, chosen_orders(pattern))]
     at = next(n for n, line in enumerate(lines) if line.startswith("episodes"))
-    assert lines[at] == "episodes  matches of one k at most 1 min apart are one; the top one is the most severe"
+    assert lines[at] == "episodes  matches of one k at most 1 min apart are one episode; the top one is the most severe"
     assert lines[at + 1] == "          decided 65 s after their last event: until then a match may join them"
 
 
@@ -176,7 +177,7 @@ def test_the_library_gives_them() -> None:
     assert [one["matches"] for one in cl.episodes(text.replace("PAUSE 4 s", "PAUSE 3 s"), EVENTS)] == [2, 1, 1, 1]
     with pytest.raises(UsageError, match="the pattern does not define episodes"):
         cl.episodes(PAIR, EVENTS)
-    with pytest.raises(InputError, match="key of episodes is a text, a number or a boolean"):
+    with pytest.raises(InputError, match="key of an episode must be a string, a number or a boolean"):
         list(
             cl.episodes(text.replace("BY k", "BY a.n"), [{**e, "attrs": {**e["attrs"], "n": e["ts"]}} for e in EVENTS])
         )

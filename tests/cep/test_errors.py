@@ -49,7 +49,7 @@ def error_of(text: str, **options: object) -> DefinitionError:
         ("PATTERN SEQ(A a, NOT(B* b)) WITHIN 1 s", "NOT takes no repeated event", 23),
         ("PATTERN SEQ(A a, NOT(SEQ(B b, C c))) WITHIN 1 s", "NOT takes one event", 22),
         ("PATTERN SEQ(A a)", "WITHIN is expected", 17),
-        ("PATTERN SEQ(A a) WITHIN １ s", "is no digit here", 25),
+        ("PATTERN SEQ(A a) WITHIN １ s", "is not a digit here", 25),
         ("PATTERN OR(A a) WITHIN 1 s", "at least two branches", 9),
         ("PATTERN SEQ(A a, OR(B b)) WITHIN 1 s", "at least two alternatives", 18),
         (f"PATTERN SEQ(A a) WHERE {'(' * 3000}a.x > 1{')' * 3000} WITHIN 1 s", "nested more than 50 levels", 75),
@@ -142,8 +142,8 @@ def test_place_counts_lines_of_the_file_front_matter_included() -> None:
 @pytest.mark.parametrize(
     ("front", "what", "line"),
     [
-        ("sourc: stock", "no key sourc", 2),
-        ("source: [a]", "source must be a text", 2),
+        ("sourc: stock", "unknown key sourc", 2),
+        ("source: [a]", "source must be a string", 2),
         ("source: a\nsource: b", "duplicate key source", 3),
         ("a: [", "not YAML", 3),
         ("just text", "a list of 'key: value' lines", 2),
@@ -158,7 +158,7 @@ def test_place_counts_lines_of_the_file_front_matter_included() -> None:
         ("output: x", "output must be a list", 2),
         ("output: [nix]", "no attribute nix", 2),
         ("output: [z.x]", "no event named z", 2),
-        ("limits: {members: 1}", "no limit members", 2),
+        ("limits: {members: 1}", "unknown limit members", 2),
         ("limits: {kleene_members: 0}", "a whole number of at least 1", 2),
         ("limits: {kleene_members: 41}", "at most 40", 2),
     ],
@@ -208,7 +208,7 @@ def test_kinds_are_checked_on_the_events_when_columns_were_not_known() -> None:
 @pytest.mark.parametrize(
     ("events", "what"),
     [
-        (None, "events are dicts or an Arrow table, not NoneType"),
+        (None, "events must be dicts or an Arrow table, not NoneType"),
         ("abc", "not str"),
         ({"id": 1, "type": "A", "ts": 1}, "not dict"),
         ([{"id": 1, "type": "A", "ts": 1}, 5], "event 2 is not a dict, but int"),
@@ -216,10 +216,13 @@ def test_kinds_are_checked_on_the_events_when_columns_were_not_known() -> None:
         ([{"id": 1, "type": "A", "ts": 1, "attrs": [1]}], "the attrs of event 1 are not a dict, but list"),
         ([{"id": 1, "type": "A", "ts": 1, "attrs": {1: 1}}], "an attribute is called 1"),
         ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": 1j}}], "x holds values of different kinds"),
-        ([{"id": "\ud800", "type": "A", "ts": 1}], r"id holds a text that is not Unicode: '\\ud800' \(key id\)"),
-        ([{"id": 1, "type": "A\udfff", "ts": 1}], r"type holds a text that is not Unicode: 'A\\udfff'"),
-        ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": "\ud800"}}], r"x holds a text that is not Unicode: '\\ud800'"),
-        ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": ["\ud800"]}}], "x holds a text that is not Unicode"),
+        ([{"id": "\ud800", "type": "A", "ts": 1}], r"id holds a string that is not Unicode: '\\ud800' \(key id\)"),
+        ([{"id": 1, "type": "A\udfff", "ts": 1}], r"type holds a string that is not Unicode: 'A\\udfff'"),
+        (
+            [{"id": 1, "type": "A", "ts": 1, "attrs": {"x": "\ud800"}}],
+            r"x holds a string that is not Unicode: '\\ud800'",
+        ),
+        ([{"id": 1, "type": "A", "ts": 1, "attrs": {"x": ["\ud800"]}}], "x holds a string that is not Unicode"),
         ([{"id": 1, "type": "A", "ts": 1, "attrs": {"\ud800": 1}}], r"an attribute is called '\\ud800'"),
     ],
 )
@@ -227,7 +230,7 @@ def test_events_of_the_wrong_form(events: Any, what: str) -> None:
     with pytest.raises(InputError, match=what) as found:
         list(match("PATTERN SEQ(A a) WITHIN 1", events))
     str(found.value).encode()  # it can be printed
-    with pytest.raises(UsageError, match="the pattern is a text, not int"):
+    with pytest.raises(UsageError, match="the pattern must be a string, not int"):
         list(match(5, events))  # type: ignore[arg-type]
 
 

@@ -97,7 +97,7 @@ def test_machine_code_refuses_what_may_not_fit() -> None:
     query = "PATTERN AND(A a, B b) WHERE a.x + b.x > 0 WITHIN 1"
     with no_compiler():
         assert len(list(match(query, events, backend="compiled", statistics=statistics))) == 1
-    assert statistics.backends == [("numpy", "no machine code for whole numbers that may pass 64 bits")]
+    assert statistics.backends == [("numpy", "no machine code for whole numbers that may exceed 64 bits")]
 
 
 def test_machine_code_adds_whole_numbers() -> None:

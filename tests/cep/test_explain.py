@@ -43,7 +43,7 @@ def test_normal_form_states_and_edges(capsys: pytest.CaptureFixture) -> None:
     assert (code, err) == (0, "")
     assert out[: out.index("")] == [
         "pattern: no description",
-        "window    90 s: the first and the last event are at most so far apart",
+        "window    90 s: the first and the last event are at most this far apart",
         "decision  at the last event",
         "reads     for matches decided in [s, e): events with ts in [s - 90 s, e)",
         "parallel  by k: equality links all names",
@@ -125,7 +125,7 @@ def test_a_long_simulation_says_so_beforehand_and_can_be_cut(
     code, out, err = run(capsys, RISING, "--simulate", events(tmp_path), "--first", "4")
     assert (code, err) == (
         0,
-        "the run in the order of time over 4 events will take about 0 s; --first N takes the first N events only\n",
+        "the run in time order over 4 events will take about 0 s; --first N takes the first N events only\n",
     )
     assert out[-3].split()[:2] == ["eager", "6"] and out[-1].split()[-1] == "0"  # a3 a5 a8 b7: 3 + 3 evaluations
     assert (explain_command._about(99.4), explain_command._about(150)) == ("99 s", "2 min")
@@ -189,7 +189,7 @@ def test_stated_rates_give_the_order(tmp_path: Path, capsys: pytest.CaptureFixtu
     [
         (["PATTERN A a WITHIN 1 s", "--ts", "time"], 2, "are for files"),
         (["PATTERN A a WITHIN 1 s", "--first", "5"], 2, "--first is for --simulate"),
-        (["PATTERN A a WITHIN 1 s", "--simulate", str(QUOTES), "--first", "0"], 2, "--first is at least 1"),
+        (["PATTERN A a WITHIN 1 s", "--simulate", str(QUOTES), "--first", "0"], 2, "--first must be at least 1"),
         (["PATTERN A a WITHIN 1 s", "--order", "b"], 2, "is not an order of a"),
         (["PATTERN A a WITHIN 5", "--order", "a"], 3, "unit"),
         (["nowhere.sase"], 2, "cannot be read"),
@@ -221,7 +221,7 @@ def test_rankings_are_explained() -> None:
         "keeps     the best 3 of each window of 1 h, one every 15 min, that holds a match for each a.k, and ties",
         "          at most 2 of them with the same a.id",
         "          none with an event of a better one",
-        "strategy  A: all matches are listed block by block; of each list those are remembered that can still be kept",
+        "strategy  A: all matches are found block by block; each list remembers those that it can still keep",
         "          no B: with NON OVERLAPPING a better match can make room for worse ones",
     ]
     assert lines[begin + 6].startswith("          no C: with NON OVERLAPPING")
@@ -230,7 +230,7 @@ def test_rankings_are_explained() -> None:
 def test_the_best_strategy_is_explained() -> None:
     for score, wanted in (
         ("a.x + b.x", ["B: one pass"]),
-        ("a.x * b.x", ["C: what cannot", "no B: the score is no sum"]),
+        ("a.x * b.x", ["C: what cannot", "no B: the score is not a sum"]),
     ):
         pattern = compile_pattern(f"PATTERN SEQ(A a, B b) WITHIN 5 min RANK BY MAX({score}) TOP 3 PER DAY")
         lines = list(explain_module.explain(pattern, explain_module.chosen_orders(pattern)))

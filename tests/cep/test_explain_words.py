@@ -28,21 +28,21 @@ def lines(query: str) -> list[str]:
             "decision  5 min after the first event: until then an event that it collects may still come"]),
         ("PATTERN SEQ(A a, B+ b, UNTIL(S s)) WHERE s.k = a.k WITHIN 5 min PAUSE 30 s", [
             "  until     s S: none inside a match where s.k = a.k",
-            "pause     30 s: neighbouring events of a match are at most so far apart"]),
+            "pause     30 s: neighbouring events of a match are at most this far apart"]),
         ("PATTERN SEQ STRICT OF KEY (A a, B+ b) WHERE b.x > PREV(b.x, 1, 90 s) WITHIN 5 min MAXIMAL", [
-            "keeps     no match all of whose events are, name by name, among those of another one",
+            "keeps     no match whose events are all among those of another one, name by name",
             "decision  5 min after the first event: until then a larger one may come",
             "reads     for matches decided in [s, e): events with ts in [s - 10 min, e)",
-            "  neighbours of the types A, B, each key by itself", "  then      a",
+            "  neighbours of the types A, B, each key separately", "  then      a",
             "  then      one or more b where b.x > PREV(b.x, 1, 90 s)"]),
         ("---\nlimits: {longest: 12 h}\n---\nPATTERN SEQ STRICT OF KEY (A+ a) PAUSE 5 min OUTERMOST", [
             "longest   12 h: a longer stretch of neighbours gives no match, and is counted",
             "decision  5 min after the end of its stretch of neighbours: until then a larger one may come"]),
         ("PATTERN SEQ(A a, B b) WHERE a.s NOT LIKE 'x%' WITHIN 1 h CONTEXT chronicle MEASURES b.x - a.x AS rise", [
             "  accepts   a: a.s NOT LIKE 'x%'", "measure   rise: (b.x - a.x)",
-            "selects   of the matches with one last event the first; it uses up all of its events"]),
+            "selects   of the matches with the same last event the first; it uses up all of its events"]),
         ("PATTERN SEQ(A a, B b) WITHIN 1 h PICK first a, last b", [
-            "selects   of the matches with one last event those with the first a, then those with the last b; "
+            "selects   of the matches with the same last event those with the first a, then those with the last b; "
             "no event is used up"]),
     ],
 )  # fmt: skip

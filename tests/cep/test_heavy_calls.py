@@ -85,26 +85,26 @@ def _masked(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     "function, said",
     [
         (_ratio, "pattern: f(1.0, 0.0) raised ZeroDivisionError: float division by zero"),
-        (lambda a, b: 1.0, "f was called with 2 pairs, such as f(1.0, 4.0), and gave one value"),
-        (lambda a, b: a[:1], "gave an array of shape (1,)"),
-        (lambda a, b: np.where(b == 0, np.nan, a), "f(1.0, 0.0) gave no value (NaN or null)"),
-        (lambda a, b: np.array([1.0, None], object), "f(1.0, 0.0) gave no value (NaN or null)"),
-        (_masked, "f(1.0, 0.0) gave no value (NaN or null)"),
-        (lambda a, b: a > b, "gave values of type bool, and numbers are expected"),
-        (lambda a, b: np.array(["x", "y"]), "gave values of type <U1, and numbers are expected"),
+        (lambda a, b: 1.0, "f was called with 2 pairs, such as f(1.0, 4.0), and returned one value"),
+        (lambda a, b: a[:1], "returned an array of shape (1,)"),
+        (lambda a, b: np.where(b == 0, np.nan, a), "f(1.0, 0.0) returned no value (NaN or null)"),
+        (lambda a, b: np.array([1.0, None], object), "f(1.0, 0.0) returned no value (NaN or null)"),
+        (_masked, "f(1.0, 0.0) returned no value (NaN or null)"),
+        (lambda a, b: a > b, "returned values of type bool, but numbers are expected"),
+        (lambda a, b: np.array(["x", "y"]), "returned values of type <U1, but numbers are expected"),
         (lambda a: a, "raised TypeError"),
         (_slow, " s for 2 pairs, such as f(1.0, 4.0); a batch may take 0.05 s"),
         (_endless, "f was not done after "),
-        (lambda a, b: np.ma.masked_array([1, 2], mask=b == 0), "f(1.0, 0.0) gave no value (NaN or null)"),
+        (lambda a, b: np.ma.masked_array([1, 2], mask=b == 0), "f(1.0, 0.0) returned no value (NaN or null)"),
         (lambda a, b: [[1], [1, 2]], "f(1.0, 4.0) raised ValueError"),
-        (lambda a, b: np.array([[1.0], {}], object), "gave values of type object"),
+        (lambda a, b: np.array([[1.0], {}], object), "returned values of type object"),
         (_interrupted, "f(1.0, 4.0) raised KeyboardInterrupt"),
         (_unsaid, "f(1.0, 4.0) raised _Unsaid: (its text raises RuntimeError)"),
         (_raises(_Exits()), "f(1.0, 4.0) raised _Exits: (its text raises SystemExit)"),
         (_raises(_Anonymous("no")), "f(1.0, 4.0) raised an error without a name: no"),
         (_raises(StopIteration()), "f(1.0, 4.0) raised StopIteration:"),
         (_raises(ValueError("long" * 10_000)), f"raised ValueError: {('long' * 250)[:988]}… (key"),
-        (lambda a, b: a * 1j, "f(1.0, 4.0) gave values of type complex128, and numbers are expected"),
+        (lambda a, b: a * 1j, "f(1.0, 4.0) returned values of type complex128, but numbers are expected"),
     ],
 )
 def test_what_a_function_gives_is_looked_at(function: Callable[..., Any], said: str) -> None:
@@ -117,13 +117,13 @@ def test_what_a_function_gives_is_looked_at(function: Callable[..., Any], said: 
 @pytest.mark.parametrize(
     "gave, said",
     [
-        ("no", "f(1.0, 4.0) gave values of type str, and numbers are expected"),
-        (True, "f(1.0, 4.0) gave values of type bool, and numbers are expected"),
-        (None, "f(1.0, 4.0) gave no value (NaN or null)"),
-        (math.nan, "f(1.0, 4.0) gave no value (NaN or null)"),
-        (np.ma.masked, "f(1.0, 4.0) gave no value (NaN or null)"),
-        (np.ma.masked_array(1.0, mask=True), "f(1.0, 4.0) gave no value (NaN or null)"),
-        ([1.0], "f(1.0, 4.0) gave values of type list, and numbers are expected"),
+        ("no", "f(1.0, 4.0) returned values of type str, but numbers are expected"),
+        (True, "f(1.0, 4.0) returned values of type bool, but numbers are expected"),
+        (None, "f(1.0, 4.0) returned no value (NaN or null)"),
+        (math.nan, "f(1.0, 4.0) returned no value (NaN or null)"),
+        (np.ma.masked, "f(1.0, 4.0) returned no value (NaN or null)"),
+        (np.ma.masked_array(1.0, mask=True), "f(1.0, 4.0) returned no value (NaN or null)"),
+        ([1.0], "f(1.0, 4.0) returned values of type list, but numbers are expected"),
     ],
 )
 def test_a_function_of_one_pair_at_a_time(gave: object, said: str) -> None:
@@ -192,14 +192,14 @@ def test_a_pattern_without_its_code_compiles_and_does_not_run() -> None:
         ("functions: {f: {call: 'm:_f'}}", "does not name a function in a module", (2, 17)),
         ("functions: {f: {call: 'm:f.g'}}", "does not name a function in a module", (2, 17)),
         ("functions: {f: {call: m.f}}", "does not name a function in a module", (2, 17)),
-        ("functions: {f: {call: 'm:f', coast: heavy}}", "the declaration of f has no key coast", (2, 30)),
-        ("functions: {f: {call: 'm:f', cost: dear}}", "dear is no cost of f", (2, 30)),
-        ("functions: {f: {call: 'm:f', cost: -1}}", "-1 is no cost of f", (2, 30)),
+        ("functions: {f: {call: 'm:f', coast: heavy}}", "unknown key coast in the declaration of f", (2, 30)),
+        ("functions: {f: {call: 'm:f', cost: dear}}", "dear is not a valid cost for f", (2, 30)),
+        ("functions: {f: {call: 'm:f', cost: -1}}", "-1 is not a valid cost for f", (2, 30)),
         ("functions: {f: {call: 'm:f', pure: false}}", "f must be pure", (2, 30)),
-        ("functions: {f: {call: 'm:f', symmetric: maybe}}", "symmetric of f is true or false, not maybe", (2, 30)),
-        ("functions: {f: {call: 'm:f', vectorised: 1}}", "vectorised of f is true or false, not 1", (2, 30)),
-        ("functions: {f: {call: 'm:f', result: text}}", "f cannot give text", (2, 30)),
-        ("functions: {f: {call: 'm:f', longest: 5}}", "longest of f is a duration above 0, not 5", (2, 30)),
+        ("functions: {f: {call: 'm:f', symmetric: maybe}}", "symmetric of f must be true or false, not maybe", (2, 30)),
+        ("functions: {f: {call: 'm:f', vectorised: 1}}", "vectorised of f must be true or false, not 1", (2, 30)),
+        ("functions: {f: {call: 'm:f', result: text}}", "f cannot return text", (2, 30)),
+        ("functions: {f: {call: 'm:f', longest: 5}}", "longest of f must be a duration above 0, not 5", (2, 30)),
         ("functions: {Lower: {call: 'm:f'}}", "Lower is a function of the language", (2, 13)),
         ("functions: {f: {call: 'm:f'}, F: {call: 'm:f'}}", "F is declared twice", (2, 31)),
     ],
@@ -218,7 +218,7 @@ def test_an_unknown_function_and_a_wrong_number_of_values_are_told() -> None:
     params = {name: Code(code, takes=(2, 2)) for name, code in CODES.items()}
     with pytest.raises(DefinitionError, match="near takes 2 values, not 1"):
         compile_pattern(FRONT + "PATTERN SEQ(A a, B b) WHERE near(a.x) > 1 WITHIN 5 s", params=params)
-    with pytest.raises(DefinitionError, match="near is called for pairs of events, and MAX has all of a set"):
+    with pytest.raises(DefinitionError, match="near is called for pairs of events, but MAX takes all events of a set"):
         compile_pattern(FRONT + "PATTERN SEQ(A a, B* b) WHERE MAX(near(b.x, b.y)) > 1 WITHIN 5 s")
 
 

@@ -40,7 +40,7 @@ def told(text: str) -> list[str]:
 
 def test_lint_tells_of_calls_for_every_pair_and_of_functions_that_nobody_calls() -> None:
     every = (
-        "near is called for every pair of events that lie within the window, since no cheaper condition is on a and b"
+        "near is called for every pair of events that lie within the window, since no cheaper condition relates a and b"
     )
     assert told(LINTED) == [f"8:7 {every}"]
     assert told(LINTED.replace("b.x > 1", "a.k = b.k")) == []
@@ -53,7 +53,7 @@ def test_lint_tells_of_calls_for_every_pair_and_of_functions_that_nobody_calls()
 def test_lint_tells_every_mistake_of_a_declaration_and_of_the_query() -> None:
     wrong = LINTED.replace("'numbers:near'}", "'numbers:near', cost: dear}").replace("b.x > 1", "c.x > 1")
     assert told(wrong) == [
-        "5:32 dear is no cost of near",
+        "5:32 dear is not a valid cost for near",
         "8:7 there is no function near",
         "9:7 there is no event named c here",
     ]

@@ -57,6 +57,6 @@ def test_lint_and_explain_find_the_code(files: Path, capsys: pytest.CaptureFixtu
 def test_a_failing_function_ends_the_verb_with_an_example(files: Path, capsys: pytest.CaptureFixture) -> None:
     (files / "config" / "functions" / "numbers.py").write_text("def far(a, b):\n    return a[:1]\n")
     assert main(["match", str(files / "p.sase"), str(files / "events.csv")]) == 3
-    assert "p: far was called with 2 pairs, such as far(1.5, 2.0), and gave an array of shape (1,)" in (
+    assert "p: far was called with 2 pairs, such as far(1.5, 2.0), and returned an array of shape (1,)" in (
         capsys.readouterr().err
     )

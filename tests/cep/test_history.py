@@ -70,7 +70,7 @@ def test_what_is_wrong_is_said() -> None:
     events = pa.table({"event_id": ["a"], "type": ["A"], "ts": [1], "key": ["p"], "name": ["x"]})
     with pytest.raises(InputError, match="no column price"):
         add_histories(events, ["key"], [History("h", "price", 2, 1)])
-    with pytest.raises(InputError, match="a history is of numbers"):
+    with pytest.raises(InputError, match="a history needs numbers"):
         add_histories(events, ["key"], [History("h", "name", 2, 1)])
     assert parse_history("h", "history(price, 0, 5 min)") is None
     assert parse_history("h", "history(price, 5, 5 years)") is None

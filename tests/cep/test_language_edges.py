@@ -74,7 +74,7 @@ def test_a_window_that_is_none(d: Any) -> None:
         ("PATTERN A ärger WITHIN 1 s", 11, "the character 'ä' (U+00E4) cannot be part of a name", "A to Z"),
         ("PATTERN A naïve WITHIN 1 s", 13, "the character 'ï' (U+00EF) cannot be part of a name", "A to Z"),
         ("PATTERN A a WHERE a.温度 > 1 WITHIN 1 s", 21, "the character '温' (U+6E29)", "single quotes"),
-        ("PATTERN A a WHERE a.x\u00a0> 1 WITHIN 1 s", 22, "the character '\\xa0' has no meaning", "ordinary blank"),
+        ("PATTERN A a WHERE a.x\u00a0> 1 WITHIN 1 s", 22, "the character '\\xa0' has no meaning", "ordinary space"),
         ("PATTERN A a WHERE a.x ≥ 1 WITHIN 1 s", 23, "the character '≥' (U+2265)", "Write >=."),
         ("PATTERN A a WHERE a.x = −1 WITHIN 1 s", 25, "the character '−' (U+2212)", "Minus is written -."),
         ("PATTERN A a WHERE a.x = ‘p’ WITHIN 1 s", 25, "the character '‘' (U+2018)", "single quotes"),
@@ -92,4 +92,4 @@ def test_characters_of_other_scripts(query: str, column: int, what: str, hint: s
 
 def test_lint_says_how_to_ask_for_a_missing_value() -> None:
     warnings = lint("PATTERN A a WHERE a.k = 'null' WITHIN 1 s").warnings
-    assert [w.hint for w in warnings if "a text like any other" in w.what] == ["IS NULL asks for a missing value."]
+    assert [w.hint for w in warnings if "an ordinary string" in w.what] == ["Use IS NULL to test for a missing value."]

@@ -67,7 +67,7 @@ def test_all_errors_of_a_file_with_their_places() -> None:
     report = found(MANY)
     assert report.pattern is None and report.warnings == ()
     assert [(line, column, what.split(",")[0]) for line, column, what in places(report.errors)] == [
-        (4, 1, "the front matter has no key sorce"),
+        (4, 1, "unknown key sorce in the front matter"),
         (7, 1, "rates: there is no positive event named zzz"),
         (8, 1, "output: the events have no attribute nil"),
         (8, 1, "output: there is no event named up"),
@@ -175,8 +175,8 @@ WARNED = [
     ("SEQ(Open a, Heat b) WHERE a.key = b.x WITHIN 1 min", "5:41 a string and a number are never equal"),
     ("Open a WHERE 5 != a.text WITHIN 1 s", "5:24 a number and a string are never equal, so this is true of all"),
     ("Open a WHERE a.x > 1 OR a.up = yes WITHIN 1 s", "5:38 a bool and a string are never equal"),
-    ("Open a WHERE a.n IN {'1', '2'} WITHIN 1 s", "5:26 the set holds no number"),
-    ("Open a WHERE a.key NOT IN {1, 2} WITHIN 1 s", "5:32 the set holds no string"),
+    ("Open a WHERE a.n IN {'1', '2'} WITHIN 1 s", "5:26 a number is looked up in a set that holds none"),
+    ("Open a WHERE a.key NOT IN {1, 2} WITHIN 1 s", "5:32 a string is looked up in a set that holds none"),
     ("Open a WHERE a.text < '10' WITHIN 1 s", "5:31 letter by letter"),
     ("Open a WHERE '-.5' >= a.text WITHIN 1 s", "5:22 letter by letter"),
     ("Open a WITHIN 1 s RANK BY MAX(a.x) TOP 2 PER HOP 15 min STEP 1 h", "5:54 between two windows are in no list"),

@@ -85,7 +85,7 @@ def test_a_further_row_changes_nothing_unsaid(
 @pytest.mark.parametrize(
     ("values", "what"),
     [
-        ([2**53 + 1, 2**53, 0.5], "x holds 9007199254740993, which cannot be kept exactly beside doubles"),
+        ([2**53 + 1, 2**53, 0.5], "x holds 9007199254740993, which cannot be kept exactly alongside doubles"),
         ([0.5, True], "the attribute x holds values of different kinds"),
         ([True, 1], "the attribute x holds values of different kinds"),
         ([1, "1"], "the attribute x holds values of different kinds"),

@@ -95,16 +95,16 @@ def test_mistakes(
         ("x.csv", "id,type,ts\n1,A,soon\n", "x.csv:2: 'soon' cannot be read as a time (key ts)"),
         ("x.jsonl", "{", "x.jsonl:1: this line is not JSON"),
         ("x.jsonl", '{"a": 1}\n\n[1]\n', "x.jsonl:3: this line holds a list, not an object"),
-        ("x.jsonl", '{"ts": 1, "a": 1}\n{"ts": 2, "a": "x"}\n', "x.jsonl:2: a is a text here, and a number before"),
+        ("x.jsonl", '{"ts": 1, "a": 1}\n{"ts": 2, "a": "x"}\n', "x.jsonl:2: a is text here, but a number before"),
         (
             "x.csv",
             "id,type,ts\n1,A,1\n\n2,B\n",
-            "x.csv:4: this row has another number of cells (2) than the header (3)",
+            "x.csv:4: this row has 2 cells, but the header has 3",
         ),
         ("x.csv", "id,type,ts\n1,A,1\n2,B,\xe9\n", "x.csv:3: this line is not UTF-8 text"),
         ("x.parquet", "PAR1", "the file is not a Parquet file"),
         ("x.csv.gz", "\x1f\x8b", "the file is cut off or damaged"),
-        ("x.csv", "id,type,ts\n1,A,\n2,A,\n3,A,1\n", "x.csv:2: there is no ts here and in 1 other row"),
+        ("x.csv", "id,type,ts\n1,A,\n2,A,\n3,A,1\n", "x.csv:2: ts is missing here and in 1 other row"),
         ("x.csv", "id,type,ts\n1,A,1.5\n", "ts holds numbers, not times"),
         (
             "x.csv",
@@ -115,8 +115,8 @@ def test_mistakes(
         ("x.csv", "id,ts\n1,1\n", "the events have no type"),
         ("x.csv", "id,type,ts,x\n1,A,1,1\n1,A,1,2\n", "two different events have the id 1"),
         ("x.csv", "id,type,ts,k,k\n1,A,1,1,1\n", "duplicate column k"),
-        ("x.csv", "id,type,ts\n1,A,2025-01-01T00:00:00\n2,A,\n", "x.csv:3: there is no ts here (key ts)"),
-        ("x.csv", "id,type,ts\n1,A,1\n2,,2\n", "x.csv:3: there is no type here (key type)"),
+        ("x.csv", "id,type,ts\n1,A,2025-01-01T00:00:00\n2,A,\n", "x.csv:3: ts is missing here (key ts)"),
+        ("x.csv", "id,type,ts\n1,A,1\n2,,2\n", "x.csv:3: type is missing here (key type)"),
     ],
 )
 def test_files_that_cannot_be_used(
@@ -162,7 +162,7 @@ def test_a_blank_cell_is_no_value(tmp_path: Path, capsys: pytest.CaptureFixture)
     for condition in ("a.who != bob", "a.who NOT IN {bob}", "NOT a.who = bob", "a.n != 1", "NOT a.n = 1"):
         assert run(capsys, f"PATTERN SEQ(A a) WHERE {condition} WITHIN 5 s", file) == (0, [{"a": "d"}], "")
     code, found, err = run(capsys, "PATTERN SEQ(A a) WHERE a.who = '' WITHIN 5 s", file)
-    assert (code, found) == (0, []) and err.startswith("note: 0 matches in 4 events; by itself fit 0 of 4 A a.")
+    assert (code, found) == (0, []) and err.startswith("note: 0 matches in 4 events; on their own fit 0 of 4 A a.")
 
 
 def test_times_with_and_without_offset_in_one_column(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
@@ -252,8 +252,8 @@ def test_empty_texts_are_no_names(tmp_path: Path, capsys: pytest.CaptureFixture)
     ("form", "says"),
     [
         ("%d/%m/%Y %I:%M", "%I without %p leaves open which half of the day is meant"),
-        ("%Y %H:%M", "gives no whole date"),
-        ("%Y-%m", "gives no whole date"),
+        ("%Y %H:%M", "does not give a complete date"),
+        ("%Y-%m", "does not give a complete date"),
         ("%Y-%m-%d %M", "%M is given without the part above it"),
         ("%Y-%m-%d %H %I %p", "%H and %I both give the hour"),
         ("%Y-%m-%d %p", "%p without %I changes nothing"),
@@ -312,7 +312,7 @@ def test_a_list_or_an_object_is_no_id_type_or_time(
     file.write_text("".join(f"{json.dumps(one)}\n\n" for one in [*lines, good | {name: value}]))
     code, found, err = run(capsys, "PATTERN A a WITHIN 5 s", file)
     kind = "an object" if isinstance(value, dict) else ""
-    assert code == 4 and found == [] and "hint: Ids and types are texts or numbers" in err
+    assert code == 4 and found == [] and "hint: Ids and types are text or numbers" in err
     assert f"e.jsonl:{2 * len(lines) + 1}: {name} is {kind}" in err and f" here (key {name})" in err
 
 

@@ -55,7 +55,7 @@ def test_every_reason_is_counted_and_shown() -> None:
         "a forbidden n where n.x > b.x": (1, [{"a": 0, "b": 5}]),
     }
     lines = list(describe(pattern, TABLE, [report]))
-    assert "    1 ended by: a.x < b.x" in lines and "      a 0 x=1; b 3 x=0" in lines
+    assert "    1 rejected by: a.x < b.x" in lines and "      a 0 x=1; b 3 x=0" in lines
     assert lines[-1] == "  matches decided on these days: 1"
 
 

@@ -310,11 +310,11 @@ def test_neighbours_of_a_key_need_a_key() -> None:
 
 
 def test_a_window_and_a_longest_stretch_exclude_one_another() -> None:
-    with pytest.raises(DefinitionError, match="longest is a limit of patterns without WITHIN"):
+    with pytest.raises(DefinitionError, match="longest applies only to patterns without WITHIN"):
         compile_pattern("---\nlimits: {longest: 1 h}\n---\nPATTERN SEQ STRICT (E+ e) WITHIN 5 min PAUSE 1 min")
-    with pytest.raises(DefinitionError, match="longest is a limit of stretches of neighbours"):
+    with pytest.raises(DefinitionError, match="longest applies to stretches of neighbours"):
         compile_pattern("---\nlimits: {longest: 1 h}\n---\nPATTERN SEQ(E a, E b) RANK BY MAX(b.x) TOP 1 PER ALL")
-    with pytest.raises(DefinitionError, match="longest is a duration above 0, not 5"):
+    with pytest.raises(DefinitionError, match="longest must be a duration above 0, not 5"):
         compile_pattern("---\nlimits: {longest: 5}\n---\nPATTERN SEQ STRICT (E+ e) PAUSE 1 min")
 
 

@@ -132,7 +132,7 @@ def test_parts_whose_times_do_not_fit_are_an_error() -> None:
     table = pa.table({"event_id": ["x", "y"], "type": ["A", "A"], "ts": [0, 1 << 60]})
     assert Clock.over(0, 1 << 60, 3).most_parts == 3
     assert list(find(pattern, table, options=SearchOptions(parts=np.array([0, 2])))) == []
-    with pytest.raises(UsageError, match="4 parts cannot be searched at a time"):
+    with pytest.raises(UsageError, match="4 parts cannot be searched at once"):
         list(find(pattern, table, options=SearchOptions(parts=np.array([0, 3]))))
 
 

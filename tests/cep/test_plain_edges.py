@@ -43,7 +43,7 @@ def test_numbers_in_lists_of_json_are_kept_exactly_or_refused(tmp_path: Path, te
     file = tmp_path / "x.jsonl"
     whole = f'{{"type": "A", "ts": "2025-01-01T10:00:00", "x": [{2**53}, 1.5e300, null]}}\n'
     file.write_text(whole + "\n" + whole.replace("1.5e300", text))
-    with pytest.raises(InputError, match=f"x.jsonl:3: '{text}' is a larger number than can be kept exactly"):
+    with pytest.raises(InputError, match=f"x.jsonl:3: '{text}' is too large a number to be kept exactly"):
         read_events([file])
     file.write_text(whole)
     assert read_events([file]).table["x"].to_pylist()[0][:2] == [2.0**53, 1.5e300]

@@ -245,8 +245,8 @@ REFUSED = [
     (f"{AB}RANK BY MAX(a.x), MIN(b.y) TOP 3 PER DAY", 52, "several criteria need COMBINE"),
     (f"{AB}RANK BY MAX(a.x) WEIGHT 2 TOP 3 PER DAY", 58, "WEIGHT is only for COMBINE wsum"),
     (f"{AB}RANK BY MAX(a.x), MAX(b.x) WEIGHT 2 COMBINE sum TOP 3 PER DAY", 68, "WEIGHT is only for COMBINE wsum"),
-    (f"{AB}RANK BY MAX(a.x) NORM 5 .. 1 TOP 3 PER DAY", 56, "NORM names the smaller number first"),
-    (f"{AB}RANK BY MAX(a.x) NORM 5 .. 5 TOP 3 PER DAY", 56, "NORM names the smaller number first"),
+    (f"{AB}RANK BY MAX(a.x) NORM 5 .. 1 TOP 3 PER DAY", 56, "the ends of NORM are in the wrong order"),
+    (f"{AB}RANK BY MAX(a.x) NORM 5 .. 5 TOP 3 PER DAY", 56, "the ends of NORM are in the wrong order"),
     (f"{AB}RANK BY MAX(a.x) NORM 5 TOP 3 PER DAY", 58, "'..' is expected between the ends of NORM"),
     (f"{AB}RANK BY MIN(b.ts - a.ts) NORM 0 .. 60 TOP 3 PER DAY", 64, "an end of NORM is a number"),
     (f"{AB}RANK BY MAX(a.x)", 50, "TOP is expected after RANK BY"),
@@ -265,13 +265,13 @@ REFUSED = [
     (f"{AB}RANK BY MAX(a.x) TOP 3 PER HOP 1 h STEP 0 s", 74, "STEP is too short"),
     (f"{AB}RANK BY MAX(a.x) TOP 3 PER BUCKET 4", 68, "BUCKET takes a duration with its unit"),
     (f"{AB}RANK BY MAX(c.x) TOP 3 PER DAY", 46, "there is no event named c here"),
-    (f"{AB}RANK BY MAX(a.ts) TOP 3 PER DAY", 46, "matches are ranked by numbers, and this is a time"),
-    (f"{AB}RANK BY MAX('x') TOP 3 PER DAY", 46, "matches are ranked by numbers, and this is a string"),
+    (f"{AB}RANK BY MAX(a.ts) TOP 3 PER DAY", 46, "matches are ranked by numbers, but this is a time"),
+    (f"{AB}RANK BY MAX('x') TOP 3 PER DAY", 46, "matches are ranked by numbers, but this is a string"),
     (f"{AB}RANK BY MAX(a.x) TOP 3 PER DAY FOR a.x", 69, "EACH is expected after FOR"),
     (f"{AB}RANK BY MAX(a.x) TOP 3 PER DAY DISTINCT ON a.x AT MOST 0", 89, "AT MOST takes a whole number"),
     (f"{AB}RANK BY MAX(a.x) TOP 3 PER DAY AT MOST 3", 68, "LEAST is expected after AT"),
     (f"{AB}RANK BY MAX(a.x) TOP 3 PER DAY AT LEAST b", 74, "there is no parameter b"),
-    (f"{AB}RANK BY MAX(a.x) TOP 3 PER DAY QUANTUM 0", 73, "QUANTUM is a number above 0"),
+    (f"{AB}RANK BY MAX(a.x) TOP 3 PER DAY QUANTUM 0", 73, "QUANTUM must be a number above 0"),
     (f"{AB}RANK BY MAX(a.x) TOP 3 PER DAY QUANTUM 1 AT LEAST 3", 75, "AT does not belong here"),
     (f"{AB}RANK BY MAX(a.x), MIN(b.x) COMBINE lex TOP 3 PER DAY AT LEAST 4", 96, "the score has several"),
     (f"{AB}RANK BY MAX(a.x), MIN(b.x) COMBINE lex TOP 3 PER DAY QUANTUM 4", 95, "the score has several"),
@@ -302,7 +302,7 @@ def test_what_does_not_go_together_is_refused_where_it_stands(text: str, column:
 
 def test_numbers_of_a_product_lie_between_0_and_1() -> None:
     events = [{"id": "1", "type": "A", "ts": 1, "attrs": {"x": 3.5}}]
-    with pytest.raises(InputError, match="from 0 to 1, and criterion 1 is 3.5"):
+    with pytest.raises(InputError, match="from 0 to 1, but criterion 1 is 3.5"):
         list(match("PATTERN A a RANK BY MAX(a.x), MAX(a.x) NORM 0 .. 9 COMBINE product TOP 1 PER ALL", events))
 
 
@@ -321,10 +321,10 @@ def test_numbers_may_be_parameters() -> None:
 
 def test_criteria_are_numbers_also_where_columns_are_known_late() -> None:
     events = [{"id": "1", "type": "A", "ts": 1, "attrs": {"x": "high"}}]
-    with pytest.raises(DefinitionError, match="matches are ranked by numbers, and this is a string"):
+    with pytest.raises(DefinitionError, match="matches are ranked by numbers, but this is a string"):
         list(match("PATTERN A a RANK BY MAX(a.x) TOP 1 PER ALL", events))
     times = [{"id": "1", "type": "A", "ts": datetime(2025, 1, 1, tzinfo=UTC), "attrs": {"x": 1}}]
-    with pytest.raises(DefinitionError, match="the criterion is a number, and an end of NORM is a duration"):
+    with pytest.raises(DefinitionError, match="the criterion is a number, but an end of NORM is a duration"):
         list(match("PATTERN A a RANK BY MAX(a.x) NORM 0 s .. 1 s TOP 1 PER ALL", times))
 
 

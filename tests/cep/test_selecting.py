@@ -185,11 +185,11 @@ def test_modes_that_cannot_be_are_refused() -> None:
     chosen = compile_pattern("PATTERN AND(A a, B b) WITHIN 5 CONTEXT chronicle", strict_units=False)
     for pattern, options, what in (
         (chosen, SearchOptions(mode="S"), "mode S is not possible"),
-        (chosen, SearchOptions(mode="X"), "the mode is one of auto, S, P, B, not X"),
+        (chosen, SearchOptions(mode="X"), "the mode must be one of auto, S, P, B, not X"),
         (
             compile_pattern("PATTERN A a WITHIN 5", strict_units=False),
             SearchOptions(used=["1"]),
-            "used events are for patterns that choose",
+            "used events apply only to patterns that choose",
         ),
     ):
         with pytest.raises(UsageError, match=what):

@@ -15,24 +15,24 @@ class WrongArgument(UsageError):
     @classmethod
     def pattern(cls, kind: str) -> WrongArgument:
         """The pattern is not a text."""
-        return cls(f"the pattern is a text, not {kind}")
+        return cls(f"the pattern must be a string, not {kind}")
 
     @classmethod
     def params(cls, kind: str) -> WrongArgument:
         """The parameters are not a mapping of names to values."""
-        what = f"parameters are a mapping of names to values, not {kind}"
+        what = f"parameters must be a mapping of names to values, not {kind}"
         return cls(what, key="params", hint="E.g. {'limit': 5}.")
 
     @classmethod
     def order(cls) -> WrongArgument:
         """The order is not a sequence of names."""
         hint = "List every positive name once, as text."
-        return cls("an order is a sequence of names", key="order", hint=hint)
+        return cls("an order must be a sequence of names", key="order", hint=hint)
 
     @classmethod
     def no_key(cls) -> WrongArgument:
         """Derived columns are asked for without a key."""
-        hint = "Name the attribute that says whose values they are."
+        hint = "Name the attribute that tells series apart."
         return cls("histories need a key", key="key", hint=hint)
 
     @classmethod
@@ -68,17 +68,17 @@ class UnfitOption(UsageError):
     @classmethod
     def unknown(cls, what: str, known: Sequence[str], asked: str) -> UnfitOption:
         """A word is not one of the known ones; ``what``: their kind, such as ``mode``."""
-        return cls(f"the {what} is one of {', '.join(known)}, not {asked}")
+        return cls(f"the {what} must be one of {', '.join(known)}, not {asked}")
 
     @classmethod
     def choice_of_order(cls, asked: str) -> UnfitOption:
         """There is no such way to choose an order."""
-        return cls(f"an order is chosen by cost or by frequency, not by {asked}")
+        return cls(f"an order can be chosen by cost or by frequency, not by {asked}")
 
     @classmethod
     def block_rows(cls) -> UnfitOption:
         """Blocks would have no rows."""
-        return cls("block_rows is at least 1")
+        return cls("block_rows must be at least 1")
 
     @classmethod
     def not_single(cls) -> UnfitOption:
@@ -90,22 +90,22 @@ class UnfitOption(UsageError):
     @classmethod
     def no_period(cls) -> UnfitOption:
         """Windows are to end with a period, and the pattern is not ranked by one."""
-        return cls("trailing windows end with a period, so they need a pattern ranked by one")
+        return cls("trailing windows end with a period, so they need a pattern that is ranked by period")
 
     @classmethod
     def ties_in_part(cls) -> UnfitOption:
         """An order of equal times is asked of a search of only some of the events."""
-        return cls("ties in order are for a search of all events at a time")
+        return cls("ties_in_order needs a search of all events at once")
 
     @classmethod
     def unranked(cls) -> UnfitOption:
         """A strategy is asked of a pattern that is not ranked."""
-        return cls("a strategy is for the best matches of a ranked pattern")
+        return cls("a strategy applies only to a ranked pattern")
 
     @classmethod
     def without_choice(cls) -> UnfitOption:
         """Used events are given to a pattern that publishes all matches."""
-        return cls("used events are for patterns that choose among their matches")
+        return cls("used events apply only to patterns that choose among their matches")
 
     @classmethod
     def mode(cls, mode: str, why: str) -> UnfitOption:
@@ -120,7 +120,7 @@ class UnfitOption(UsageError):
     @classmethod
     def too_many_parts(cls, parts: int) -> UnfitOption:
         """The times of all parts do not fit into one clock."""
-        return cls(f"{parts} parts cannot be searched at a time: their times exceed 62 bits")
+        return cls(f"{parts} parts cannot be searched at once: their times exceed 62 bits")
 
 
 class UnfitEngine(UsageError):
@@ -179,7 +179,7 @@ class TooManyMembers(LimitExceeded):
     @classmethod
     def of_size(cls, events: int, name: str, most: int, limit: int) -> TooManyMembers:
         """The same for sets of a given size; ``most``: how many events such sets may be made of."""
-        what = f"{events} events of one window are usable for {name}, and sets of its size are made of {most} at most"
+        what = f"{events} events of one window are usable for {name}, but its sets can be made from at most {most}"
         return cls._usable(what, f"{_RAISE}(no more sets are made than the 2^n - 1 of n = {limit} events).")
 
     @classmethod

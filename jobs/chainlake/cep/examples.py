@@ -43,7 +43,7 @@ class ExampleFailed(ChainlakeError):
     @classmethod
     def surplus(cls, source: SourceText, example: Example, match: Mapping[str, Any]) -> ExampleFailed:
         """A match is found that the test does not list."""
-        return cls._at(source, example, f"the match {_words(match)} is found and not listed")
+        return cls._at(source, example, f"the match {_words(match)} is found but not listed")
 
     @classmethod
     def broken(cls, source: SourceText, example: Example, why: ChainlakeError) -> ExampleFailed:

@@ -30,8 +30,8 @@ class UnfitRanking(PatternError):
     @classmethod
     def branch_without(cls, source: SourceText, at: At, number: int) -> UnfitRanking:
         """One branch has no score although others have; ``number`` counts from 1."""
-        what = f"branch {number} has no RANK BY, and others have"
-        return cls._at(source, at, what, "All of them compete in one list.")
+        what = f"branch {number} has no RANK BY, but others have one"
+        return cls._at(source, at, what, "The matches of all branches compete in one list.")
 
     @classmethod
     def unlike_lengths(cls, source: SourceText, at: At) -> UnfitRanking:
@@ -57,29 +57,34 @@ class UnfitRanking(PatternError):
     def several_numbers(cls, source: SourceText, at: At, word: str) -> UnfitRanking:
         """AT LEAST or QUANTUM is used with a score that is not a single number."""
         hint = "COMBINE lex compares several numbers one after another. Leave one of them out."
-        return cls._at(source, at, f"{word} is about one number, and the score has several", hint)
+        return cls._at(source, at, f"{word} applies to one number, but the score has several", hint)
 
     @classmethod
     def no_rank(cls, source: SourceText, at: At, kind: str) -> UnfitRanking:
         """A criterion is not a number."""
         hint = "SECONDS(…) and CASE WHEN … THEN 1 ELSE 0 END make numbers."
-        return cls._at(source, at, f"matches are ranked by numbers, and this is a {kind}", hint)
+        return cls._at(source, at, f"matches are ranked by numbers, but this is a {kind}", hint)
 
     @classmethod
     def a_list(cls, source: SourceText, at: At) -> UnfitRanking:
         """A value of FOR EACH or DISTINCT ON is a list."""
-        return cls._at(source, at, "this is a list, and one value is expected")
+        return cls._at(source, at, "one value is expected here, but this is a list")
 
     @classmethod
     def norm(cls, source: SourceText, at: At, criterion: str, end: str) -> UnfitRanking:
         """An end of NORM is not of the criterion's kind."""
         hint = "Write the unit: NORM 0 s .. 60 s." if criterion == "duration" else "Leave the unit out."
-        return cls._at(source, at, f"the criterion is a {criterion}, and an end of NORM is a {end}", hint)
+        return cls._at(source, at, f"the criterion is a {criterion}, but an end of NORM is a {end}", hint)
 
     @classmethod
     def norm_order(cls, source: SourceText, at: At) -> UnfitRanking:
         """The ends of NORM are in the wrong order."""
-        return cls._at(source, at, "NORM names the smaller number first", "MIN already reverses the scale.")
+        return cls._at(
+            source,
+            at,
+            "the ends of NORM are in the wrong order",
+            "Write the smaller number first; MIN already reverses the scale.",
+        )
 
 
 class UnfitAmount(PatternError):
@@ -88,7 +93,7 @@ class UnfitAmount(PatternError):
     @classmethod
     def quantum(cls, source: SourceText, at: At) -> UnfitAmount:
         """QUANTUM is 0 or less."""
-        return cls._at(source, at, "QUANTUM is a number above 0")
+        return cls._at(source, at, "QUANTUM must be a number above 0")
 
     @classmethod
     def number(cls, source: SourceText, at: At) -> UnfitAmount:
@@ -127,26 +132,26 @@ class UnfitEpisodes(PatternError):
     @classmethod
     def unbounded(cls, source: SourceText, at: At) -> UnfitEpisodes:
         """Nothing says how long a match may last."""
-        what = "an episode ends when no later match can join it, and nothing says how long a match may last"
+        what = "an episode ends when no later match can join it, but nothing limits how long a match may last"
         hint = "Write WITHIN 1 h, also beside a window in events, or 'limits: {longest: 12 h}' in the front matter."
         return cls._at(source, at, what, hint)
 
     @classmethod
     def counted(cls, source: SourceText, at: At, name: str, attr: str) -> UnfitEpisodes:
         """The events that have the key are only counted."""
-        what = f"output: COUNT({name}) leaves the events out that say which {attr} it is"
+        what = f"output: COUNT({name}) leaves out the events, so nothing says which {attr} a match has"
         return cls._at(source, at, what, f"Put it into a measure: MEASURES FIRST({name}.{attr}) AS {attr}.")
 
     @classmethod
     def severity(cls, source: SourceText, at: At, measure: str, kind: str) -> UnfitEpisodes:
         """The measure that orders the matches is not a number."""
-        what = f"the matches of an episode are put in order by {measure}, and this one is a {kind}"
-        return cls._at(source, at, what, f"{measure} is a number; call the measure something else.")
+        what = f"the matches of an episode are ordered by {measure}, which must be a number, but this is a {kind}"
+        return cls._at(source, at, what, "If the measure means something else, give it another name.")
 
     @classmethod
     def a_set(cls, source: SourceText, at: At, name: str, attr: str) -> UnfitEpisodes:
         """The event that has the key is a set."""
-        hint = f"BY {attr}, if conditions equate it in all events; or a measure, such as FIRST({name}.{attr})."
+        hint = f"Write BY {attr} if conditions equate it in all events, or use a measure, such as FIRST({name}.{attr})."
         return cls._at(source, at, f"{name} is a set, and its events may differ in {attr}", hint)
 
     @classmethod
@@ -161,11 +166,13 @@ class UnfitEpisodes(PatternError):
         equal = " AND ".join(f"{one}.{attr} = {other}.{attr}" for one, other in zip(names, names[1:], strict=False))
         hint = f"Put it into a measure: MEASURES FIRST({names[0]}.{attr}) AS {attr}."
         if equal:
-            hint = f"Say whose it is, BY {names[0]}.{attr}, or equate it: WHERE {equal}."
+            hint = f"Say whose value counts, BY {names[0]}.{attr}, or equate the values: WHERE {equal}."
         return cls._at(source, at, f"the events of a match may differ in {attr}", hint)
 
     @classmethod
     def kind(cls, source: SourceText, at: At, kind: str) -> UnfitEpisodes:
         """The key is of a kind that matches cannot have in common."""
-        what = f"the matches of an episode have a text, a number or a boolean in common, not a {kind}"
-        return cls._at(source, at, what, "BY the attribute that says whose events they are, such as the source's key.")
+        what = f"the key of an episode must be a string, a number or a boolean, not a {kind}"
+        return cls._at(
+            source, at, what, "After BY, name the attribute that tells series apart, such as the source's key."
+        )

@@ -10,9 +10,9 @@ import pyarrow as pa
 from chainlake.errors import InputError
 
 _FORM = "An event is {'id': 1, 'type': 'A', 'ts': 0, 'attrs': {'price': 2.5}}; attrs may be left out."
-_CONFLICT = "An id may stand for one event only, in all files together."
+_CONFLICT = "An id must identify a single event across all files."
 _BEYOND = "Whole numbers lie within ±2^63; give larger ones as doubles."
-_SEQ = "It says which of two events of one time is the earlier one. Rename an attribute of that name."
+_SEQ = "It orders events of equal time. Rename the attribute."
 
 
 class UnfitEvent(InputError):
@@ -21,7 +21,7 @@ class UnfitEvent(InputError):
     @classmethod
     def no_events(cls, kind: str) -> UnfitEvent:
         """What was given is not events at all."""
-        return cls(f"events are dicts or an Arrow table, not {kind}", hint=_FORM)
+        return cls(f"events must be dicts or an Arrow table, not {kind}", hint=_FORM)
 
     @classmethod
     def no_dict(cls, number: int, kind: str) -> UnfitEvent:
@@ -117,7 +117,7 @@ class UnfitColumn(InputError):
     def inexact(cls, name: str, value: int) -> UnfitColumn:
         """A whole number among doubles would change."""
         hint = "Give all of them as whole numbers, or this one as a double."
-        return cls(f"{name} holds {value}, which cannot be kept exactly beside doubles", key=name, hint=hint)
+        return cls(f"{name} holds {value}, which cannot be kept exactly alongside doubles", key=name, hint=hint)
 
     @classmethod
     def two_kinds(cls, name: str) -> UnfitColumn:
@@ -127,7 +127,7 @@ class UnfitColumn(InputError):
     @classmethod
     def no_unicode(cls, name: str, text: str | None) -> UnfitColumn:
         """A text has half of a surrogate pair; ``text``: the text, if it is known."""
-        what = f"{name} holds a text that is not Unicode" + ("" if text is None else f": {ascii(text)}")
+        what = f"{name} holds a string that is not Unicode" + ("" if text is None else f": {ascii(text)}")
         return cls(what, key=name, hint="Half of a surrogate pair is not a character; decode the text it came from.")
 
     @classmethod
@@ -138,24 +138,26 @@ class UnfitColumn(InputError):
     @classmethod
     def no_numbers(cls, name: str, kind: pa.DataType) -> UnfitColumn:
         """A history is made of a column that does not hold numbers."""
-        return cls(f"{name} holds {kind}, and a history is of numbers", key=name)
+        return cls(f"{name} holds {kind}, but a history needs numbers", key=name)
 
     @classmethod
     def seq(cls, kind: pa.DataType) -> UnfitColumn:
         """``seq``, the place among events of one time, does not hold whole numbers."""
-        return cls(f"seq holds {kind}, and whole numbers are expected", key="seq", hint=_SEQ)
+        return cls(f"seq holds {kind}, but whole numbers are expected", key="seq", hint=_SEQ)
 
     @classmethod
     def episode_key(cls, written: str, attr: str, kind: pa.DataType) -> UnfitColumn:
         """The key of episodes is of a type that cannot be compared."""
-        what = f"{written} holds values of type {kind}, and the key of episodes is a text, a number or a boolean"
-        return cls(what, key=attr, hint="BY the attribute that says whose events they are.")
+        what = (
+            f"{written} holds values of type {kind}, but the key of an episode must be a string, a number or a boolean"
+        )
+        return cls(what, key=attr, hint="After BY, name the attribute that tells series apart.")
 
     @classmethod
     def severity(cls, name: str, kind: pa.DataType) -> UnfitColumn:
         """The measure by which an episode's matches are put in order is not a number."""
-        what = f"{name} holds values of type {kind}, and matches are put in order by a number"
-        return cls(what, key=name, hint="Call a measure that is not a number something else.")
+        what = f"{name} holds values of type {kind}, but matches can be ordered only by numbers"
+        return cls(what, key=name, hint="Give a measure that is not a number another name.")
 
 
 class UnfitValue(InputError):
@@ -170,7 +172,7 @@ class UnfitValue(InputError):
     @classmethod
     def product(cls, criterion: int, value: float, file: str | None) -> UnfitValue:
         """A criterion that is to be multiplied is not a number from 0 to 1; ``criterion`` counts from 1."""
-        what = f"COMBINE product takes numbers from 0 to 1, and criterion {criterion} is {value:g} in a match"
+        what = f"COMBINE product takes numbers from 0 to 1, but criterion {criterion} is {value:g} in a match"
         return cls(what, file=file, key="COMBINE", hint="NORM makes such numbers: MAX(a.x) NORM 0 .. 100.")
 
 

@@ -336,10 +336,10 @@ def describe(pattern: Pattern, events: pa.Table, reports: Sequence[Report], key:
     for number, report in enumerate(reports, 1):
         yield f"branch {number} of {len(reports)}, order {', '.join(report.plan.order)}"
         for stage in report.stages:
-            yield f"  {stage.what}: {stage.entered:,} looked at, {stage.left:,} left"
+            yield f"  {stage.what}: {stage.entered:,} looked at, {stage.left:,} passed"
             for miss in stage.misses.values():
                 if miss.count:
-                    yield f"    {miss.count:,} ended by: {miss.reason}"
+                    yield f"    {miss.count:,} rejected by: {miss.reason}"
                     yield from (f"      {_example(one, events, shown)}" for one in miss.examples)
         yield f"  matches decided on these days: {report.matches:,}"
 

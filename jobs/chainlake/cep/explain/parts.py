@@ -31,17 +31,17 @@ def bounds(pattern: Pattern) -> Iterator[str]:
     extras = pattern.extras
     window = duration(pattern, pattern.window_us)
     if pattern.window_us < UNBOUNDED:
-        yield f"window    {window}: the first and the last event are at most so far apart"
+        yield f"window    {window}: the first and the last event are at most this far apart"
     elif pattern.longest is not None:
         longest = duration(pattern, pattern.longest)
         yield f"longest   {longest}: a longer stretch of neighbours gives no match, and is counted"
     if extras.pause is not None:
-        yield f"pause     {duration(pattern, extras.pause)}: neighbouring events of a match are at most so far apart"
+        yield f"pause     {duration(pattern, extras.pause)}: neighbouring events of a match are at most this far apart"
     if extras.keep:
         how = {"MAXIMAL": "name by name", "OUTERMOST": "whatever their names"}[extras.keep]
-        yield f"keeps     no match all of whose events are, {how}, among those of another one"
+        yield f"keeps     no match whose events are all among those of another one, {how}"
     if extras.policy is not None:
-        yield f"selects   of the matches with one last event {_selected(pattern)}"
+        yield f"selects   of the matches with the same last event {_selected(pattern)}"
     yield f"decision  {_decision(pattern, window)}"
     if pattern.reach_us < UNBOUNDED:
         back = duration(pattern, -pattern.read_range(0, 0)[0])
@@ -57,7 +57,7 @@ def bounds(pattern: Pattern) -> Iterator[str]:
 def _episodes(pattern: Pattern, rule: EpisodeRule) -> Iterator[str]:
     pause, wait = duration(pattern, rule.pause), duration(pattern, rule.pause + pattern.decided_us)
     top = "the top one is the most severe" if rule.severe else "the top one is the first"
-    yield f"episodes  matches of one {rule.written} at most {pause} apart are one; {top}"
+    yield f"episodes  matches of one {rule.written} at most {pause} apart are one episode; {top}"
     yield f"          decided {wait} after their last event: until then a match may join them"
 
 
@@ -97,9 +97,9 @@ def ranking(pattern: Pattern) -> Iterator[str]:
 
 
 _STRATEGIES = {
-    "A": "all matches are listed block by block; of each list those are remembered that can still be kept",
-    "B": "one pass over the events keeps the best beginnings; C where the window is shorter than the events reach",
-    "C": "what cannot be among the best of any list is left out, unless that turns out not to pay",
+    "A": "all matches are found block by block; each list remembers those that it can still keep",
+    "B": "one pass over the events keeps the best beginnings; C if the window is shorter than the span of the events",
+    "C": "what cannot be among the best of any list is skipped, unless that turns out not to pay off",
 }
 
 
@@ -166,7 +166,7 @@ def neighbours(branch: Branch) -> Iterator[str]:
     stream = branch.stream
     assert stream is not None
     types = "all types" if stream.types is None else f"the types {', '.join(sorted(stream.types))}"
-    yield f"  neighbours of {types}{', each key by itself' if stream.by_key else ', of all keys together'}"
+    yield f"  neighbours of {types}{', each key separately' if stream.by_key else ', of all keys together'}"
     for name in branch.positive:
         clauses = [c for c in branch.clauses if name in c.names and c.names <= _until(branch, name)]
         many = "one or more " if name in branch.kleene else ""

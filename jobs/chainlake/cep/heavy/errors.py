@@ -42,21 +42,23 @@ class FunctionFailed(DefinitionError):
     @classmethod
     def no_column(cls, function: Heavy, values: Sequence[Any], gave: str, rows: int) -> FunctionFailed:
         """The function did not return an array with one value per pair."""
-        what = f"{function.name} was called with {rows} pairs, such as {called(function, values)}, and gave {gave}"
+        what = f"{function.name} was called with {rows} pairs, such as {called(function, values)}, and returned {gave}"
         return cls._of(function, what, "It takes columns and has to return one array with a value for each row.")
 
     @classmethod
     def wrong_type(cls, function: Heavy, values: Sequence[Any], dtype: str) -> FunctionFailed:
         """The function returned values of another kind."""
         wanted = "numbers" if function.result == "number" else "true or false"
-        what = f"{called(function, values)} gave values of type {dtype}, and {wanted} are expected"
+        what = f"{called(function, values)} returned values of type {dtype}, but {wanted} are expected"
         return cls._of(function, what, "The declaration says which: result: number, or result: bool.")
 
     @classmethod
     def unknown(cls, function: Heavy, values: Sequence[Any]) -> FunctionFailed:
         """The function returned no value for a pair whose arguments are all known."""
-        hint = "It is not called for missing values, so it must return a value for every pair; choose one for none."
-        return cls._of(function, f"{called(function, values)} gave no value (NaN or null)", hint)
+        hint = (
+            "It is not called for missing values, so it must return a value for every pair; choose one that means none."
+        )
+        return cls._of(function, f"{called(function, values)} returned no value (NaN or null)", hint)
 
     @classmethod
     def too_slow(cls, function: Heavy, values: Sequence[Any], rows: int, seconds: float, done: bool) -> FunctionFailed:

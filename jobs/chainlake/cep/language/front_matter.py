@@ -260,7 +260,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    return "numbers" if _is_number(value) else "true or false" if isinstance(value, bool) else "texts"
+    return "numbers" if _is_number(value) else "true or false" if isinstance(value, bool) else "strings"
 
 
 def param_problem(value: Any) -> str | None:

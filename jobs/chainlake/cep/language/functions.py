@@ -118,7 +118,7 @@ def _ordered(kinds: tuple[str, ...]) -> str | None:
 
 def _zone_problem(zone: Any) -> str | None:
     if not isinstance(zone, str):
-        return "a zone is a text such as 'Europe/Berlin' or 'UTC'"
+        return "a zone is a string such as 'Europe/Berlin' or 'UTC'"
     try:
         ZoneInfo(zone)
     except (KeyError, ValueError, OSError):
@@ -129,7 +129,7 @@ def _zone_problem(zone: Any) -> str | None:
 def _digits_problem(digits: Any) -> str | None:
     if isinstance(digits, int) and not isinstance(digits, bool) and abs(digits) <= MOST_DIGITS:
         return None
-    return f"the digits are a whole number from -{MOST_DIGITS} to {MOST_DIGITS}"
+    return f"the number of digits must be a whole number from -{MOST_DIGITS} to {MOST_DIGITS}"
 
 
 @dataclass(frozen=True)

@@ -109,16 +109,16 @@ class Unconnected(PatternError):
     def called(cls, source: SourceText, at: At, function: str, names: Iterable[str]) -> Unconnected:
         """Events that only a call of a costly function ties to each other."""
         what = (
-            f"{function} is called for every pair of events that lie within the window, since no cheaper "
-            f"condition is on {_and(sorted(names))}"
+            f"{function} is called for every pair of events that lie within the window, since no cheaper condition "
+            f"relates {_and(sorted(names))}"
         )
         return cls._at(source, at, what, "Also compare an attribute of both, such as the source's key.")
 
     @classmethod
     def neighbours(cls, source: SourceText, at: At) -> Unconnected:
         """Neighbours in the stream of all keys."""
-        what = "neighbours are events of all keys, and those of equal time follow one another by their ids"
-        return cls._at(source, at, what, "SEQ STRICT OF KEY (…) looks at each key by itself.")
+        what = "neighbours are events of all keys, and events of equal time are ordered by their ids"
+        return cls._at(source, at, what, "SEQ STRICT OF KEY (…) looks at each key separately.")
 
     @classmethod
     def sets(cls, source: SourceText, at: At, one: str, other: str) -> Unconnected:
@@ -133,21 +133,21 @@ class WideRead(PatternError):
     @classmethod
     def gap(cls, source: SourceText, at: At, of: tuple[str, str], steps: int) -> WideRead:
         """PREV of an event's attribute, over any gap."""
-        hint = f"Say how far: PREV({'.'.join(of)}, {steps}, 10 min); a pattern of a lake has to."
+        hint = f"Say how far: PREV({'.'.join(of)}, {steps}, 10 min); a pattern in a lake must."
         return cls._at(source, at, "PREV looks back over gaps as long as the window", hint)
 
     @classmethod
     def events(cls, source: SourceText, at: At, count: int) -> WideRead:
         """A window in events, without a duration."""
-        what = "a lake needs a duration beside a window in events; this runs over files and in the library"
+        what = "a lake needs a duration beside a window in events; on files and in the library, this runs without one"
         return cls._at(source, at, what, f"Say how long it may be, too: WITHIN {count} EVENTS, 12 h.")
 
     @classmethod
     def events_of_key(cls, source: SourceText, at: At, key: str) -> WideRead:
         """A window in events of a key, in a pattern over several keys."""
         what = (
-            f"a lake counts the events of a key where all events of a match have one {key}; this runs over "
-            "files and in the library"
+            f"a lake counts the events of a key only if all events of a match have the same {key}; files and the "
+            "library need no such condition"
         )
         return cls._at(source, at, what, f"Equate {key} of all events, or leave out OF KEY.")
 
@@ -161,7 +161,9 @@ class WideRead(PatternError):
     def window(cls, source: SourceText, at: At) -> WideRead:
         """A window of more than a day."""
         what = "the window is larger than a day, so each day reads more than one other day"
-        return cls._at(source, at, what, "Partial matches grow with the window to the power of the names.")
+        return cls._at(
+            source, at, what, "The number of partial matches grows as the window to the power of the number of names."
+        )
 
 
 class Decided(PatternError):
@@ -192,7 +194,7 @@ class Decided(PatternError):
     @classmethod
     def no_item(cls, source: SourceText, at: At, kind: str) -> Decided:
         """The condition looks for a value in a set of other kinds."""
-        return cls._at(source, at, f"the set holds no {kind}, which is looked up in it")
+        return cls._at(source, at, f"a {kind} is looked up in a set that holds none")
 
     @classmethod
     def by_order(cls, source: SourceText, at: At, *, true: bool) -> Decided:
@@ -245,14 +247,14 @@ class SuspiciousText(PatternError):
     @classmethod
     def null(cls, source: SourceText, at: At, value: object) -> SuspiciousText:
         """A missing value."""
-        what = f"'{value}' is a text like any other; a missing value equals nothing"
-        return cls._at(source, at, what, "IS NULL asks for a missing value.")
+        what = f"'{value}' is an ordinary string; a missing value equals nothing"
+        return cls._at(source, at, what, "Use IS NULL to test for a missing value.")
 
     @classmethod
     def number(cls, source: SourceText, at: At, value: str) -> SuspiciousText:
         """A number that is compared by order."""
-        what = f"'{value}' is a text, and texts are put in order letter by letter: '10' before '9'"
-        return cls._at(source, at, what, f"Write {value} for the number.")
+        what = f"'{value}' is a string, and strings are ordered letter by letter: '10' before '9'"
+        return cls._at(source, at, what, f"Write {value} without quotes for the number.")
 
     @classmethod
     def two_kinds(cls, source: SourceText, at: At, attr: str, here: str, elsewhere: str) -> SuspiciousText:

@@ -170,7 +170,7 @@ def _first(columns: Sequence[Column], form: str) -> Cell | None:
 def _filled(column: Column) -> Cell | None:
     """The first cell that is not null."""
     row = pc.index(pc.is_valid(column.values), TRUE).as_py()
-    return None if row < 0 else _cell(column, row, "is a text")
+    return None if row < 0 else _cell(column, row, "is text")
 
 
 def _cell(column: Column, row: int, what: str = "is not a number") -> Cell:

@@ -11,8 +11,8 @@ from chainlake.errors import InputError, UsageError
 from chainlake.words import counted
 
 #: What is wrong with a number that no double can represent.
-INEXACT = "is a larger number than can be kept exactly"
-VANISHED = "is a smaller number than can be told from 0"
+INEXACT = "is too large a number to be kept exactly"
+VANISHED = "is too small a number to tell from 0"
 #: The most characters of a text in a message.
 _SHOWN = 40
 _LINES = 'Each line is one object, such as {"id": 1, "type": "A", "ts": 0}.'
@@ -128,7 +128,7 @@ class UnfitLine(InputError):
     @classmethod
     def cells(cls, file: Path, line: int, number: int, header: int, separated: str) -> UnfitLine:
         """The row does not have as many cells as the header; ``separated``: "tabs" or "commas"."""
-        what = f"this row has another number of cells ({number}) than the header ({header})"
+        what = f"this row has {number} cells, but the header has {header}"
         return cls(what, file=file, line=line, hint=f"Cells are separated by {separated}.")
 
     @classmethod
@@ -172,7 +172,7 @@ class UnfitLine(InputError):
     @classmethod
     def two_kinds(cls, file: Path, line: int, name: str, kinds: tuple[str, str]) -> UnfitLine:
         """An attribute is of one kind here and of another in earlier lines; ``kinds``: both, in this order."""
-        return cls(f"{name} is {kinds[0]} here, and {kinds[1]} before", file=file, line=line, key=name)
+        return cls(f"{name} is {kinds[0]} here, but {kinds[1]} before", file=file, line=line, key=name)
 
 
 class UnfitCell(InputError):
@@ -192,7 +192,7 @@ class UnfitCell(InputError):
     @classmethod
     def no_number(cls, problem: CellProblem) -> UnfitCell:
         """A cell is not a number, in a column that is said to hold numbers."""
-        hint = f"--missing TEXT names the text that means a missing value; {_OPTION} {problem.name}=text keeps texts."
+        hint = f"--missing TEXT names the text that means a missing value; {_OPTION} {problem.name}=text keeps text."
         return cls.of(problem, hint)
 
     @classmethod
@@ -201,16 +201,16 @@ class UnfitCell(InputError):
         name = problem.name
         return cls.of(
             problem,
-            f"{name} holds texts, which are sorted letter by letter ('10' before '9'); "
-            f"{_OPTION} {name}=text says that this is meant, {_OPTION} {name}=number that it is not.",
+            f"{name} holds text, which is sorted letter by letter ('10' before '9'); "
+            f"{_OPTION} {name}=text confirms that, {_OPTION} {name}=number reads numbers.",
         )
 
     @classmethod
     def unlike(cls, problem: CellProblem, one: str, other: str) -> UnfitCell:
         """A cell makes its column texts, two of which would be equal as numbers."""
         name = problem.name
-        hint = f"{name} holds texts, so '{shown(one)}' and '{shown(other)}' differ; "
-        return cls.of(problem, f"{hint}{_OPTION} {name}=text says that it is meant.")
+        hint = f"{name} holds text, so '{shown(one)}' and '{shown(other)}' differ; "
+        return cls.of(problem, f"{hint}{_OPTION} {name}=text confirms that.")
 
 
 class UnfitTime(InputError):
@@ -236,7 +236,7 @@ class UnfitTime(InputError):
     @classmethod
     def mixed(cls, place: Place, name: str, text: str) -> UnfitTime:
         """A time is a number and others are texts."""
-        what = f"'{shown(text)}' is a number here, and other times of the column are texts in ISO 8601"
+        what = f"'{shown(text)}' is a number here, but other times of the column are ISO 8601 text"
         return cls._at(place, name, what, "Write all times of a column in one form.")
 
     @classmethod
@@ -246,7 +246,7 @@ class UnfitTime(InputError):
             place,
             name,
             f"'{shown(text)}' cannot be read as a time",
-            "Times are ISO 8601 texts, such as 2025-01-01T09:30:00+01:00, or whole seconds; "
+            "Times are ISO 8601 text, such as 2025-01-01T09:30:00+01:00, or whole seconds; "
             f"{_OPTION} {name}=date:FORM reads others, such as date:%d.%m.%Y.",
         )
 
@@ -265,7 +265,7 @@ class UnfitTime(InputError):
     @classmethod
     def without_zone(cls, place: Place, name: str, text: str) -> UnfitTime:
         """A time names no zone although others do; this is a note and stops nothing."""
-        said = f"'{shown(text)}' names no time zone, and other times do: such times are taken as UTC"
+        said = f"'{shown(text)}' names no time zone, but other times do: times without one are taken as UTC"
         return cls._at(place, name, said)
 
 
@@ -289,7 +289,7 @@ class UnfitColumn(InputError):
     @classmethod
     def other_kind(cls, file: Path, name: str, holds: str, other: Path, there: str) -> UnfitColumn:
         """Two files have values of different kinds."""
-        return cls(f"{name} holds {holds}, and {there} in {other}", file=file, key=name)
+        return cls(f"{name} holds {holds}, but {there} in {other}", file=file, key=name)
 
     @classmethod
     def unreadable(cls, file: Path, name: str, holds: str, kind: str) -> UnfitColumn:
@@ -299,14 +299,14 @@ class UnfitColumn(InputError):
     @classmethod
     def no_single(cls, place: Place, name: str, kind: str) -> UnfitColumn:
         """The id, type or time of an event is a list, an object or bytes."""
-        hint = "Ids and types are texts or numbers, and times one value; --id, --type and --ts name other columns."
+        hint = "Ids and types are text or numbers, and a time is one value; --id, --type and --ts name other columns."
         return cls(f"{name} is {kind} here", file=place.file, line=place.line, key=name, hint=hint)
 
     @classmethod
     def incomplete(cls, place: Place, name: str, missing: int) -> UnfitColumn:
         """Some events have no value; ``missing``: how many; ``place``: the first of them."""
         others = f" and in {counted(missing - 1, 'other row')}" if missing > 1 else ""
-        return cls(f"there is no {name} here{others}", file=place.file, line=place.line, key=name)
+        return cls(f"{name} is missing here{others}", file=place.file, line=place.line, key=name)
 
     @classmethod
     def no_count(cls, file: Path, name: str, holds: str) -> UnfitColumn:
@@ -316,7 +316,7 @@ class UnfitColumn(InputError):
     @classmethod
     def no_times(cls, file: Path, name: str, holds: str) -> UnfitColumn:
         """The column cannot hold the times."""
-        hint = "Times are ISO 8601 texts, timestamps, or whole seconds; --ts-unit takes other counts."
+        hint = "Times are ISO 8601 text, timestamps, or whole seconds; --ts-unit takes other counts."
         return cls(f"{name} holds {holds}, not times", file=file, key=name, hint=hint)
 
 
@@ -326,7 +326,7 @@ class WrongTypeOf(UsageError):
     @classmethod
     def equals_sign(cls, kind: str) -> WrongTypeOf:
         """A form of dates could not be told from the column's name."""
-        return cls(f"the form of dates '{kind}' holds a '='", key=_OPTION)
+        return cls(f"the form of dates '{kind}' contains '='", key=_OPTION)
 
     @classmethod
     def unclear(cls, option: str, kinds: str) -> WrongTypeOf:
@@ -352,7 +352,7 @@ class WrongTypeOf(UsageError):
     @classmethod
     def text_expected(cls, name: str, what: str) -> WrongTypeOf:
         """The column of ids or types (``what``) is said not to be text."""
-        return cls(f"{name} is the {what} of the events, which is a text", key=_OPTION)
+        return cls(f"{name} is the {what} of the events, which is text", key=_OPTION)
 
     @classmethod
     def time_expected(cls, name: str, kind: str) -> WrongTypeOf:

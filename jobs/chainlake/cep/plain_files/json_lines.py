@@ -16,7 +16,7 @@ from chainlake.cep.plain_files.places import opened
 from chainlake.cep.values.arrow import text_array
 from chainlake.cep.values.texts import is_unicode
 
-_KINDS = {bool: "true or false", str: "a text", dict: "an object", list: "a list"}
+_KINDS = {bool: "true or false", str: "text", dict: "an object", list: "a list"}
 #: Whole numbers up to this size are exact as doubles.
 _WHOLE = 2**53
 #: How many lines are put into arrays together.
@@ -81,11 +81,11 @@ def read_json_lines(file: Path) -> tuple[pa.Table, frozenset[str]]:
 _TYPES = {
     "nothing": pa.null(),
     "a number": pa.string(),
-    "a text": pa.string(),
+    "text": pa.string(),
     "true or false": pa.bool_(),
     "a list": pa.list_(pa.float64()),
     "an object": pa.struct([]),
-    "a list of other things than numbers": pa.struct([]),
+    "a list of things other than numbers": pa.struct([]),
 }
 
 
@@ -93,7 +93,7 @@ def _kind(item: Any) -> str:
     if isinstance(item, _Number):
         return "a number"
     if isinstance(item, list) and not all(isinstance(one, _Number) or one is None for one in item):
-        return "a list of other things than numbers"
+        return "a list of things other than numbers"
     return _KINDS[type(item)]
 
 
@@ -112,7 +112,7 @@ def _close(file: Path, found: dict[str, _Attribute], lines: list[int]) -> None:
 
 
 def _array(kind: str, values: list[Any]) -> pa.Array:
-    if kind in ("a number", "a text"):
+    if kind in ("a number", "text"):
         return text_array(values)
     known = pa.py_buffer(np.packbits([one is not None for one in values], bitorder="little"))
     if kind == "true or false":

@@ -170,7 +170,7 @@ def _misfit(files: Sequence[Path], tables: Sequence[pa.Table], texts: Mapping[st
         for one in table.schema:
             other, kind = first.setdefault(one.name, (file, one.type))
             if _kind(kind) != _kind(one.type) and not {kind, one.type} & {pa.null()}:
-                if {_kind(kind), _kind(one.type)} == {"numbers", "texts"} and one.name in texts:
+                if {_kind(kind), _kind(one.type)} == {"numbers", "text"} and one.name in texts:
                     return UnfitCell.of(texts[one.name].said(one.name))
                 return UnfitColumn.other_kind(file, one.name, _kind(one.type), other, _kind(kind))
     return UnfitFile.misfit(files[-1])
@@ -181,7 +181,7 @@ def _kind(kind: pa.DataType) -> str:
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return "numbers"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return "texts"
+        return "text"
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         return "times"
     return "true and false" if pa.types.is_boolean(kind) else str(kind)
@@ -281,7 +281,7 @@ def _single(file: Path, column: pa.ChunkedArray, name: str) -> None:
     if pa.types.is_nested(of) or is_bytes:
         kind = "bytes" if is_bytes else "an object" if pa.types.is_struct(of) or pa.types.is_map(of) else "a list"
         if of == pa.struct([]):
-            kind = "an object, or a list of other things than numbers,"
+            kind = "an object, or a list of things other than numbers,"
         row = max(pc.index(pc.is_valid(column), TRUE).as_py(), 0) + 1
         raise UnfitColumn.no_single(row_place(file, row), name, kind)
 

@@ -21,7 +21,7 @@ class WrongDeclaration(FrontMatterError):
     def no_name(cls, place: KeyPlace, name: object) -> FrontMatterError:
         """No function can have this name."""
         hint = "A name has letters A to Z, digits and _, and begins with a letter."
-        return cls._of(place, f"{name} is no name of a function", hint)
+        return cls._of(place, f"{name} cannot be the name of a function", hint)
 
     @classmethod
     def twice(cls, place: KeyPlace, name: str) -> FrontMatterError:
@@ -41,7 +41,7 @@ class WrongDeclaration(FrontMatterError):
     @classmethod
     def unknown_key(cls, place: KeyPlace, name: str, key: object, known: Iterable[str]) -> FrontMatterError:
         """Entries do not have this key."""
-        return cls._of(place, f"the declaration of {name} has no key {key}", nearest(str(key), known))
+        return cls._of(place, f"unknown key {key} in the declaration of {name}", nearest(str(key), known))
 
     @classmethod
     def impure(cls, place: KeyPlace, name: str) -> FrontMatterError:
@@ -59,23 +59,23 @@ class WrongDeclaration(FrontMatterError):
     def no_cost(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:
         """``cost`` is not a cost."""
         hint = "Write cheap, heavy, or how many milliseconds 1,000 pairs take."
-        return cls._of(place, f"{value} is no cost of {name}", hint)
+        return cls._of(place, f"{value} is not a valid cost for {name}", hint)
 
     @classmethod
     def no_truth(cls, place: KeyPlace, name: str, key: str, value: object) -> FrontMatterError:
         """The value under ``key`` is neither true nor false."""
-        return cls._of(place, f"{key} of {name} is true or false, not {value}")
+        return cls._of(place, f"{key} of {name} must be true or false, not {value}")
 
     @classmethod
     def no_result(cls, place: KeyPlace, name: str, value: object) -> FrontMatterError:
         """``result`` is a kind that no function gives."""
-        return cls._of(place, f"{name} cannot give {value}", "Write result: number, or result: bool.")
+        return cls._of(place, f"{name} cannot return {value}", "Write result: number, or result: bool.")
 
     @classmethod
     def no_span(cls, place: KeyPlace, name: str, value: object, usual: float) -> FrontMatterError:
         """``longest`` is not a duration above 0; ``usual``: the default, in seconds."""
         hint = f"Write 'longest: {usual:.0f} s': the time that a batch of pairs may take."
-        return cls._of(place, f"longest of {name} is a duration above 0, not {value}", hint)
+        return cls._of(place, f"longest of {name} must be a duration above 0, not {value}", hint)
 
 
 class WrongExample(FrontMatterError):
@@ -89,23 +89,23 @@ class WrongExample(FrontMatterError):
     @classmethod
     def no_map(cls, place: KeyPlace) -> FrontMatterError:
         """A test is not a map."""
-        return cls._of(place, "a test is a map of name, events and matches")
+        return cls._of(place, "a test must be a map with name, events and matches")
 
     @classmethod
     def unknown_key(cls, place: KeyPlace, key: object, known: Iterable[str]) -> FrontMatterError:
         """Tests do not have this key."""
-        return cls._of(place, f"a test has no key {key}", nearest(str(key), known))
+        return cls._of(place, f"unknown key {key} in a test", nearest(str(key), known))
 
     @classmethod
     def missing(cls, place: KeyPlace, key: str) -> FrontMatterError:
         """A test lacks a key that every test must have."""
-        return cls._of(place, f"the test has no {key}")
+        return cls._of(place, f"the test lacks {key}")
 
     @classmethod
     def no_events(cls, place: KeyPlace) -> FrontMatterError:
         """The events are not a text."""
         hint = "Write 'events: |' and the rows of a CSV below it, or the name of a file beside the pattern."
-        return cls._of(place, "events must be a text", hint)
+        return cls._of(place, "events must be a string", hint)
 
     @classmethod
     def no_matches(cls, place: KeyPlace) -> FrontMatterError:
@@ -115,7 +115,7 @@ class WrongExample(FrontMatterError):
     @classmethod
     def no_match(cls, place: KeyPlace) -> FrontMatterError:
         """A match is not a map."""
-        return cls._of(place, "a match is a map of names to ids", "Write {a: 1, b: 2}.")
+        return cls._of(place, "a match must be a map of names to ids", "Write {a: 1, b: 2}.")
 
     @classmethod
     def no_id(cls, place: KeyPlace, name: str) -> FrontMatterError:

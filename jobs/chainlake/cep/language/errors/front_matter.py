@@ -49,7 +49,7 @@ class WrongForm(FrontMatterError):
     @classmethod
     def no_text(cls, place: KeyPlace) -> FrontMatterError:
         """The value is not a text."""
-        return cls._of(place, f"{place.key} must be a text")
+        return cls._of(place, f"{place.key} must be a string")
 
     @classmethod
     def no_map(cls, place: KeyPlace) -> FrontMatterError:
@@ -79,7 +79,7 @@ class WrongForm(FrontMatterError):
     @classmethod
     def high_limit(cls, place: KeyPlace) -> FrontMatterError:
         """A limit allows more sets than could ever be made."""
-        return cls._of(place, "kleene_members is at most 40", "40 members make 10^12 subsets.")
+        return cls._of(place, "kleene_members can be at most 40", "40 members make 10^12 subsets.")
 
     @classmethod
     def no_day(cls, place: KeyPlace, typed: str | None) -> FrontMatterError:
@@ -89,7 +89,7 @@ class WrongForm(FrontMatterError):
     @classmethod
     def no_span(cls, place: KeyPlace, limit: str, value: object) -> FrontMatterError:
         """A limit is not a duration above 0."""
-        return cls._of(place, f"{limit} is a duration above 0, not {value}", "Write 'longest: 12 h'.")
+        return cls._of(place, f"{limit} must be a duration above 0, not {value}", "Write 'longest: 12 h'.")
 
 
 class UnknownKey(FrontMatterError):
@@ -98,12 +98,12 @@ class UnknownKey(FrontMatterError):
     @classmethod
     def of(cls, place: KeyPlace, known: Iterable[object]) -> FrontMatterError:
         """There is no such key."""
-        return cls._of(place, f"the front matter has no key {place.key}", nearest(str(place.key), known))
+        return cls._of(place, f"unknown key {place.key} in the front matter", nearest(str(place.key), known))
 
     @classmethod
     def limit(cls, place: KeyPlace, name: str, known: Iterable[object]) -> FrontMatterError:
         """There is no such limit."""
-        return cls._of(place, f"there is no limit {name}", nearest(name, known))
+        return cls._of(place, f"unknown limit {name}", nearest(name, known))
 
 
 class UnclearValue(FrontMatterError):
@@ -117,22 +117,22 @@ class UnclearValue(FrontMatterError):
     @classmethod
     def no_value(cls, place: KeyPlace, name: str, problem: str) -> FrontMatterError:
         """The value is of no kind that conditions know; ``problem``: what is wrong, in words that follow the name."""
-        return cls._of(place, f"{name} {problem}", "Put null or ~ in quotes if it is a text.")
+        return cls._of(place, f"{name} {problem}", "Put null or ~ in quotes if it is a string.")
 
     @classmethod
     def infinite(cls, place: KeyPlace, name: str, typed: object) -> FrontMatterError:
         """The value reads as an infinite number or NaN."""
-        return cls._of(place, f"{name} is not a finite number", f"Write '{typed}' in quotes if it is a text.")
+        return cls._of(place, f"{name} is not a finite number", f"Write '{typed}' in quotes if it is a string.")
 
     @classmethod
     def ambiguous(cls, place: KeyPlace, name: str, typed: object, like: str) -> FrontMatterError:
         """The value reads both as a text and as ``like``: "a number", or true or false."""
         otherwise = "else true or false." if like != "a number" else "else a number such as 7, 0.5 or -20."
-        hint = f"Write '{typed}' in quotes if it is a text, {otherwise}"
-        return cls._of(place, f"{name}: {typed} can be read as {like} and as a text", hint)
+        hint = f"Write '{typed}' in quotes if it is a string, {otherwise}"
+        return cls._of(place, f"{name}: {typed} can be read as {like} and as a string", hint)
 
     @classmethod
     def two_kinds(cls, place: KeyPlace, name: str, kinds: tuple[str, str], typed: tuple[str, str]) -> FrontMatterError:
         """A set holds items of two kinds; ``typed``: one of each."""
         what = f"{name} holds {' and '.join(kinds)}: {', '.join(typed)}"
-        return cls._of(place, what, "The values of one attribute are of one kind; quote those that are texts.")
+        return cls._of(place, what, "The values of one attribute are of one kind; quote those that are strings.")

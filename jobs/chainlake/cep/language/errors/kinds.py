@@ -19,12 +19,12 @@ class WrongKind(PatternError):
     def no_text(cls, source: SourceText, at: At, word: str, kind: str) -> WrongKind:
         """LIKE or MATCHES is applied to something other than a text."""
         hint = "Numbers are compared: a.x BETWEEN 1 AND 2." if kind == "number" else None
-        return cls._at(source, at, f"{word} takes a text, not a {kind}", hint)
+        return cls._at(source, at, f"{word} takes a string, not a {kind}", hint)
 
     @classmethod
     def no_number(cls, source: SourceText, at: At, operator: str, kind: str) -> WrongKind:
         """Arithmetic is done with something other than a number."""
-        hint = "Texts are not joined: compare each of them." if kind == "string" else None
+        hint = "Strings cannot be concatenated: compare each of them." if kind == "string" else None
         return cls._at(source, at, f"'{operator}' takes numbers, not a {kind}", hint)
 
     @classmethod
@@ -46,14 +46,14 @@ class WrongKind(PatternError):
     @classmethod
     def cases(cls, source: SourceText, at: At, kinds: Iterable[str]) -> WrongKind:
         """CASE has results of several kinds, or lists."""
-        return cls._at(source, at, f"CASE gives a {' or a '.join(sorted(kinds))}", "Give one kind.")
+        return cls._at(source, at, f"CASE gives a {' or a '.join(sorted(kinds))}", "Give values of one kind.")
 
     @classmethod
     def aggregate(cls, source: SourceText, at: At, function: str, kind: str) -> WrongKind:
         """An aggregate is not defined for a kind of values."""
         hint = {
             "list": "Which columns hold lists has to be known when the pattern is compiled.",
-            "string": "Of texts there are COUNT(DISTINCT b.x), FIRST and LAST.",
+            "string": "For strings, there are COUNT(DISTINCT b.x), FIRST and LAST.",
         }.get(kind)
         return cls._at(source, at, f"{function} of a {kind} is not defined", hint)
 
@@ -84,13 +84,13 @@ class WrongKind(PatternError):
         """LIKE or MATCHES cannot use a text; ``problem``: what is wrong with it."""
         hint = "Write \\% for a percent sign, and \\\\ for a backslash."
         if regex:
-            hint = "Expressions are those of RE2: without look-around and references to groups."
+            hint = "Regular expressions follow RE2: no look-around, no references to groups."
         return cls._at(source, at, f"{word} cannot use '{text}': {problem}", hint)
 
     @classmethod
     def gap(cls, source: SourceText, at: At) -> WrongKind:
         """The third argument of PREV is not a duration."""
-        return cls._at(source, at, "the longest gap of PREV is a duration", "PREV(b.x, 1, 10 min).")
+        return cls._at(source, at, "the longest gap of PREV must be a duration", "PREV(b.x, 1, 10 min).")
 
     @classmethod
     def unit_missing(cls, source: SourceText, at: At, word: str, value: object) -> WrongKind:
@@ -101,7 +101,7 @@ class WrongKind(PatternError):
     @classmethod
     def measure(cls, source: SourceText, at: At) -> WrongKind:
         """A measure is a list."""
-        return cls._at(source, at, "a measure is one value, and this is a list")
+        return cls._at(source, at, "a measure must be one value, but this is a list")
 
 
 class Incomparable(PatternError):
@@ -116,7 +116,9 @@ class Incomparable(PatternError):
     def unordered(cls, source: SourceText, at: At, left: str, right: str) -> Incomparable:
         """The values are equal or not, but have no order."""
         what = f"a {left} and a {right}" if left != right else f"two {left} values"
-        hint = "Texts take single quotes, numbers none; each is compared with its kind." if left != right else None
+        hint = (
+            "Strings take single quotes, numbers take none; compare values of the same kind." if left != right else None
+        )
         return cls._at(source, at, f"{what} have no order", hint)
 
     @classmethod
@@ -150,7 +152,7 @@ class NoSet(PatternError):
     @classmethod
     def member(cls, source: SourceText, at: At, name: str, attr: str) -> NoSet:
         """A value of each member of a set is given where one value is needed."""
-        what = f"{name} is a set, and {name}.{attr} is a value of each member"
+        what = f"{name} is a set, so {name}.{attr} has a value for each member"
         return cls._at(source, at, what, f"Say which: FIRST({name}.{attr}), LAST, MIN, MAX, AVG, …")
 
 
@@ -178,7 +180,7 @@ class UnfitExpression(PatternError):
     @classmethod
     def earlier(cls, source: SourceText, at: At) -> UnfitExpression:
         """The expression asks for an earlier event."""
-        hint = "A model's features look back by transform: lag N, or diff."
+        hint = "Features of a model look back with transform: lag N, or diff."
         return cls._at(source, at, "PREV needs another event, but there is only one", hint)
 
     @classmethod
@@ -190,7 +192,7 @@ class UnfitExpression(PatternError):
     @classmethod
     def no_number(cls, source: SourceText, kind: str) -> UnfitExpression:
         """The expression is not a number."""
-        hint = "CASE WHEN … THEN 1 ELSE 0 END makes a number of a condition."
+        hint = "CASE WHEN … THEN 1 ELSE 0 END turns a condition into a number."
         if kind == "duration":
-            hint = "Seconds(…) makes a number of a duration."
-        return cls._at(source, (1, 1), f"a number is expected, and this is a {kind}", hint)
+            hint = "Seconds(…) turns a duration into a number."
+        return cls._at(source, (1, 1), f"a number is expected, but this is a {kind}", hint)

@@ -49,7 +49,7 @@ class UnknownEvent(PatternError):
     @classmethod
     def counted(cls, source: SourceText, at: At, name: str, sets: KnownNames) -> UnknownEvent:
         """No set that ``output`` could count has it."""
-        what = f"output: COUNT({name}) needs a set, and there is none called {name}"
+        what = f"output: COUNT({name}) needs a set, but there is none called {name}"
         return cls._at(source, at, what, nearest(name, sets), key="output")
 
 
@@ -64,15 +64,15 @@ class UnknownAttribute(PatternError):
     @classmethod
     def of_one(cls, source: SourceText, at: At, attr: str, known: KnownNames) -> UnknownAttribute:
         """The events have no such attribute; in an expression of one event, it may be a text without quotes."""
-        text = f"A text takes single quotes: '{attr}'." if attr.isidentifier() else None
+        text = f"Strings take single quotes: '{attr}'." if attr.isidentifier() else None
         hint = " ".join(part for part in (nearest(attr, known), text) if part) or None
         return cls._at(source, at, f"the events have no attribute {attr}", hint)
 
     @classmethod
     def history(cls, source: SourceText, at: At, attr: str) -> UnknownAttribute:
         """The attribute is a history of the source, in an expression of one event."""
-        hint = "A model's features look back by transform: lag N, or diff."
-        return cls._at(source, at, f"{attr} is a history, which patterns read and models do not", hint)
+        hint = "Features of a model look back with transform: lag N, or diff."
+        return cls._at(source, at, f"{attr} is a history, which patterns can read but models cannot", hint)
 
     @classmethod
     def fixed(cls, source: SourceText, at: At, name: str, attr: str) -> UnknownAttribute:
@@ -136,7 +136,7 @@ class UnfitParameter(PatternError):
     @classmethod
     def no_text(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnfitParameter:
         """The pattern of LIKE or MATCHES is not a text; ``name`` is "it" unless it is a word."""
-        return cls._at(source, at, f"{name} is no text", nearest(name, known) or "Write it in single quotes.")
+        return cls._at(source, at, f"{name} is not a string", nearest(name, known) or "Write it in single quotes.")
 
     @classmethod
     def a_set(cls, source: SourceText, at: At, name: str) -> UnfitParameter:
@@ -166,7 +166,7 @@ class UnfitWord(PatternError):
     @classmethod
     def null(cls, source: SourceText, at: At, word: str) -> UnfitWord:
         """The word is NULL; ``word``: as it is written."""
-        what = "a missing value equals nothing, so nothing is compared or computed with NULL"
+        what = "a missing value equals nothing, so NULL cannot be compared or computed with"
         return cls._at(source, at, what, f"Write IS NULL or IS NOT NULL, or '{word}' in quotes for the string.")
 
 
@@ -203,5 +203,5 @@ class UnfitFunction(PatternError):
     @classmethod
     def of_pairs(cls, source: SourceText, at: At, name: str, aggregate: str) -> UnfitFunction:
         """A function of pairs is called inside an aggregate."""
-        what = f"{name} is called for pairs of events, and {aggregate} has all of a set"
+        what = f"{name} is called for pairs of events, but {aggregate} takes all events of a set"
         return cls._at(source, at, what, "Compare it in a condition instead.")

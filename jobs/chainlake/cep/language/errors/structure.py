@@ -14,7 +14,7 @@ class NoPositiveEvent(PatternError):
     @classmethod
     def of(cls, source: SourceText, at: At) -> NoPositiveEvent:
         """It has no such event at all."""
-        hint = "NOT, COLLECT and UNTIL stand beside an event: SEQ(A a, NOT(B b))."
+        hint = "Write NOT, COLLECT and UNTIL beside an event: SEQ(A a, NOT(B b))."
         return cls._at(source, at, "a branch needs a positive event", hint)
 
     @classmethod
@@ -30,7 +30,7 @@ class NoPositiveEvent(PatternError):
     @classmethod
     def optional(cls, source: SourceText, at: At) -> NoPositiveEvent:
         """All events of the branch may be missing."""
-        return cls._at(source, at, "a branch needs a positive event", "One event may not be missing.")
+        return cls._at(source, at, "a branch needs a positive event", "At least one event must not be optional.")
 
 
 class BeyondLimit(PatternError):
@@ -40,7 +40,7 @@ class BeyondLimit(PatternError):
     def branches(cls, source: SourceText, at: At, count: int, most: int) -> BeyondLimit:
         """There are too many branches once OR and ? are taken apart."""
         what = f"OR and ? make {count} branches of this one, and at most {most} are allowed"
-        return cls._at(source, at, what, "Every ? doubles their number. Write the alternatives that matter.")
+        return cls._at(source, at, what, "Every ? doubles their number. Write only the alternatives that matter.")
 
     @classmethod
     def events(cls, source: SourceText, at: At, most: int, name: str) -> BeyondLimit:
@@ -113,7 +113,7 @@ class NotTogether(PatternError):
     @classmethod
     def key_of_none(cls, source: SourceText) -> NotTogether:
         """Neighbours of a key are asked of events without a key."""
-        what = "SEQ STRICT OF KEY needs a key, and the events have none"
+        what = "SEQ STRICT OF KEY needs a key, but the events have none"
         hint = "A source names its key; match takes --key COLUMN, and the library key=."
         return cls._at(source, source.place("STRICT"), what, hint)
 
@@ -126,15 +126,15 @@ class NotTogether(PatternError):
     @classmethod
     def longest(cls, source: SourceText, at: At, limit: str) -> NotTogether:
         """A limit for patterns without a window, in a pattern with one."""
-        what = f"{limit} is a limit of patterns without WITHIN, and this one has a window"
+        what = f"{limit} applies only to patterns without WITHIN, but this one has a window"
         return cls._at(source, at, what, f"Leave out either WITHIN or {limit}.", key="limits")
 
     @classmethod
     def longest_of_none(cls, source: SourceText, at: At, limit: str) -> NotTogether:
         """A limit on stretches of neighbours, in a pattern without them."""
-        what = f"{limit} is a limit of stretches of neighbours, and this pattern does not look for neighbours alone"
+        what = f"{limit} applies to stretches of neighbours, but this pattern does not look for neighbours alone"
         return cls._at(
-            source, at, what, f"Write WITHIN in the place of {limit}; SEQ STRICT looks for neighbours.", key="limits"
+            source, at, what, f"Write WITHIN instead of {limit}; SEQ STRICT looks for neighbours.", key="limits"
         )
 
     @classmethod
@@ -163,13 +163,16 @@ class NotTogether(PatternError):
     @classmethod
     def cumulative_and_rank(cls, source: SourceText, at: At) -> NotTogether:
         """One row for many matches, with a ranking."""
-        hint = "It makes one row of many matches, and a match is what has a score."
+        hint = "It merges many matches into one row, but a score belongs to a single match."
         return cls._at(source, at, "CONTEXT cumulative cannot be combined with RANK BY", hint)
 
     @classmethod
     def cumulative_and_measures(cls, source: SourceText, at: At) -> NotTogether:
         """One row for many matches, with measures, which are computed from one match."""
-        hint = "It makes one row of many matches, and a measure is of one. Compute it by SQL, of the sets of the row."
+        hint = (
+            "It merges many matches into one row, but a measure belongs to a single match. Compute it in SQL from the "
+            "sets of the row."
+        )
         return cls._at(source, at, "CONTEXT cumulative cannot be combined with MEASURES", hint)
 
 

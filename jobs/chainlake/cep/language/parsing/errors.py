@@ -11,13 +11,13 @@ from chainlake.cep.language.source_text import At, SourceText
 _HINTS = {
     **dict.fromkeys("`\u2018\u2019\u201c\u201d\u00b4", "Strings take single quotes: 'text'."),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2212", "Minus is written -."),
-    **dict.fromkeys("\u00a0\u2007\u202f\u3000\u2003\u200b", "Use an ordinary blank here, or nothing."),
+    **dict.fromkeys("\u00a0\u2007\u202f\u3000\u2003\u200b", "Use an ordinary space here, or nothing."),
     "\u2264": "Write <=.",
     "\u2265": "Write >=.",
     "\u2260": "Write !=.",
     "\u00d7": "Write *.",
     "\u00f7": "Write /.",
-    ";": "Nothing ends a query but its window.",
+    ";": "A query ends with its window, without a semicolon.",
     "&": "Write AND.",
     "|": "Write OR.",
     "!": "Write NOT before a condition, or != for unequal values.",
@@ -25,9 +25,9 @@ _HINTS = {
     "%": "Write Mod(a, b) for the remainder, and LIKE 'a%' in single quotes.",
     "^": "Write Power(x, y).",
     "[": "A set is written {1, 2}.",
-    ":": 'A part of a name after a colon belongs into double quotes: "a:b".',
-    "$": "A parameter is written by its name alone.",
-    "@": "A parameter is written by its name alone.",
+    ":": 'A name with a colon takes double quotes: "a:b".',
+    "$": "Write a parameter by its name alone.",
+    "@": "Write a parameter by its name alone.",
     "\ufeff": "Save the file as UTF-8 without a byte order mark.",
 }
 
@@ -62,12 +62,12 @@ class Unreadable(PatternError):
         shown = f"'{character}' ({code})" if character.isprintable() and not character.isascii() else repr(character)
         what, hint = f"the character {shown} has no meaning here", _HINTS.get(character)
         if character.isdigit():
-            what, hint = f"the character {shown} is no digit here", "Numbers are written with 0 to 9."
+            what, hint = f"the character {shown} is not a digit here", "Numbers are written with 0 to 9."
         elif character.isalnum() or unicodedata.category(character).startswith("M"):
             what = f"the character {shown} cannot be part of a name"
             hint = (
                 "Names consist of the letters A to Z and a to z, digits and _; types and attributes with other letters "
-                'take double quotes, a."größe", and texts single quotes.'
+                'take double quotes, a."größe", and strings single quotes.'
             )
         return cls._at(source, at, what, hint)
 
@@ -136,12 +136,16 @@ class WrongQuantifier(PatternError):
     @classmethod
     def branches(cls, source: SourceText, at: At) -> WrongQuantifier:
         """OR has only one branch."""
-        return cls._at(source, at, "OR needs at least two branches", "OR(SEQ(A a, B b), C c); one stands without OR.")
+        return cls._at(
+            source, at, "OR needs at least two branches", "OR(SEQ(A a, B b), C c); a single one is written without OR."
+        )
 
     @classmethod
     def alternatives(cls, source: SourceText, at: At) -> WrongQuantifier:
         """OR has only one alternative."""
-        return cls._at(source, at, "OR needs at least two alternatives", "OR(A a, B b); one stands without OR.")
+        return cls._at(
+            source, at, "OR needs at least two alternatives", "OR(A a, B b); a single one is written without OR."
+        )
 
     @classmethod
     def any_of(cls, source: SourceText, at: At, asked: int, items: int) -> WrongQuantifier:

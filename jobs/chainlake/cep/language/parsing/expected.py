@@ -135,7 +135,7 @@ class Expected(PatternError):
     @classmethod
     def value_not_condition(cls, source: SourceText, at: At) -> Expected:
         """A value, where there is a condition."""
-        hint = "CASE WHEN … THEN 1 ELSE 0 END makes a number of a condition."
+        hint = "CASE WHEN … THEN 1 ELSE 0 END turns a condition into a number."
         return cls._at(source, at, "a value is expected, not a condition", hint)
 
     @classmethod
@@ -153,7 +153,7 @@ class Expected(PatternError):
     def text(cls, source: SourceText, found: Found, word: str) -> Expected:
         """The text of LIKE or MATCHES."""
         hint = "E.g. LIKE 'BA%', or MATCHES '^BA[CD]'."
-        return cls._not(source, found, f"a text in single quotes is expected after {word}", hint)
+        return cls._not(source, found, f"a string in single quotes is expected after {word}", hint)
 
     @classmethod
     def item(cls, source: SourceText, found: Found) -> Expected:

@@ -19,8 +19,9 @@ from chainlake.errors import DefinitionError
 #: for calls of declared functions.
 _STRUCTURE = {
     r"^\s*sequence\b.*": "EQL's [A] [B] is SEQ(A a, B b) WHERE a.user = b.user WITHIN 1 min.",
-    r"\bPATTERN\s*\(": "Neighbours are SEQ STRICT OF KEY (T a, T+ b), others SEQ(T a, T b); types stand before names.",
-    r"\bDEFINE\b": "Conditions stand after WHERE, joined by AND: WHERE b.x > PREV(b.x).",
+    r"\bPATTERN\s*\(": "Neighbours are SEQ STRICT OF KEY (T a, T+ b), others SEQ(T a, T b). "
+    "The type comes before the name.",
+    r"\bDEFINE\b": "Conditions come after WHERE, joined by AND: WHERE b.x > PREV(b.x).",
     r"\bAFTER\s+MATCH\b|\bSKIP\s+(?:PAST|TO)\b|\b(?:ONE\s+ROW|ALL\s+ROWS)\s+PER\b":
         "Every match is reported, each once; MAXIMAL or OUTERMOST after the window keep the largest ones.",
     r"\bORDER\s+BY\b|\bLIMIT\b":
@@ -28,20 +29,20 @@ _STRUCTURE = {
     r"\bPARTITION\s+BY\b|\bGROUP\s+BY\b":
         "Equate the key (a.user = b.user), or write SEQ STRICT OF KEY.",
     r"(?:\bPATTERN\s+(?:every\s+)?|\bSEQ\s*\(\s*)\w+\s*=|\bPATTERN\s+every\b|->":
-        "A sequence is written SEQ(A a, B b). The type stands first.",
+        "A sequence is written SEQ(A a, B b). The type comes first.",
     r"\bSTRICT\s+SEQ\b|\bAND\s+STRICT\b":
         "Neighbours are written SEQ STRICT (A a, B b), or SEQ STRICT OF KEY (A a, B b).",
-    r"\bSTRICT\s+OF\s+(?!KEY\b)\w+": "KEY stands for the key of the source; of files, --key COLUMN says which it is.",
+    r"\bSTRICT\s+OF\s+(?!KEY\b)\w+": "KEY means the key of the source; for files, --key COLUMN names it.",
     r"\b\w+\s+\w+\{[\d\s,]*\}": "The number belongs after the type: B{2,3} b.",
-    r"\w(?:[+*?]|\{[\d\s,]*\})[?+]": "Every length is a match, so none is greedy or not; MAXIMAL keeps the longest.",
+    r"\w(?:[+*?]|\{[\d\s,]*\})[?+]": "Every length is a match, so none is greedy or lazy; MAXIMAL keeps the longest.",
     r"[(,]\s*!\s*\w|\bNOT\s+\w+\s+\w+\s*[,)]": "A forbidden event is written NOT(B b).",
     r"[(,]\s*\w+\s+\w+\s*\|(?!\|)": "Alternatives are written OR(A a, B b).",
-    r"[(,]\s*'[^'\n]*'\s+\w+": 'A type that is no plain word takes double quotes: SEQ("B b" x).',
-    r"[(,]\s*\w+\s*:\s*\w+": 'The type stands before the name: SEQ(A a); one with a colon takes quotes: SEQ("a:b" x).',
+    r"[(,]\s*'[^'\n]*'\s+\w+": 'A type that is not a plain word takes double quotes: SEQ("B b" x).',
+    r"[(,]\s*\w+\s*:\s*\w+": 'The type comes before the name: SEQ(A a); one with a colon takes quotes: SEQ("a:b" x).',
     r"[(,]\s*[\w*]+\s+AS\s+\w+": "The name follows the type: SEQ(A a, B b).",
     r"\bWITHIN\s+'[^'\n]*'|\bINTERVAL\b[^,)\n]*": "A duration is a number and a unit: WITHIN 90 min.",
     r"\bWITHIN\s+[\d.]+\s*(?!PAUSE\b|TOP\b)\w+\s+\d+": "A duration has one number and one unit: 90 min.",
-    r"\bWITHIN\s+[A-Za-z]+\s+[\d.]+": "The number of a duration stands first: WITHIN 5 min.",
+    r"\bWITHIN\s+[A-Za-z]+\s+[\d.]+": "The number of a duration comes first: WITHIN 5 min.",
     r"\bCOUNT\s*\(\s*(?:\*|\w+\.\*|\))": "COUNT(b) is the number of events of the name b.",
     r"\bPREV\s*\((?:\s*\w+\s*[),]|\s*[\w.]+\s*[-+*/])":
         "PREV(b.x, 1, 10 min): an attribute of an event; compute outside: PREV(b.x) + 1.",
@@ -54,15 +55,15 @@ _STRUCTURE = {
 
 #: The same for conditions and values, both of patterns and of single events.
 _CONDITIONS = {
-    r"\|\|": "Write OR. Texts are not joined: compare each of them.",
+    r"\|\|": "Write OR. Strings cannot be concatenated: compare each of them.",
     r"(?<=\w)'(?=[^'\n]*(?:\n|\Z))": "A quote inside a string is written twice: 'it''s'.",
     r"<=>|===|!==|=!|=[<>]": "Values are compared by < <= > >= = and !=.",
     r"--[^\n]*|/\*|//": "A comment begins with #, and ends with its line.",
     r"\d(?:,\d{3}|_\d+)(?!\d)": "Numbers have no separators: 1000.",
     r"[\w.]+\s+(?:NOT\s+)?(?:ILIKE|RLIKE|REGEXP|REGEX|SIMILAR|GLOB|CONTAINS|STARTSWITH|ENDSWITH)\b":
         "Write Lower(a.x) LIKE 'ba%', or a.x MATCHES '(?i)^ba' for a regular expression.",
-    r"\b(?:LIKE|MATCHES)\s+\w+\.\w+": "What is looked for is a text in single quotes, or a parameter.",
-    r"\bLIKE\s+'[^'\n]*'\s+ESCAPE\b": "A backslash stands before % and _ that are meant as such: LIKE 'a\\%b'.",
+    r"\b(?:LIKE|MATCHES)\s+\w+\.\w+": "Write the string to look for in single quotes, or name a parameter.",
+    r"\bLIKE\s+'[^'\n]*'\s+ESCAPE\b": "Write a backslash before a literal % or _: LIKE 'a\\%b'.",
     r"\bBETWEEN\s*\(|\bBETWEEN\s+[^\s,]+\s*,|\bBETWEEN\s+[^\s,]+\s+(?!AND\b)[^\s,]+":
         "a.x BETWEEN 1 AND 2, both ends included.",
     r"\b(?:IS_?NULL|NOT_?NULL)\b|[\w.]+\s+NOT\s+NULL\b|\bEXISTS\s*\([^()]*": "a.x IS NULL, or a.x IS NOT NULL.",
@@ -78,14 +79,14 @@ _CONDITIONS = {
 #: Functions of other languages, and what to write instead.
 _CALLED = {
     "nvl ifnull zeroifnull": "Coalesce(x, y).",
-    "concat": "Texts are not joined: compare each of them.",
+    "concat": "Strings cannot be concatenated: compare each of them.",
     "substr substring left right startswith endswith contains": "s LIKE 'ab%', or s MATCHES '^ab'.",
     "char_length": "Length(s).",
     "ucase lcase toupper tolower": "Upper(s), or Lower(s).",
     "date_part datepart": "Hour(a.ts, 'UTC'), Minute, Weekday and Date.",
     "dayofweek day_of_week": "Weekday(a.ts, 'UTC'): Monday is 1.",
-    "day month year date_format strftime to_char": "Date(a.ts, 'UTC') is a text: LIKE '2024-05-%'.",
-    "now current_timestamp": "There is no present: the same events give the same at any time.",
+    "day month year date_format strftime to_char": "Date(a.ts, 'UTC') is a string: LIKE '2024-05-%'.",
+    "now current_timestamp": "There is no current time: the same events give the same result at any time.",
     "pow": "Power(x, y).",
     "ln": "Log(x).",
     "ceiling trunc truncate": "Ceil(x), Floor(x), or Round(x).",
@@ -103,7 +104,7 @@ _OF_SEVERAL = {
 }
 
 #: The same in expressions of one event: functions for which models have other means.
-_OF_ONE = {"lag prior": "A model's features look back by transform: lag N, or diff."}
+_OF_ONE = {"lag prior": "Features of a model look back with transform: lag N, or diff."}
 
 
 def _habits(written: dict[str, str]) -> list[tuple[re.Pattern[str], str]]:

@@ -99,7 +99,7 @@ class Columns:
             most = float(np.nanmax(np.abs(numbers), initial=0.0))
             whole = not isinstance(value.values, float) and getattr(value.values, "dtype", np.dtype(int)).kind in "iO"
             if whole and most * len(nodes) >= EXACT:
-                return "whole numbers are larger than doubles can tell apart"
+                return "whole numbers are too large for doubles to tell apart"
             if most > HUGE:
                 return f"numbers are beyond {HUGE:g}"
         return None

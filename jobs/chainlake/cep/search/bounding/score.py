@@ -27,7 +27,7 @@ def unbounded(node: ast.Node) -> str | None:
     """Why a value of several events has no bound, in words; None if it has one."""
     products = 0
     if node.heavy:
-        return f"{node.heavy[0].function} is called for whole matches alone"
+        return f"{node.heavy[0].function} is called only for whole matches"
     for part in _joins(node):
         match part:
             case ast.Negative() | ast.Arithmetic():

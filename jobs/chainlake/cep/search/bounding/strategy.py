@@ -138,7 +138,7 @@ def _no_pruning(pattern: Pattern, rule: Rule) -> str | None:
     for score in rule.scores:
         how = COMBINES[score.combine] if score.combine else None
         if how is not None and how.within_one and any(one.norm is None for one in score.criteria):
-            return f"of COMBINE {score.combine}, a number beyond 0 to 1 is an error in any match"
+            return f"with COMBINE {score.combine}, a number outside 0 to 1 is an error in any match"
         if how is not None and how.join is not None and how.bound is None:
             return f"scores of COMBINE {score.combine} have no bounds"
     return None
@@ -164,7 +164,7 @@ def _no_pass(pattern: Pattern, rule: Rule) -> str | None:
     if len(pattern.branches) > 1 or pairs is None:
         return "the pattern is not one sequence"
     if branch.negated or not completion_of(branch, pattern.extras.pause).is_nothing:
-        return "what must not happen is tested on whole matches"
+        return "forbidden events are looked for in whole matches"
     for word, said in (("WITH TIES", rule.with_ties), ("DISTINCT ON", rule.distinct), ("QUANTUM", rule.quantum)):
         if said:
             return f"{word} can ask for more than the best beginnings"
@@ -172,7 +172,7 @@ def _no_pass(pattern: Pattern, rule: Rule) -> str | None:
         return "the first event says which list a match is in"
     sequence = (pairs[0][0], *(later for _, later in pairs)) if pairs else branch.positive
     if tuple(name.name for name in pattern.names) != sequence:
-        return "the names are not written in the order of time"
+        return "the names are not written in time order"
     why = _joined(pattern, branch)
     if why is not None:
         return why

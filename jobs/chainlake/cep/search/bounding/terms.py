@@ -36,14 +36,14 @@ def terms_of(score: Score, nodes: Sequence[ast.Node]) -> tuple[Term, ...] | str:
         nodes: the values of the criteria.
     """
     if score.combine and not COMBINES[score.combine].adds:
-        return f"COMBINE {score.combine} is no sum"
+        return f"COMBINE {score.combine} is not a sum"
     found: list[Term] = []
     for criterion, node in zip(score.criteria, nodes, strict=True):
         if criterion.norm is not None and not is_leaf(node):
-            return "NORM of several events is no sum of terms of one event each"
+            return "NORM of several events is not a sum of terms of one event each"
         for part, sign in _parts(node, 1):
             if not is_leaf(part):
-                return "the score is no sum of terms of one event each"
+                return "the score is not a sum of terms of one event each"
             if not part.names:
                 found.append(Term("", part, sign, criterion))
             else:

@@ -72,7 +72,7 @@ def decide(wanted: str, compiled: Compiled, estimate: Estimate) -> Decision:
         return Decision("numpy", f"{why} at a time")
     start = READ if machine.loaded() else IMPORT + READ
     if wanted == "auto" and estimate.by_numpy <= start + estimate.by_machine:
-        return Decision("numpy", f"{_about(estimate)} are done before machine code is ready")
+        return Decision("numpy", f"{_about(estimate)} would be done before machine code is ready")
     try:
         shape = compiled.shape
     except NotCompilable as error:
@@ -81,7 +81,7 @@ def decide(wanted: str, compiled: Compiled, estimate: Estimate) -> Decision:
         return Decision("compiled", "as asked for", compiled)
     ready = (0.0 if machine.loaded() else IMPORT) + (READ if machine.known(shape.source) else COMPILE)
     if estimate.by_numpy <= ready + estimate.by_machine:
-        return Decision("numpy", f"{_about(estimate)} are done before machine code is ready")
+        return Decision("numpy", f"{_about(estimate)} would be done before machine code is ready")
     by_value = f", by value: {', '.join(shape.skips)}" if shape.skips else ""
     return Decision("compiled", f"{_about(estimate)}{by_value}", compiled)
 

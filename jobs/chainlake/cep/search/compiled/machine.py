@@ -132,7 +132,7 @@ def _warn_once(place: Path, error: Exception) -> None:
         _warned.add(place)
         warnings.warn(
             f"compiled kernels cannot be kept in {place}, so every process compiles its own: {error}. "
-            "Set CHAINLAKE_CACHE to a folder that can be written.",
+            "Set CHAINLAKE_CACHE to a folder that you can write to.",
             RuntimeWarning,
             stacklevel=3,
         )

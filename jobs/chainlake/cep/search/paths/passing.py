@@ -201,7 +201,7 @@ def _line(
         lists = np.zeros(len(rows), np.int64) if daily is None else ts // period.day
         return _windows(pattern, Line(rows, ts, begins, ends, lists))
     if len(begins) and int((ts[ends - 1] - ts[begins]).max()) > pattern.window_us:
-        return "the window is shorter than the events reach"
+        return "the window is shorter than the span of the events"
     try:
         lists = Periods(period, pattern.window_us, ts, daily).of(ts).low
     except InputError:

@@ -39,7 +39,7 @@ class NotCompilable(Exception):
     @classmethod
     def growing(cls) -> NotCompilable:
         """What is computed from whole numbers may not fit into a machine word."""
-        return cls("whole numbers that may pass 64 bits")
+        return cls("whole numbers that may exceed 64 bits")
 
     @classmethod
     def rounded(cls) -> NotCompilable:
@@ -54,7 +54,7 @@ class NotCompilable(Exception):
     @classmethod
     def loops(cls, most: int) -> NotCompilable:
         """There are more nested loops than can be compiled."""
-        return cls(f"more than {most} loops within each other")
+        return cls(f"more than {most} nested loops")
 
     @classmethod
     def sets(cls) -> NotCompilable:
