@@ -52,11 +52,11 @@ NOT_OF_THE_FORMAT = [
     ("path", "what", "hint"),
     [
         *[
-            (rf"'x_(?P<date>\d{{8}})_(?P<revision>{group})'", "'revision' can match no digits alone", r"<revision>\d+)")
+            (rf"'x_(?P<date>\d{{8}})_(?P<revision>{group})'", "'revision' cannot match digits alone", r"<revision>\d+)")
             for group in NO_REVISIONS
         ],
         *[
-            (f"'x_(?P<date>{group})'", f"'date' has {has} digits, and a date YYYYMMDD has 8", r"(?P<date>\d{8})")
+            (f"'x_(?P<date>{group})'", f"'date' has {has} digits, but a date YYYYMMDD has 8", r"(?P<date>\d{8})")
             for group, has in NO_DATES
         ],
         *[
@@ -64,7 +64,7 @@ NOT_OF_THE_FORMAT = [
             for group, form, has, needs in NOT_OF_THE_FORMAT
         ],
         *[
-            (f"'(?P<key>{group})_(?P<date>.*)'", "'key' can match no text", "(?P<key>[A-Z]+)")
+            (f"'(?P<key>{group})_(?P<date>.*)'", "'key' can match only an empty string", "(?P<key>[A-Z]+)")
             for group in ("", "(?:)*", "^", "x{0}")
         ],
     ],
@@ -80,7 +80,7 @@ def test_a_field_that_cannot_be_what_it_must_be_is_an_error(tmp_path: Path, path
 @pytest.mark.parametrize(("name", "kind"), [("v", "double"), ("n", "long"), ("at", "timestamp")])
 def test_a_number_of_a_path_needs_digits(tmp_path: Path, name: str, kind: str) -> None:
     with pytest.raises(
-        DefinitionError, match=f"'{name}' is a {kind}, and the path field 'size' can match no digits"
+        DefinitionError, match=f"'{name}' is a {kind}, but the path field 'size' cannot match digits"
     ) as found:
         source(tmp_path, "'x_(?P<size>[a-z]+)'", f"{name}: {{path: size}}")
     assert found.value.line == 7 and found.value.key is not None and found.value.key.endswith(f"map.{name}")

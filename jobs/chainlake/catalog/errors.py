@@ -74,8 +74,8 @@ class UnfitRankedPattern(PatternError):
     def counted(cls, source: SourceText, at: At, pattern: str, name: str) -> UnfitRankedPattern:
         """Events by which matches are compared are only counted."""
         what = (
-            f"{pattern} keeps only the number of events of {name}, and matches of equal "
-            "scores are compared by their events"
+            f"{pattern} keeps only the number of events of {name}, but matches with equal scores are compared by their "
+            "events"
         )
         hint = f"Leave COUNT({name}) out of output; TOP keeps few matches anyway."
         return cls._at(source, at, what, hint, key="output")
@@ -105,7 +105,7 @@ class UnboundedPattern(PatternError):
     @classmethod
     def events_of_key(cls, source: SourceText, at: At, key: str) -> UnboundedPattern:
         """Its window counts events of a key, but its matches can have several keys."""
-        what = f"EVENTS OF KEY counts the events of one {key}, and those of a match may have several"
+        what = f"EVENTS OF KEY counts the events of one {key}, but the events of a match may have different ones"
         return cls._at(source, at, what, f"Equate {key} of all events, or leave out OF KEY.")
 
     @classmethod
@@ -189,13 +189,11 @@ class NoCode(FrontMatterError):
     def undefined(cls, path: str, function: str, defined: Sequence[str]) -> NoCode:
         """The file does not define the function; ``defined`` are those that it does."""
         hint = nearest(function, defined)
-        otherwise = (
-            "A function is called that stands there as 'def'; what a file imports cannot be called from a pattern."
-        )
+        otherwise = "A pattern can call the functions that the file defines with 'def', not those that it imports."
         return cls(f"{path} defines no function {function}", hint=hint or otherwise)
 
     @classmethod
     def by_name(cls, function: str) -> NoCode:
         """The function has keyword-only arguments, which no pattern can give."""
         what = f"{function} has keyword-only arguments"
-        return cls(what, hint="A pattern gives values by place.")
+        return cls(what, hint="A pattern passes values by position.")

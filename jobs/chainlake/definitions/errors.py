@@ -168,7 +168,7 @@ class UnfitAlerts(DefinitionError):
     @classmethod
     def unknown(cls, key: str, known: Sequence[str]) -> UnfitAlerts:
         """It has an unknown key."""
-        return cls(f"alerts have no key {key}", hint=nearest(key, known))
+        return cls(f"unknown key {key} in alerts", hint=nearest(key, known))
 
     @classmethod
     def no_address(cls) -> UnfitAlerts:
@@ -185,7 +185,7 @@ class UnfitAlerts(DefinitionError):
     def no_stretch(cls, text: object) -> UnfitAlerts:
         """A muted span has the wrong form or no length."""
         hint = "Write mute: ['22:00-06:00'], in the source's zone."
-        return cls(f"mute: {text} is no stretch of a day", hint=hint)
+        return cls(f"mute: {text} is not a time span of a day", hint=hint)
 
 
 class WrongEntry(DefinitionError):
@@ -201,8 +201,8 @@ class WrongEntry(DefinitionError):
     @classmethod
     def cut(cls, before: str, key: str) -> WrongEntry:
         """A key is really the rest of the text of the key before it."""
-        hint = "Between { and } a text with a comma in it takes quotes."
-        return cls(f"the text of '{before}' ends at a comma, before '{key}'", hint=hint)
+        hint = "Between { and }, a string that contains a comma takes quotes."
+        return cls(f"the string of '{before}' ends at a comma, before '{key}'", hint=hint)
 
     @classmethod
     def missing(cls, key: str) -> WrongEntry:
@@ -227,12 +227,12 @@ class WrongEntry(DefinitionError):
     @classmethod
     def no_texts(cls, key: str) -> WrongEntry:
         """A value is not a list of texts."""
-        return cls(f"'{key}' must be a list of texts")
+        return cls(f"'{key}' must be a list of strings")
 
     @classmethod
     def no_text(cls, key: str) -> WrongEntry:
         """An item in a list of texts is not a text."""
-        return cls(f"'{key}' must be a list of texts", hint="Put null or ~ in quotes if it is a text.")
+        return cls(f"'{key}' must be a list of strings", hint="Put null or ~ in quotes if it is a string.")
 
     @classmethod
     def no_maps(cls, key: str) -> WrongEntry:

@@ -65,7 +65,7 @@ class WrongAttribute(DefinitionError):
     @classmethod
     def history_of(cls, of: str, kind: str) -> WrongAttribute:
         """The attribute of a history is not a number."""
-        return cls(f"a history is of numbers, and {of} is a {kind}")
+        return cls(f"a history needs numbers, but {of} is a {kind}")
 
 
 class WrongType(DefinitionError):
@@ -74,7 +74,7 @@ class WrongType(DefinitionError):
     @classmethod
     def two_origins(cls) -> WrongType:
         """The type is a constant, but a format maps it to a column."""
-        return cls("type is a constant here, but a format maps it to a column")
+        return cls("type is constant here, but a format maps it to a column")
 
     @classmethod
     def blank(cls) -> WrongType:
@@ -94,12 +94,12 @@ class WrongType(DefinitionError):
     @classmethod
     def no_type(cls, text: str, kind: str) -> WrongType:
         """An entry of the map is blank or has white space around it."""
-        return cls(f"'{text}: {kind}' is no type, or has white space around it")
+        return cls(f"'{text}: {kind}' is not a type, or has white space around it")
 
     @classmethod
     def never_met(cls, text: str, case: str | None) -> WrongType:
         """An entry of the map is in a case that the format changes."""
-        return cls(f"'{text}' is never met: the format makes all types {case} case")
+        return cls(f"'{text}' never occurs: the format makes all types {case} case")
 
 
 class WrongPath(DefinitionError):
@@ -119,12 +119,12 @@ class WrongPath(DefinitionError):
     @classmethod
     def unknown_field(cls, name: str, near: str) -> WrongPath:
         """A field is probably misspelt."""
-        return cls(f"the field '{name}' means nothing, and '{near}' is not defined")
+        return cls(f"the field '{name}' has no meaning here, and '{near}' is not defined")
 
     @classmethod
     def date_format(cls, form: str, problem: str | None) -> WrongPath:
         """The format gives no date."""
-        return cls(f"date format '{form}' {problem or 'gives no date alone'}", hint="E.g. '%d%m%y'.")
+        return cls(f"date format '{form}' {problem or 'does not give a date alone'}", hint="E.g. '%d%m%y'.")
 
     @classmethod
     def no_date(cls) -> WrongPath:
@@ -145,14 +145,14 @@ class WrongPath(DefinitionError):
     @classmethod
     def no_digits(cls, name: str, kind: str, field: str) -> WrongPath:
         """A number comes from a field without digits."""
-        what = f"'{name}' is a {kind}, and the path field '{field}' can match no digits"
+        what = f"'{name}' is a {kind}, but the path field '{field}' cannot match digits"
         return cls(what, hint=rf"E.g. (?P<{field}>\d+), or type: string.")
 
     @classmethod
     def around_no_date(cls) -> WrongPath:
         """Times must be around the file's date, but files have no date."""
         hint = "Define (?P<date>…) in 'path', or write earliest and latest."
-        return cls("'around' is measured from the date in the file's path, which names none", hint=hint)
+        return cls("'around' is measured from the date in the file's path, but the path has none", hint=hint)
 
     @classmethod
     def time_of_no_day(cls) -> WrongPath:

@@ -31,7 +31,7 @@ Place = tuple[str | int, ...]
 DEEPEST, MOST_VALUES = 30, 50_000
 
 _KINDS = {
-    str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "a list", dict: "a map",
+    str: "a string", bool: "true or false", int: "a whole number", float: "a number", list: "a list", dict: "a map",
     date: "a day such as 2025-01-31",
 }  # fmt: skip
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z")
@@ -107,7 +107,7 @@ def read_yaml(text: str) -> Document:
         bad = re.search(r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", text)
         before = text[: bad.start()] if bad else ""
         line = before.count("\n") + 1
-        what = f"the character {bad[0]!r} has no place in YAML" if bad else str(error).splitlines()[0]
+        what = f"the character {bad[0]!r} is not allowed in YAML" if bad else str(error).splitlines()[0]
         raise YamlProblem(f"not valid YAML: {what}", line, len(before) - before.rfind("\n")) from None
     spots: dict[Place, Spot] = {}
     return Document(None if root is None else _value(root, (), spots), spots)
@@ -184,8 +184,8 @@ def _node(event: Any, line: int, column: int, anchors: dict[str, _Node], open_no
             raise YamlProblem(f"the alias *{event.anchor} is inside what it names", line, column)
         return found
     if event.tag is not None:
-        hint = "Write the value alone, in quotes if it is a text."
-        raise YamlProblem(f"the tag {event.tag} is not read in definitions", line, column, hint=hint)
+        hint = "Write the value alone, in quotes if it is a string."
+        raise YamlProblem(f"the tag {event.tag} is not supported in definitions", line, column, hint=hint)
     if isinstance(event, yaml.ScalarEvent):
         node = _Node(line, column, "scalar", event.value, event.style in (None, ""))
     else:
@@ -227,7 +227,9 @@ def _bare(node: _Node) -> Any:
     except ValueError:
         number = math.inf
     if not math.isfinite(number):
-        raise YamlProblem(f"{text[:40]} is too large for a number", node.line, node.column, hint="Quote a text.")
+        raise YamlProblem(
+            f"{text[:40]} is too large for a number", node.line, node.column, hint="Put it in quotes if it is a string."
+        )
     return number
 
 

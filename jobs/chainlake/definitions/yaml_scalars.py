@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 #: The hint for a text without quotes that ends earlier than it should.
-COMMENT = "A # behind a blank begins a comment of the file: put the whole text in double quotes."
+COMMENT = "A # after a space begins a comment: put the whole string in double quotes."
 
 
 def is_open(text: object) -> bool:

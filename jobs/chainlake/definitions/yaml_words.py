@@ -10,7 +10,7 @@ from typing import NamedTuple
 import yaml
 
 At = tuple[int, int]
-_QUOTES = "Put the text in single quotes."
+_QUOTES = "Put the string in single quotes."
 _COLON = re.compile(r":(\s|$)")
 
 
@@ -78,18 +78,18 @@ def _indent(row: str) -> int:
 def _no_start(found: _Stumble) -> Explanation:
     letter = found.letter(found.at)
     if letter == "\t":
-        return Explanation("a tab is among the blanks that indent this line", found.at, "Indent with blanks only.")
-    return Explanation(f"a text must not begin with {letter} unless it is in quotes", found.at, _QUOTES)
+        return Explanation("the indentation of this line contains a tab", found.at, "Indent with spaces only.")
+    return Explanation(f"a string must not begin with {letter} unless it is in quotes", found.at, _QUOTES)
 
 
 def _sign(found: _Stumble) -> Explanation:
     letter = found.letter(found.begun)
-    return Explanation(f"a text must not begin with {letter} unless it is in quotes", found.begun, _QUOTES)
+    return Explanation(f"a string must not begin with {letter} unless it is in quotes", found.begun, _QUOTES)
 
 
 def _value_here(found: _Stumble) -> Explanation:
     if _COLON.search(found.before):
-        return Explanation("a text in which a colon and a blank follow one another needs quotes", found.at, _QUOTES)
+        return Explanation("a string that contains a colon followed by a space needs quotes", found.at, _QUOTES)
     return _deeper(found) or _no_colon(found, found.line_above() or found.at[0])
 
 
@@ -106,8 +106,8 @@ def _no_colon(found: _Stumble, line: int | None = None) -> Explanation:
     number = found.begun[0] if line is None else line
     row = found.lines[number - 1]
     after = ":" in row
-    hint = "Write a blank after the colon." if after else "Write 'key: value'; a list's items begin with '- '."
-    return Explanation("this line is no 'key: value'", (number, _indent(row) + 1), hint)
+    hint = "Write a space after the colon." if after else "Write 'key: value'; a list's items begin with '- '."
+    return Explanation("this line is not 'key: value'", (number, _indent(row) + 1), hint)
 
 
 def _no_key(found: _Stumble) -> Explanation:
@@ -116,7 +116,7 @@ def _no_key(found: _Stumble) -> Explanation:
         return Explanation("there is no key before the colon", found.at)
     if found.before.strip():
         hint = "Inside single quotes a quote is written twice."
-        return Explanation("something follows the text in quotes", found.at, hint)
+        return Explanation("something follows the string in quotes", found.at, hint)
     deeper = _deeper(found)
     if deeper is not None:
         return deeper
@@ -128,7 +128,7 @@ def _no_key(found: _Stumble) -> Explanation:
 
 def _no_item(found: _Stumble) -> Explanation:
     line, column = found.begun
-    what = f"this line is no item of the list that begins in line {line}"
+    what = f"this line is not an item of the list that begins on line {line}"
     hint = f"Its items begin with '- ' in column {column}, and their keys two columns further; a key ends the list."
     return Explanation(what, found.at, hint)
 
@@ -142,12 +142,12 @@ def _unclosed(found: _Stumble) -> Explanation:
         return Explanation(f"the {opening} has no {closing}", found.begun, "Close it.")
     hint = f"The {opening} is in column {found.begun[1]}."
     if found.letter(found.at) in "{}[]":
-        hint = f"{hint} A text with a bracket or a comma in it takes quotes."
+        hint = f"{hint} A string that contains a bracket or a comma takes quotes."
     return Explanation(f"here a comma or {closing} is missing", found.at, hint)
 
 
 def _no_content(found: _Stumble) -> Explanation:
-    return Explanation(f"there is no value before {found.letter(found.at)}", found.at, "Quote it if it is a text.")
+    return Explanation(f"there is no value before {found.letter(found.at)}", found.at, "Quote it if it is a string.")
 
 
 def _open_quote(found: _Stumble) -> Explanation:
@@ -157,22 +157,24 @@ def _open_quote(found: _Stumble) -> Explanation:
 
 
 def _escape(found: _Stumble) -> Explanation:
-    hint = "Write the text in single quotes, where a backslash is a backslash."
-    return Explanation("a backslash in double quotes begins a character of YAML, and this is none", found.at, hint)
+    hint = "Write the string in single quotes, where a backslash is a backslash."
+    return Explanation("a backslash in double quotes begins an escape sequence, and this is not one", found.at, hint)
 
 
 def _item_here(found: _Stumble) -> Explanation:
-    hint = "Write it as [a, b], or begin each item in a line of its own."
-    return Explanation("a list with '- ' cannot begin behind its key", found.at, hint)
+    hint = "Write it as [a, b], or begin each item on a line of its own."
+    return Explanation("a list with '- ' cannot begin on the line of its key", found.at, hint)
 
 
 def _block(found: _Stumble) -> Explanation:
     sign = found.letter(found.begun)
-    return Explanation(f"the text that {sign} announces begins in the next line", found.at, _QUOTES)
+    return Explanation(f"the string that {sign} announces begins on the next line", found.at, _QUOTES)
 
 
 def _ended(found: _Stumble) -> Explanation:
-    return Explanation("the definition has ended before this line", found.at, "Is there a closing sign too many above?")
+    return Explanation(
+        "the definition has ended before this line", found.at, "Is there one closing bracket too many above?"
+    )
 
 
 def _directive(found: _Stumble) -> Explanation:

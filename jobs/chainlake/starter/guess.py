@@ -76,7 +76,7 @@ class NotGuessed(InputError):
     @classmethod
     def no_text(cls, file: Path) -> NotGuessed:
         """The file is not CSV in UTF-8."""
-        return cls("this is no CSV file in UTF-8", file=file, hint="Save it as CSV in UTF-8.")
+        return cls("this is not a CSV file in UTF-8", file=file, hint="Save it as CSV in UTF-8.")
 
     @classmethod
     def no_time(cls, file: Path, names: Sequence[str]) -> NotGuessed:

@@ -28,7 +28,7 @@ class NoPlace(UsageError):
     @classmethod
     def no_folder(cls, folder: Path) -> NoPlace:
         """The path is a file."""
-        return cls("this is no folder", file=folder, hint="Name a new folder.")
+        return cls("this is not a folder", file=folder, hint="Name a new folder.")
 
     @classmethod
     def refused(cls, folder: Path, error: OSError) -> NoPlace:
@@ -122,7 +122,7 @@ def _shared(name: str, made: Made) -> dict[str, str]:
     lint = f"chainlake lint --test --on {made.data}"
     commands = [lint, f"chainlake match {made.pattern} {made.data} --source {made.source} --format table"]
     contents = [
-        ("config/sources/", "what lands, and what an event of it is"),
+        ("config/sources/", "which files land, and what an event in them is"),
         ("config/patterns/", "which events together are a match, with tests"),
         ("data/", "a sample"),
         (".github/workflows/", "what is checked before an edit goes live"),
@@ -130,7 +130,7 @@ def _shared(name: str, made: Made) -> dict[str, str]:
     ]
     if made.model is not None:
         commands.append(f"chainlake try {made.model} {made.data}")
-        contents.insert(2, ("config/models/", "a linear relation whose changes are told"))
+        contents.insert(2, ("config/models/", "a linear relation whose changes are reported"))
     page = {
         "NAME": name,
         "CONTENTS": "\n".join(f"| `{path}` | {text} |" for path, text in contents),

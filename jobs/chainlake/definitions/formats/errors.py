@@ -13,22 +13,22 @@ class WrongFormat(DefinitionError):
     @classmethod
     def unread(cls, key: str, kind: str) -> WrongFormat:
         """A key means nothing for a format of this kind."""
-        return cls(f"'{key}' means nothing for a {kind}", hint="Leave it out.")
+        return cls(f"'{key}' has no meaning for a {kind}", hint="Leave it out.")
 
     @classmethod
     def skipped(cls) -> WrongFormat:
         """The number of lines to skip is negative."""
-        return cls("'skip_lines' is a number of lines from 0 on")
+        return cls("'skip_lines' must be a number of lines, 0 or more")
 
     @classmethod
     def wide_null(cls, text: str) -> WrongFormat:
         """A null text that no cell can have, since cells are stripped."""
-        return cls(f"'{text}' has white space around it, which is stripped from cells")
+        return cls(f"'{text}' has white space around it, but cells are stripped of theirs")
 
     @classmethod
     def optional(cls, column: str, read: bool, near: str | None, attributes: Sequence[str]) -> WrongFormat:
         """An optional column is ``read`` for something that every row needs, or is not read at all."""
-        what = "no row is an event without" if read else "this format does not read"
+        what = "every event needs" if read else "this format does not read"
         hint = f"Did you mean {near}?" if near else f"One of: {', '.join(attributes)}."
         return cls(f"'{column}' is a column that {what}", hint=hint)
 
@@ -50,7 +50,7 @@ class WrongFormat(DefinitionError):
     @classmethod
     def no_file(cls, glob: str, what: str, hint: str) -> WrongFormat:
         """A glob can match nothing, for the reason that ``globs`` found."""
-        return cls(f"'{glob}' can fit no file: it {what}", hint=hint)
+        return cls(f"'{glob}' cannot fit any file: it {what}", hint=hint)
 
     @classmethod
     def no_encoding(cls, name: str) -> WrongFormat:
@@ -60,7 +60,7 @@ class WrongFormat(DefinitionError):
     @classmethod
     def no_charset(cls, name: str) -> WrongFormat:
         """An encoding is not one for text files."""
-        return cls(f"encoding '{name}' is none of files", hint=_ENCODINGS)
+        return cls(f"encoding '{name}' is not an encoding of text", hint=_ENCODINGS)
 
 
 _ENCODINGS = "E.g. utf-8, utf-16, cp1252."
@@ -78,17 +78,17 @@ class WrongSign(DefinitionError):
     @classmethod
     def no_sign(cls, key: str, value: str) -> WrongSign:
         """A sign is a character that occurs in values."""
-        return cls(f"{value!r} cannot be the {key}", hint="A sign such as , ; | or \\t.")
+        return cls(f"{value!r} cannot be the {key}", hint="Use a character such as , ; | or \\t.")
 
     @classmethod
     def decimal(cls) -> WrongSign:
         """The decimal sign is also the delimiter or the thousands sign."""
-        return cls("the decimal sign must differ from delimiter and thousands sign")
+        return cls("the decimal mark must differ from the delimiter and the thousands separator")
 
     @classmethod
     def quote_in_number(cls) -> WrongSign:
         """The quote is also the decimal or the thousands sign."""
-        return cls("the quote must differ from the decimal and the thousands sign")
+        return cls("the quote must differ from the decimal mark and the thousands separator")
 
     @classmethod
     def quote(cls) -> WrongSign:
@@ -172,8 +172,8 @@ class WrongUnpivot(DefinitionError):
     @classmethod
     def taken(cls, what: str, column: str, key: str) -> WrongUnpivot:
         """Something else is read from one of the columns."""
-        hint = f"Columns of unpivot become rows: '{key}' is what their names are called, 'value' their cells."
-        return cls(f"{what} is read from the column '{column}', which unpivot takes", hint=hint)
+        hint = f"Columns of unpivot become rows: '{key}' holds their names, 'value' their cells."
+        return cls(f"{what} is read from the column '{column}', which unpivot turns into rows", hint=hint)
 
     @classmethod
     def two_origins(cls, name: str) -> WrongUnpivot:
@@ -193,7 +193,7 @@ class WrongMapping(DefinitionError):
     @classmethod
     def needed(cls, name: str) -> WrongMapping:
         """The key is not mapped, and rows with only a time and a value have no column for it."""
-        return cls(f"'{name}' needs a mapping", hint="From a path field, or a constant.")
+        return cls(f"'{name}' needs a mapping", hint="Map it from a path field or a constant.")
 
     @classmethod
     def one_value(cls, value: str) -> WrongMapping:
@@ -214,12 +214,12 @@ class WrongMapping(DefinitionError):
     @classmethod
     def for_numbers(cls, key: str, name: str, kind: str) -> WrongMapping:
         """A key for numbers is given to another type."""
-        return cls(f"'{key}' is for numbers, and {name} is a {kind}")
+        return cls(f"'{key}' applies to numbers, but {name} is a {kind}")
 
     @classmethod
     def for_texts(cls, name: str, kind: str) -> WrongMapping:
         """A key for texts is given to another type."""
-        return cls(f"'case' is for texts, and {name} is a {kind}")
+        return cls(f"'case' applies to strings, but {name} is a {kind}")
 
     @classmethod
     def no_scale(cls) -> WrongMapping:
@@ -229,12 +229,12 @@ class WrongMapping(DefinitionError):
     @classmethod
     def digits(cls, most: int) -> WrongMapping:
         """Rounding is to more digits than a double has."""
-        return cls(f"'round' is a number of digits from -{most} to {most}")
+        return cls(f"'round' must be a number of digits from -{most} to {most}")
 
     @classmethod
     def no_column(cls, text: str) -> WrongMapping:
         """A column name is blank or has white space around it."""
-        return cls(f"'{text}' is no name of a column", hint="Names have no white space around them.")
+        return cls(f"'{text}' cannot be the name of a column", hint="Names have no white space around them.")
 
 
 class WrongConstant(DefinitionError):
@@ -243,22 +243,22 @@ class WrongConstant(DefinitionError):
     @classmethod
     def blank(cls) -> WrongConstant:
         """It is blank."""
-        return cls("a blank constant is no value")
+        return cls("a constant must not be blank")
 
     @classmethod
     def no_number(cls, text: str, kind: str) -> WrongConstant:
         """It is not a number."""
-        return cls(f"the constant '{text}' is no {kind}", hint="Digits, as in 1000, -0.5 or 1e-3.")
+        return cls(f"the constant '{text}' is not a {kind}", hint="Write digits, as in 1000, -0.5 or 1e-3.")
 
     @classmethod
     def no_long(cls, text: str) -> WrongConstant:
         """It is not a whole number that a double can hold."""
-        return cls(f"the constant '{text}' is no long", hint="A whole number of at most 2^53.")
+        return cls(f"the constant '{text}' is not a long", hint="Write a whole number of at most 2^53.")
 
     @classmethod
     def no_boolean(cls, text: str, known: Sequence[str]) -> WrongConstant:
         """It is neither true nor false."""
-        return cls(f"the constant '{text}' is no boolean", hint=f"One of: {', '.join(known)}.")
+        return cls(f"the constant '{text}' is not a boolean", hint=f"One of: {', '.join(known)}.")
 
 
 class WrongSentinel(DefinitionError):
@@ -267,7 +267,7 @@ class WrongSentinel(DefinitionError):
     @classmethod
     def no_number(cls) -> WrongSentinel:
         """It is not a number, with or without conditions."""
-        return cls(_SENTINEL, hint="List texts that mean no value under 'null' of the format.")
+        return cls(_SENTINEL, hint="List strings that mean a missing value under 'null' of the format.")
 
     @classmethod
     def no_conditions(cls) -> WrongSentinel:
@@ -277,8 +277,8 @@ class WrongSentinel(DefinitionError):
     @classmethod
     def condition(cls, name: object, condition: object) -> WrongSentinel:
         """One of its conditions is not understood."""
-        hint = "An attribute of type double or long, and a comparison: {flow: 0} or {flow: '> 0'}."
+        hint = "Write an attribute of type double or long, and a comparison: {flow: 0} or {flow: '> 0'}."
         return cls(f"condition '{name}: {condition}' is not understood", hint=hint)
 
 
-_SENTINEL = "a sentinel is a number, or {value: NUMBER, when: {ATTRIBUTE: COMPARISON}}"
+_SENTINEL = "a sentinel must be a number, or {value: NUMBER, when: {ATTRIBUTE: COMPARISON}}"

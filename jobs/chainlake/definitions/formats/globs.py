@@ -32,14 +32,15 @@ def glob_problem(glob: str) -> Problem | None:
         return Problem("has braces, which match only themselves", "Write * for what differs between the files.")
     if glob.startswith(("/", "./", "../", "landing/")) or "//" in glob or glob.endswith("/") or "\\" in glob:
         return Problem(
-            "is no path within the landing folder of the source",
+            "is not a path within the landing folder of the source",
             "A path there is like bars.csv or 2025/bars.csv; the name alone is enough, too.",
         )
     if "(?!)" in translate(glob):
         return Problem("has a range that holds no character", "Write [a-z] with the smaller one first.")
     if glob.endswith(UNFINISHED) or glob.rsplit("/", 1)[-1].startswith("."):
         return Problem(
-            "files of such names are never taken", f"Names that begin with . or end in {', '.join(UNFINISHED)} are not."
+            "names hidden or unfinished files",
+            f"Files whose names begin with . or end in {', '.join(UNFINISHED)} are never read.",
         )
     return None
 
@@ -65,7 +66,7 @@ def expect_problem(glob: str) -> Problem | None:
             return Problem("names a day that is too far away", hint)
         unknown = [letter for letter in re.findall(r"%(.?)", form) if letter not in tuple("aAbBdGjmuUVwWyY%")]
         if unknown or (form and "%" not in form):
-            return Problem(f"'{form}' is no format of a date", hint)
+            return Problem(f"contains '{form}', which is not a date format", hint)
     if not (problem := glob_problem(expected_glob(glob, date(2025, 11, 28)))) and not DATE_FIELD.search(glob):
-        return Problem("is the same for all days, so that any file of them would make each day complete", hint)
+        return Problem("is the same for all days, so that one file would make every day complete", hint)
     return problem

@@ -58,10 +58,12 @@ def field_problem(name: str, digits: Digits, date_format: str) -> Problem | None
         date_format: format of the date; if blank, a date has eight digits.
     """
     if name == "revision" and not digits.alone:
-        what = "the field 'revision' can match no digits alone, and a revision is a whole number"
-        return Problem(what, r"E.g. (?P<revision>\d+); what stands beside the number is left outside the group.")
+        what = "the field 'revision' cannot match digits alone, but a revision is a whole number"
+        return Problem(what, r"E.g. (?P<revision>\d+); leave what surrounds the number outside the group.")
     if name == "key" and not digits.longest:
-        return Problem("the field 'key' can match no text, and no event is without a key", r"E.g. (?P<key>[A-Z]+).")
+        return Problem(
+            "the field 'key' can match only an empty string, but every event needs a key", r"E.g. (?P<key>[A-Z]+)."
+        )
     if name == "date":
         least, most = digit_range(date_format) if date_format else (8, 8)
         if not (digits.least <= most and least <= digits.most):
@@ -70,7 +72,7 @@ def field_problem(name: str, digits: Digits, date_format: str) -> Problem | None
             given = f"{digits.least:g}{more if digits.least != digits.most else ''}"
             of = f"of the format '{date_format}'" if date_format else "YYYYMMDD"
             hint = r"E.g. (?P<date>\d{8}), or path: {pattern: …, date_format: '%d%m%y'}."
-            return Problem(f"the field 'date' has {given} digits, and a date {of} has {needed}", hint)
+            return Problem(f"the field 'date' has {given} digits, but a date {of} has {needed}", hint)
     return None
 
 

@@ -150,7 +150,7 @@ def _unknown(form: str, found: list[str]) -> Problem | None:
     if form != form.strip():
         return Problem("begins or ends with white space, which is stripped from cells", "Leave it out.")
     if any(sign in form for sign in "\n\r\0"):
-        return Problem("holds the end of a line, which no cell does", "Write it in one line.")
+        return Problem("contains a line break, which no cell does", "Write it on one line.")
     for letter in found:
         if letter == "":
             return Problem("ends with a lone %", "Write %% for the sign itself.")
@@ -171,7 +171,7 @@ def _incomplete(found: list[str]) -> Problem | None:
     week_day = has & set("UW") and has & set("waA")
     whole = (has & set("yY") and (month_day or "j" in has or week_day)) or {"G", "V"} <= has and has & set("uwaA")
     if has & _DATE and not whole:
-        return Problem("gives no whole date", "A date has year, month and day: %Y-%m-%d.")
+        return Problem("does not give a complete date", "A date has year, month and day: %Y-%m-%d.")
     # Python reads these and ignores the week, but pandas, which reads whole columns, refuses them.
     if "G" in has and ("j" in has or not ("V" in has and has & set("uwaA"))):
         return Problem("%G is the year of a week: it gives a date with %V and a weekday only", "Write %Y.")
@@ -201,4 +201,4 @@ def _not_read_back(form: str) -> Problem | None:
         return Problem(f"cannot be read: {error}", "E.g. '%d.%m.%Y %H:%M'.")
     if (is_clock(form) or back.date() == _SAMPLE.date()) and back.strftime(plain) == text:
         return None
-    return Problem("does not give back the time that it writes", "E.g. '%d.%m.%Y %H:%M'.")
+    return Problem("does not read back the time that it writes", "E.g. '%d.%m.%Y %H:%M'.")

@@ -134,7 +134,7 @@ def source_schema() -> Schema:
         "file_date_zone": _WORD,
         "expect": _said(_TEXTS, "globs of the files of a UTC day"),
         "lag": _said(_DURATION, "how long a day waits for expected files"),
-        "settle": _said(_DURATION, "how long a file must have been left alone"),
+        "settle": _said(_DURATION, "how long a file must have been unchanged"),
         "links": _one_of(LINKS),
         "derived": _of_each(_said(_WORD, "such as history(price, 5, 10 min)")),
         "formats": {"type": "array", "minItems": 1, "items": form},
