@@ -20,13 +20,13 @@ def match_table_dropped(home: Home) -> None:
     shutil.rmtree(folder(home, "matches.many"))
 
 
-@damage("matches.many", "should be a folder, and is a file")
+@damage("matches.many", "should be a folder, but is a file")
 def match_table_became_a_file(home: Home) -> None:
     shutil.rmtree(folder(home, "matches.many"))
     folder(home, "matches.many").write_text("a note")
 
 
-@damage("events.lab", "should be a folder, and is a file")
+@damage("events.lab", "should be a folder, but is a file")
 def events_table_became_a_file(home: Home) -> None:
     shutil.rmtree(folder(home, "events.lab"))
     folder(home, "events.lab").write_text("a note")

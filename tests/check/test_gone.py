@@ -63,7 +63,7 @@ def test_notes_that_are_gone_are_made_again(whole: Home, copy: Home) -> None:
     shutil.rmtree(copy.table("ops", "intervals"))
     shutil.rmtree(f"{copy.table('ops', 'event_days')}/_delta_log")
     said = [str(one) for one in lakes.checked(copy).damage]
-    assert said == ["ops.event_days: its log is gone, and its files are there"]
+    assert said == ["ops.event_days: its log is gone, but its files are there"]
     assert lakes.repaired(copy).left == []
     assert lakes.checked(copy).damage == []
     assert same_tables(whole, copy) == []
@@ -86,7 +86,7 @@ def test_a_source_of_whose_files_nothing_is_noted_is_read_again(
     assert main(["status"]) == 0
     said = capsys.readouterr().out
     assert "events.lab: the table is gone, and 48 rows were written to it; run 'chainlake check --repair'" in said
-    assert "ops.files: no file of source lab is noted, though its events are" in said
+    assert "ops.files: no file of source lab is recorded, though its events are" in said
     (_,) = [one for one in lakes.checked(copy).damage if one.table == "ops.files"]
     assert lakes.repaired(copy).left == []
     assert lakes.checked(copy).damage == []
@@ -125,7 +125,7 @@ def test_days_of_a_definition_without_a_file_cannot_be_repaired(copy: Home) -> N
     ACTS["matches_deleted"](copy)
     (copy.config / "patterns" / "rise.sase").unlink()
     (line,) = lakes.repaired(copy).left
-    assert "pattern/rise has no file any more" in line
+    assert "pattern/rise no longer has a file" in line
     assert "failed" not in statuses(copy, "pattern/rise").values()
 
 
@@ -175,14 +175,14 @@ def test_a_lake_that_is_gone_is_no_new_one(
 ) -> None:
     """All notes lay in it, so without what the home remembers nothing would be damaged, and ingest would begin anew."""
     shutil.rmtree(copy.lake if what == "the lake" else f"{copy.lake}/ops")
-    told = "nothing is noted of source lab, which was ingested up to 2025-03-04"
+    told = "there is no record of source lab, which was ingested up to 2025-03-04"
     assert main(["status"]) == 1
     assert told in capsys.readouterr().out
     for _ in range(2):
         # The first must not leave anything behind that makes the lake look new to the second.
         assert main(["check"]) == 1
         assert told in capsys.readouterr().out
-    with pytest.raises(InfrastructureError, match="nothing is noted of source lab"):
+    with pytest.raises(InfrastructureError, match="there is no record of source lab"):
         ingest(copy, "lab", LAST, run_id="r", now=NOW)
 
     if what == "ops":

@@ -25,7 +25,7 @@ def in_place_of(home: Home, *way: str) -> Path:
 @pytest.mark.parametrize("way", [("events",), ("events", "lab"), ("events", "lab", "_delta_log")])
 def test_whoever_opens_the_table_is_told_of_the_file(home: Home, way: tuple[str, ...]) -> None:
     file = in_place_of(home, *way)
-    with pytest.raises(DamagedTable, match=f"events.lab is damaged: {file} should be a folder, and is a file"):
+    with pytest.raises(DamagedTable, match=f"events.lab is damaged: {file} should be a folder, but is a file"):
         tables.exists(home, "events", "lab")
 
 
@@ -34,7 +34,7 @@ def test_whoever_opens_the_table_is_told_of_the_file(home: Home, way: tuple[str,
 def test_a_check_names_the_file_and_a_repair_sets_it_aside(home: Home, table: str) -> None:
     file = in_place_of(home, *table.split("."))
     checked = check(home, run_id="r", scope=Scope())
-    assert [str(one) for one in checked.damage] == [f"{table}: {file} should be a folder, and is a file"]
+    assert [str(one) for one in checked.damage] == [f"{table}: {file} should be a folder, but is a file"]
     assert check(home, run_id="r", scope=Scope(tables=(table,))).damage == checked.damage
     _, result = repair(home, run_id="r", scope=Scope(), say=lambda line: None)
     assert result.left == []
@@ -48,7 +48,7 @@ def test_a_file_in_the_place_of_all_tables_of_a_schema_is_left_to_people(
     file = in_place_of(home, "ops")
     assert main(["check", "--repair"]) != 0
     said = "".join(capsys.readouterr())
-    assert f"{file} should be a folder, and is a file" in said and "unexpected" not in said
+    assert f"{file} should be a folder, but is a file" in said and "unexpected" not in said
     assert file.read_text() == "a note"
     assert main(["status"]) != 0
     assert "is damaged" in capsys.readouterr().err

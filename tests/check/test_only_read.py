@@ -43,4 +43,4 @@ def test_a_lake_that_can_only_be_read_is_no_damage(copy: Home) -> None:
 
 def test_who_would_change_it_is_told_why_that_cannot_be(copy: Home) -> None:
     code, said = on_a_read_only_disk(copy, "maintain", "--table", "events.lab")
-    assert code == 5 and "cannot be used as a lock: its disk can only be read" in said and "somebody else" not in said
+    assert code == 5 and "cannot be used as a lock: its disk is read-only" in said and "somebody else" not in said

@@ -170,7 +170,7 @@ def test_any_other_edit_is_refused_before_anything_is_written(lake: Lake) -> Non
         with pytest.raises(DefinitionError) as error:
             lake.ingest("bars", "2025-01-01", "2025-01-03")
         text = str(error.value)
-        assert [part for part in (*said, "Put it back as it was", "another name") if part not in text] == [], text
+        assert [part for part in (*said, "Undo the edit", "another name") if part not in text] == [], text
         assert [lake.version(schema, "bars") for schema in SCHEMAS] == versions
         assert lake.days("bars") == days
         edit(lake, "  other: {type: long}\n", "")

@@ -305,10 +305,10 @@ def tarred(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (bz2.compress(GOOD.encode()), "it is compressed by bzip2, which is not read"),
-        (lzma.compress(GOOD.encode()), "it is compressed by xz, which is not read"),
-        (b"PAR1\x15\x04 and so on PAR1", "it is a Parquet file, which is not read"),
-        (tarred(GOOD.encode()), "it is a tar archive, which is not read"),
+        (bz2.compress(GOOD.encode()), "it is compressed with bzip2; only text is read"),
+        (lzma.compress(GOOD.encode()), "it is compressed with xz; only text is read"),
+        (b"PAR1\x15\x04 and so on PAR1", "it is a Parquet file; only text is read"),
+        (tarred(GOOD.encode()), "it is a tar archive; only text is read"),
         (GOOD.replace("\n", "\r").encode(), "its lines end in lone carriage returns"),
         # A name says nothing of the content.
         (b"other,columns\n1,2\n", "no column"),

@@ -353,4 +353,4 @@ def test_members_of_a_tar_archive_are_not_read_as_one_file(tmp_path, form):
             archive.addfile(member, io.BytesIO(text))
     found = parsed(tmp_path, packed.getvalue(), yaml, "20250101.tar.gz")
     assert not found.rows and [bad[:2] for bad in found.bad] == [(0, "no_format")]
-    assert "it is a tar archive, which is not read" in found.bad[0][4]
+    assert "it is a tar archive; only text is read" in found.bad[0][4]

@@ -74,7 +74,7 @@ def test_files_of_another_kind_are_read_and_their_bad_lines_set_aside(tmp_path: 
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("optional: [size]", "delimiter: ;", "'delimiter' means nothing for a json_lines"),
+        ("optional: [size]", "delimiter: ;", "'delimiter' has no meaning for a json_lines"),
         ("optional: [size]", "optional: [volume]", "'volume' is a column that this format does not read"),
         ("time: {column: time, format: iso}", "time: {format: iso}", "'time.column' is missing"),
     ],

@@ -90,7 +90,7 @@ def test_a_file_of_a_store_need_not_rest_and_one_that_is_replaced_is_read_again(
     path = disk.landing("lab") / "new.csv"
     path.write_text(ROWS)
     now = datetime.now(UTC)
-    assert discover(disk, lab, now).waiting == {"new.csv": "it is younger than settle"}
+    assert discover(disk, lab, now).waiting == {"new.csv": "it is younger than 'settle'"}
     before = discover(store, lab, now).files["new.csv"]
     path.write_text(ROWS.replace("a,1", "a,9"))
     # In the same second: neither size nor time tell.

@@ -88,7 +88,7 @@ def check_source(
     )
     days = [day for day, row in check.days.items() if row["rows"]]
     if days and not check.files:
-        what = f"no file of source {name} is noted, and {counted(len(days), 'day')} with events were ingested"
+        what = f"no file of source {name} is recorded, but {counted(len(days), 'day')} with events were ingested"
         check.add("ops.files", what, UnnotedFiles(name))
     _check_days(check)
     if within is None:
@@ -112,7 +112,7 @@ def _check_days(check: _Check) -> None:
     if events.contents is None and not events.findings:
         lost = [day for day, row in check.days.items() if row["rows"]]
         if lost:
-            what = f"the table is gone, and {counted(len(lost), 'day')} with events were ingested, from {min(lost)}"
+            what = f"the table is gone, but {counted(len(lost), 'day')} with events were ingested, from {min(lost)}"
             # Days without events are included, because the table version that they name is gone, too.
             check.add(events, what, *(EventDay(check.name, day) for day in sorted(check.days)))
     listed = {day for inspected in (events, raw) if inspected.contents for day in _days(inspected)}
@@ -190,7 +190,7 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
         return None
     expected = int(row["rows"] or 0)
     if rows != expected:
-        what = f"{day}: {counted(expected, 'event')} ingested, {rows} there"
+        what = f"{day}: {counted(expected, 'event')} ingested, {rows} in the table"
         check.add(check.tables.events, what, mend, *_repeated(check, day))
         return None
     found = checksum(rows, first, second) if rows else EMPTY_CHECKSUM
@@ -199,7 +199,9 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
         check.add(check.tables.events, what, mend, *_repeated(check, day))
         return None
     if key is not None and rates != check.rates.get(day, {}):
-        check.add("ops.rates", f"{check.name} {day}: the events per type and key are not those that are there", mend)
+        check.add(
+            "ops.rates", f"{check.name} {day}: the numbers of events per type and key are not those of the table", mend
+        )
     return np.concatenate(links), pa.chunked_array(files, pa.string()) if files else pa.array([], pa.string())
 
 
@@ -283,10 +285,10 @@ def _check_loads(check: _Check) -> None:
         expected, there = int(rows[0]["rows_raw"] or 0), check.loads[load]
         mends = [LandedFile(check.name, row["path"]) for row in rows]
         if expected != there:
-            what = f"{rows[0]['path']}: {counted(expected, 'row')} ingested, {there} there"
+            what = f"{rows[0]['path']}: {counted(expected, 'row')} ingested, {there} in the table"
             check.add(raw, f"{what}; the table is gone" if gone else what, *mends)
         elif load in check.distrusted["raw"]:
-            check.add(raw, f"{rows[0]['path']}: its rows lie in a file that somebody else has written", *mends)
+            check.add(raw, f"{rows[0]['path']}: its rows are in a file that somebody else has written", *mends)
 
 
 def _check_quarantine(check: _Check) -> None:
@@ -325,14 +327,14 @@ def _check_quarantine(check: _Check) -> None:
                 SurplusRows("quarantine", check.name, f"file_id = {delta_literal(content)} AND stage = 'parse'")
             )
         if expected != there:
-            what = f"{rows[0]['path']}: {counted(expected, 'row')} set aside when it was read, {there} there"
+            what = f"{rows[0]['path']}: {counted(expected, 'row')} set aside when it was read, {there} in the table"
             check.add(inspected, what, *mends)
         elif content in check.distrusted["quarantine"]:
-            check.add(inspected, f"{rows[0]['path']}: its rows lie in a file that somebody else has written", *mends)
+            check.add(inspected, f"{rows[0]['path']}: its rows are in a file that somebody else has written", *mends)
     for day in sorted(check.days.keys() | conflicts.keys()):
         row = check.days.get(day)
         expected = 0 if row is None else row["conflicts"] or 0
         if (row is None or row["status"] != "changing") and expected != conflicts[day]:
-            what = f"{day}: {counted(expected, 'conflict')} found when it was resolved, {conflicts[day]} there"
+            what = f"{day}: {counted(expected, 'conflict')} found when it was resolved, {conflicts[day]} in the table"
             surplus = SurplusRows("quarantine", check.name, f"event_date = '{day}' AND stage = 'resolve'")
             check.add(inspected, what, EventDay(check.name, day), *([surplus] if day in repeated else []))

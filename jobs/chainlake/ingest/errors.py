@@ -19,7 +19,7 @@ class RowsMiscounted(AuditFailed):
         """For the table, both numbers, and the path of the first of the files that were parsed together."""
         return cls(
             f"{written} rows were written to {table}, but {counted} are counted",
-            hint=f"A mistake of the parser or the writer; the files are {path} and those parsed with it.",
+            hint=f"This is a bug in the parser or the writer; the files are {path} and those parsed with it.",
         ).holding(written=written, counted=counted)
 
 
@@ -45,6 +45,8 @@ class UnfitEdit(DefinitionError):
         """For the source, and a text per column that says how the two differ."""
         return cls(
             f"an edit does not fit the tables that source {source} has: {'; '.join(told)}; nothing was written",
-            hint="Put it back as it was and, if need be, add an attribute of another name; or define a source of "
-            "another name, which gets tables of its own while these stay.",
+            hint=(
+                "Undo the edit and, if need be, add an attribute with another name; or define a source with another "
+                "name, which gets its own tables while these stay."
+            ),
         )

@@ -31,9 +31,9 @@ class PathFields(NamedTuple):
     def detail(self) -> str:
         """The problem in words."""
         if self.problem == "bad_path_date":
-            return f"'{self.fields['date']}' in its path is no date"
+            return f"'{self.fields['date']}' in its path is not a date"
         revision = self.fields["revision"][:_TOLD] if self.problem else ""
-        return f"'{revision}' in its path is no whole number from 0 to {HIGHEST}" if self.problem else ""
+        return f"'{revision}' in its path is not a whole number from 0 to {HIGHEST}" if self.problem else ""
 
 
 def path_fields(source: Source, path: str) -> PathFields:

@@ -70,7 +70,7 @@ class NoFormat(DefinitionError):
 
 
 def _header(header: Sequence[str]) -> str:
-    return f"The header has {', '.join(header)[:_TOLD]}. What a file may lack is listed under 'optional'."
+    return f"The header has {', '.join(header)[:_TOLD]}. List the columns that a file may lack under 'optional'."
 
 
 @dataclass(frozen=True)

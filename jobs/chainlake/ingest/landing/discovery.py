@@ -111,7 +111,7 @@ def discover(home: Home, source: Source, now: datetime, *, known: bool = False) 
     waiting = dict(walked.waiting)
     folder = home.landed(source.name)
     if known and storage_of(folder).on_disk and not os.path.lexists(folder):
-        waiting["."] = "the folder is missing, though files in it were read; make it again if that is right"
+        waiting["."] = "the folder is missing, though files in it were read; create it again if it should be empty"
     settling: set[str] = set()
     for entry in walked.entries:
         try:
@@ -149,7 +149,7 @@ def _looked_into(source: Source, entry: Entry, memory: _Memory, now: datetime) -
     files = storage_of(entry.file)
     grain, young_s = (1, _MTIME_GRAIN_S) if files.on_disk else (_STORE_GRAIN_NS, _STORE_GRAIN_S)
     if not files.whole_files and 0 <= now.timestamp() - before.modified_ns / 1e9 < source.settle.total_seconds():
-        raise _NotYet("it is younger than settle")
+        raise _NotYet("it is younger than 'settle'")
     contents = memory.get(entry.relative, before)
     if contents is None:
         contents = _contents(source, entry.file)

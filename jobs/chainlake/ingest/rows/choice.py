@@ -14,9 +14,9 @@ HEAD = 1 << 18
 
 #: First bytes of files that hold no lines of text, and what such files are.
 _MAGIC = (
-    (b"BZh", "compressed by bzip2"),
-    (b"\xfd7zXZ\0", "compressed by xz"),
-    (b"\x28\xb5\x2f\xfd", "compressed by Zstandard"),
+    (b"BZh", "compressed with bzip2"),
+    (b"\xfd7zXZ\0", "compressed with xz"),
+    (b"\x28\xb5\x2f\xfd", "compressed with Zstandard"),
     (b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive"),
     (b"PAR1", "a Parquet file"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an Excel or Word file"),
@@ -24,7 +24,7 @@ _MAGIC = (
 )
 #: The magic bytes in the first header of a tar archive, and their position.
 _TAR, _TAR_AT = b"ustar", 257
-_NOT_READ = "it is {}, which is not read: only text is, plain or compressed by gzip or zip"
+_NOT_READ = "it is {}; only text is read, plain or compressed with gzip or zip"
 _RETURN = "carriage return"
 _NO_HEADER = "it has no header line"
 
@@ -131,7 +131,7 @@ def _no_lines(head: bytes) -> str:
         if head.startswith(magic):
             return _NOT_READ.format(what)
     if b"\r" in head and b"\n" not in head:
-        return f"its lines end in lone {_RETURN}s, which end no line here: convert it to line feeds"
+        return f"its lines end in lone {_RETURN}s, which do not end lines here: convert them to line feeds"
     return ""
 
 
@@ -151,5 +151,5 @@ def _swallowed(head: bytes, form: Format) -> str:
         if other := ends.search(plain.replace(form.delimiter, "")):
             sign = f"a lone {_RETURN}" if other[0] == "\r" else f"the sign U+{ord(other[0]):04X}"
             what = "the header line" if number > form.skip_lines else "a line that 'skip_lines' passes over"
-            return f"line {number}, {what}, holds {sign}, which ends no line here: convert it to line feeds"
+            return f"line {number}, {what}, holds {sign}, which does not end a line here: convert it to a line feed"
     return ""
