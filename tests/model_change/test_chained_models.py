@@ -303,7 +303,7 @@ def test_the_verbs_mark_what_is_an_estimate(
     assert main(["plan", str(ALL.start), str(ALL.end)]) == 0
     out = capsys.readouterr().out
     assert "1 stale, at most 4 following (estimate)" in out
-    assert "1 day of theirs, and at most 4 more that follow (estimate)" in out
+    assert "1 day to compute, and at most 4 more that follow (estimate)" in out
     assert main(["status", "--state", "following", "--json"]) == 0
     assert capsys.readouterr().out.count('"state":"following"') == 4
 

@@ -256,16 +256,16 @@ def refused(path, text: str) -> DefinitionError:
         ("where: ¦Hour(ts) = 9", "hour takes 2 values", "Hour(ts, 'Europe/Berlin')"),
         ("where: a BETWEEN 1¦, 2", "AND is expected", "x BETWEEN 1 AND 2"),
         ("where: ¦LN(a) > 1", "no function ln", "Log(x)"),
-        ("where: ¦LAG(a) > 1", "no function lag", "by transform: lag N"),
+        ("where: ¦LAG(a) > 1", "no function lag", "with transform: lag N"),
         ("where: a > 1 ¦&& b > 1", "no meaning here", "Write AND"),
         ("where: a > 1 ¦BETWEN 2", "should end before 'BETWEN'", "Did you mean BETWEEN?"),
         ("where: ¦seq = 1", "a value is expected, not 'SEQ'", '"seq"'),
         ("where: 1 < a ¦< 3", "cannot be chained", "1 < x AND x < 5"),
         ("where: a = ¦'b #c' AND b > 1", "no closing quote", "in double quotes"),
-        ("where: a = 'x' AND a LIKE ¦x", "x is no text", "single quotes"),
-        ("¦where:", "'where' is missing", "text"),
-        ("¦where: true", "not a text", "text"),
-        ("¦where: [a > 1]", "not a text", "text"),
+        ("where: a = 'x' AND a LIKE ¦x", "x is not a string", "single quotes"),
+        ("¦where:", "'where' is missing", "string"),
+        ("¦where: true", "not a string", "string"),
+        ("¦where: [a > 1]", "not a string", "string"),
     ],
 )  # fmt: skip
 def test_errors_point_into_a_condition(tmp_path, where: str, said: str, hint: str) -> None:
@@ -285,7 +285,7 @@ def test_errors_point_into_a_condition(tmp_path, where: str, said: str, hint: st
         ("(high - low) / close", "¦ts - ts", "features.1.expression", "this is a duration"),
         ("(high - low) / close", "low + ¦SUM(high + 1)", "features.1.expression", "SUM needs several events"),
         ("name: spread, ", "¦of: flow, ", "features.1.of", "exclude each other"),
-        ("(high - low) / close", "Least(high, ¦low)", "features.1.low)", "the text of 'expression' ends at a comma"),
+        ("(high - low) / close", "Least(high, ¦low)", "features.1.low)", "the string of 'expression' ends at a comma"),
         ("name: spread, expression: (high - low) / close", "¦name: n, of: flow", "features.1.name", "only an"),
         ("Abs(position)", "\"¦Abs(position, 2)\"", "features.2.polynomial.expression", "abs takes 1 value, not 2"),
         ("response: speed", "response: {expression: speed *¦}", "response.expression", "not the end"),
@@ -302,7 +302,7 @@ def test_rows_that_do_not_fit_are_said() -> None:
         monitor(MODEL | {"where": "lane = 1"}, rows)
     with pytest.raises(DefinitionError, match="a number and a string have no order"):
         monitor(MODEL | {"where": "seen > 'x'"}, rows)
-    with pytest.raises(DefinitionError, match="a number is expected, and this is a string"):
+    with pytest.raises(DefinitionError, match="a number is expected, but this is a string"):
         monitor(MODEL | {"features": [{"expression": "word"}]}, rows)
     with pytest.raises(DefinitionError, match="MAX needs several events"):
         monitor(MODEL | {"where": "MAX(seen) > 3"}, rows)

@@ -24,7 +24,7 @@ US = int(START.timestamp() * 1_000_000)
     ("ts", "words"),
     [
         (["2025-03-01T00:00:00Z", "2025-03-01T00:10:00Z"], "'ts' is of type string"),
-        ([float(US), float("nan")], "the 'ts' of row 2, nan, is no whole number of microseconds"),
+        ([float(US), float("nan")], "the 'ts' of row 2, nan, is not a whole number of microseconds"),
         ([US + 0.5, float(US)], "the 'ts' of row 1"),
         ([1e300, float(US)], "the 'ts' of row 1"),
         ([True, False], "'ts' is of type bool"),

@@ -250,7 +250,7 @@ DATED = "from: 2025-03-02, to: 2025-04-01"
         ("[x]", "[{of: x, member: 0}]", "features.0.member", 7, "from 1"),
         ("[x]", "[{of: x, member: 1, key: a}]", "features.0.member", 7, "Drop one"),
         ("length: 1 h", "length: 1 h, min_nodes: 2", "round.min_nodes", 8, "1 to 1"),
-        ("to: 2025-04-01", "dates: [{to: 2025-04-01}]", "nodes.1.dates", 5, "all stretches into dates"),
+        ("to: 2025-04-01", "dates: [{to: 2025-04-01}]", "nodes.1.dates", 5, "all periods into dates"),
         (DATED, "dates: 2025-03-02", "nodes.1.dates", 5, "[{from: DAY, to: DAY}, ...]"),
         (DATED, "dates: [{to: 2025-03-02}, {from: 2025-03-02}]", "nodes.1.dates.1.from", 5, "at least a day between"),
         (DATED, "dates: [{from: 2025-03-04, to: 2025-03-02}]", "nodes.1.dates.0.to", 5, "after the last"),

@@ -250,7 +250,7 @@ _CROSSED = ("outside", "inside")
 
 def test_zones_that_could_let_the_mean_out_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(zone_days, "designed", lambda facets, limits, _: np.tile(limits * 1.01, (facets.shape[1], 1)))
-    with pytest.raises(UnsafeZones, match="could let the mean out of the region unseen"):
+    with pytest.raises(UnsafeZones, match="could let the mean leave the region unnoticed"):
         monitor(CONTENT, events())
 
 

@@ -45,7 +45,7 @@ class UnfitEvents(InputError):
     @classmethod
     def parted_time(cls, row: int, value: float) -> UnfitEvents:
         """The time of a row (counted from 1) is not a whole number of microseconds, or not a number at all."""
-        what = f"the 'ts' of row {row}, {value}, is no whole number of microseconds"
+        what = f"the 'ts' of row {row}, {value}, is not a whole number of microseconds"
         return cls(what, key="ts", hint=_TIMES)
 
     @classmethod
@@ -99,7 +99,7 @@ class UnsafeZones(InputError):
     def of(cls, model: str, file: str | None) -> UnsafeZones:
         """For the monitor and its file."""
         return cls(
-            f"the zones designed for {model} could let the mean out of the region unseen; they are not used",
+            f"the zones designed for {model} could let the mean leave the region unnoticed; they are not used",
             file=file,
             key="design",
             hint="Give design: {method: multipliers}, or leave 'design' out, so that every zone is the region.",

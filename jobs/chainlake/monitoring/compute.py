@@ -157,7 +157,7 @@ def _outcome(item: Replay, groups: dict[str, GroupReport | Exception], staged: _
     remarks = [*config.warnings, *(line for one in reports.values() for line in one.warnings)]
     near_ties = sum(one.near_ties for one in reports.values())
     if near_ties:
-        remarks.append(f"{near_ties} decisions within 1e-9 of eps could fall otherwise on another machine")
+        remarks.append(f"{near_ties} decisions within 1e-9 of eps could turn out differently on another machine")
     table = result_table(config)
     states = staged.rows(STATE, config.name)
     links = _links(item, states)

@@ -19,12 +19,12 @@ class WrongValue(DefinitionError):
     @classmethod
     def no_text(cls, value: object) -> WrongValue:
         """The value is not a text, or is empty."""
-        return cls(f"'{value}' is not a text", hint="Give a non-empty text.")
+        return cls(f"'{value}' is not a string", hint="Give a non-empty string.")
 
     @classmethod
     def no_key(cls, value: object) -> WrongValue:
         """The value cannot be one of the source's key column."""
-        return cls(f"'{value}' is not a key", hint="Give a text; quote true, false and null.")
+        return cls(f"'{value}' is not a key", hint="Give a string; quote true, false and null.")
 
     @classmethod
     def no_keys(cls, key: str) -> WrongValue:
@@ -106,7 +106,7 @@ class WrongColumns(DefinitionError):
     @classmethod
     def constant(cls) -> WrongColumns:
         """A constant among columns where a constant has no meaning."""
-        return cls("a constant says nothing here", hint="Drop it.")
+        return cls("a constant has no effect here", hint="Drop it.")
 
     @classmethod
     def feature_twice(cls, name: str) -> WrongColumns:
@@ -152,7 +152,7 @@ class WrongColumns(DefinitionError):
     @classmethod
     def no_member(cls, name: str, member: int, fewest: int) -> WrongColumns:
         """A column takes the value of a node's N-th key, and some node has fewer keys."""
-        what = f"'{name}' needs nodes of {member} keys, one has {fewest}"
+        what = f"'{name}' needs nodes of {member} keys, but one has {fewest}"
         return cls(what, hint=f"Allowed: members 1 to {fewest}.")
 
 
@@ -173,7 +173,7 @@ class WrongNodes(DefinitionError):
     @classmethod
     def dated(cls, what: str) -> WrongNodes:
         """A node joins or leaves in a kind of model whose nodes are fixed; ``what``: what the nodes are."""
-        return cls(f"the {what} do not change", hint="Drop from and to.")
+        return cls(f"the {what} never change", hint="Drop from and to.")
 
     @classmethod
     def no_list(cls, key: str, forms: str) -> WrongNodes:
@@ -193,23 +193,23 @@ class WrongNodes(DefinitionError):
     @classmethod
     def no_name(cls) -> WrongNodes:
         """A node of several keys has no name."""
-        return cls("a node of several keys needs a name", hint="Give name: a text.")
+        return cls("a node of several keys needs a name", hint="Give name: a string.")
 
     @classmethod
     def two_dates(cls) -> WrongNodes:
         """The days of a node are given in two ways."""
-        return cls("'dates' is given besides 'from' or 'to'", hint="Put all stretches into dates.")
+        return cls("'dates' is given together with 'from' or 'to'", hint="Put all periods into dates.")
 
     @classmethod
     def no_dates(cls) -> WrongNodes:
         """The days of a node are not a list of stretches."""
-        return cls("'dates' is not a list of stretches", hint="Give [{from: DAY, to: DAY}, ...].")
+        return cls("'dates' is not a list of periods", hint="Give [{from: DAY, to: DAY}, ...].")
 
     @classmethod
     def unordered(cls, first: date | None, before: date | None) -> WrongNodes:
         """A stretch begins before the one listed before it has ended."""
-        hint = "Give the stretches in order, with at least a day between them."
-        return cls(f"the stretch from {first} does not come after the one to {before}", hint=hint)
+        hint = "Give the periods in order, with at least a day between them."
+        return cls(f"the period from {first} does not come after the one to {before}", hint=hint)
 
     @classmethod
     def ends_before(cls, end: date, first: date) -> WrongNodes:
@@ -233,7 +233,7 @@ class WrongRounds(DefinitionError):
     @classmethod
     def few_nodes(cls, wanted: int, there: int) -> WrongRounds:
         """``min_nodes`` asks for more nodes than there are."""
-        what = f"min_nodes is {wanted}, a group has at times no more than {there} nodes"
+        what = f"min_nodes is {wanted}, but a group sometimes has no more than {there} nodes"
         return cls(what, hint=f"Allowed: 1 to {there}.")
 
 

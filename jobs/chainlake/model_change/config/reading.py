@@ -42,7 +42,7 @@ class Settings(Section):
     def text(self, key: str, default: Any = ...) -> Any:
         value = self.data.get(key)
         if value is None:
-            return self._missing(key, default, "a text")
+            return self._missing(key, default, "a string")
         if not isinstance(value, str) or not value.strip():
             raise self.placed(WrongValue.no_text(value), key)
         return value.strip()

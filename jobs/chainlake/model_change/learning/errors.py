@@ -16,4 +16,4 @@ class WrongSync(DefinitionError):
     @classmethod
     def every(cls, forms: str) -> WrongSync:
         """How often to synchronise is given twice."""
-        return cls("'static' says how often by itself", hint=f"Allowed: {forms}.")
+        return cls("'static' already says how often", hint=f"Allowed: {forms}.")

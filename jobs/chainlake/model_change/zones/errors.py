@@ -29,7 +29,7 @@ class WrongRegion(DefinitionError):
     @classmethod
     def box(cls, intervals: int, names: Sequence[str]) -> WrongRegion:
         """A box with more intervals, or fewer, than there are values."""
-        what = f"the box has {intervals} intervals, there are {len(names)} values ({', '.join(names)})"
+        what = f"the box has {intervals} intervals, but there are {len(names)} values ({', '.join(names)})"
         return cls(what, hint="Give [low, high] for each; null where there is no bound.")
 
     @classmethod
@@ -50,7 +50,7 @@ class WrongRegion(DefinitionError):
     @classmethod
     def polygon(cls, names: Sequence[str]) -> WrongRegion:
         """A polygon for a number of values other than two."""
-        what = f"a polygon is a region of two values, there are {len(names)} ({', '.join(names)})"
+        what = f"a polygon is a region of two values, but there are {len(names)} ({', '.join(names)})"
         return cls(what, hint="Give box or half_planes.")
 
     @classmethod
@@ -67,7 +67,7 @@ class WrongRegion(DefinitionError):
     @classmethod
     def no_half_plane(cls, value: object) -> WrongRegion:
         """An entry does not have the form of a half-plane."""
-        return cls(f"'{value}' is no half-plane", hint="Give {normal: [...], below: N}.")
+        return cls(f"'{value}' is not a half-plane", hint="Give {normal: [...], below: N}.")
 
     @classmethod
     def no_normal(cls, value: object, names: Sequence[str]) -> WrongRegion:
