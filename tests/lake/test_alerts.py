@@ -194,7 +194,7 @@ def test_a_table_that_took_the_place_of_the_one_told_of_is_not_mistaken_for_it(h
     shutil.rmtree(home.table("matches", "p"))
     publish(home, 1, 2)
     publish(home, 2, 3)
-    with pytest.raises(FeedCut, match="in another table since"):
+    with pytest.raises(FeedCut, match="have moved to another table"):
         send(home, item, quick())
     assert send(home, item, Sending(since=0, trying=quick().trying)).sent == 2
 
@@ -280,9 +280,9 @@ def test_a_feed_that_does_not_reach_back_is_told(home: Home, receiver: Receiver)
         ("{}", "webhook must be an address"),
         ("{webhook: mail}", "webhook must be an address"),
         ("{webhook: 'file:///etc/passwd'}", "webhook must be an address"),
-        ("{webhook: $HOOK, mut: x}", "alerts have no key mut"),
-        ("{webhook: $HOOK, mute: ['25:00-26:00']}", "no stretch of a day"),
-        ("{webhook: $HOOK, mute: ['06:00-06:00']}", "no stretch of a day"),
+        ("{webhook: $HOOK, mut: x}", "unknown key mut in alerts"),
+        ("{webhook: $HOOK, mute: ['25:00-26:00']}", "not a time span of a day"),
+        ("{webhook: $HOOK, mute: ['06:00-06:00']}", "not a time span of a day"),
         ("{webhook: $HOOK, withdrawn: 1}", "true or false"),
         ("[a]", "alerts must be a map"),
     ],
@@ -314,7 +314,7 @@ def test_the_verb_tells_what_it_did(
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(config))
     assert main(["alerts", "send"]) == 0
     out = capsys.readouterr().out
-    assert out == "loud: 0 messages sent, table at version 0; what is published from now on is told\n"
+    assert out == "loud: 0 messages sent, table at version 0; what is published from now on is sent\n"
     assert main(["alerts", "send"]) == 2 and "HOOK does not hold an address" in capsys.readouterr().err
     monkeypatch.setenv("HOOK", receiver.address)
     assert main(["alerts", "send", "loud"]) == 0

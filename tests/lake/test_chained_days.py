@@ -359,6 +359,6 @@ def test_the_first_day_that_is_wrong_ends_what_is_published():
     assert found == {two: "its audit failed", three: "2025-03-02, on which it depends, was left out"}
     for before in ("a", None):
         found = left_out(links, {}, before)
-        assert list(found) == [one, two, three] and "not the one that the day before" in found[one]
+        assert list(found) == [one, two, three] and "other than the one at the end of the day before" in found[one]
     found = left_out({**links, two: Link("c", "b")}, {}, EMPTY)
-    assert list(found) == [two, three] and "not the one that the day before" in found[two]
+    assert list(found) == [two, three] and "other than the one at the end of the day before" in found[two]

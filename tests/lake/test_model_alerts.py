@@ -147,7 +147,7 @@ def test_alerts_are_read_as_those_of_patterns_and_change_no_row() -> None:
     quiet = parse_definition(LINEAR.replace("'URL'", "$HOOK, mute: ['22:00-06:00']"))
     assert quiet.alerts is not None and quiet.alerts.mute and plain.alerts is None
     assert plain.definition_hash == quiet.definition_hash
-    with pytest.raises(DefinitionError, match="no stretch of a day"):
+    with pytest.raises(DefinitionError, match="not a time span of a day"):
         parse_definition(LINEAR.replace("'URL'", "$HOOK, mute: ['22-06']"))
     shared = "kind: shared_learning\nresponse: y\nfeatures: [x]\nlearning_rate: 0.1\nsync: {static: 2}\n"
     with pytest.raises(DefinitionError, match="alerts"):

@@ -220,7 +220,7 @@ def test_models_publish_changes_metrics_and_state_up_to_the_first_failed_audit(h
 
 
 def test_a_chain_is_published_after_the_state_that_the_day_before_has_left_and_no_other(home: Home) -> None:
-    moved = "the state that it was computed from is not the one that the day before it has left"
+    moved = "it was computed from a state other than the one at the end of the day before"
     # Nothing was ever published before it.
     assert publish_model(home, [D2], links=["a", "b"]).left_out == {D2: moved}
     assert publish_model(home, [D2], links=[EMPTY, "b"]).left_out == {D2: moved}, "it does not begin anew"

@@ -81,7 +81,7 @@ def test_lists_hold_ours_and_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ("text", "line", "said"),
     [
         ("spark.a 1\nspark.cores.max\n", 2, "'spark.cores.max' has no value"),
-        ("park.cores.max 2\n", 1, "'park.cores.max' is no setting of Spark"),
+        ("park.cores.max 2\n", 1, "'park.cores.max' is not a setting of Spark"),
         ("spark.a 1\n\nspark.a 2\n", 3, "duplicate key 'spark.a'"),
         ("spark.a x\\\n  y\n", 1, "a backslash is not understood here"),
     ],

@@ -136,7 +136,7 @@ def test_a_chained_day_is_done_if_it_goes_on_from_what_the_day_before_left(home:
     chained(2, "a:x")
     assert states(home, model) == {1: "done", 2: "done", 3: "stale", 4: "following"}
     (item,) = to_do(home, [model])
-    assert item.why == "the state of the day before is another one"
+    assert item.why == "the state at the end of the day before is another one"
     assert [row.state for row in status_rows(home, [model], Days(day(3), day(5)))] == ["stale", "following"]
     chained(2, "a:b")
     assert states(home, model) == dict.fromkeys((1, 2, 3, 4), "done")
@@ -290,7 +290,7 @@ def test_days_that_somebody_changes_are_waited_for(home: Home, capfd: pytest.Cap
     assert pin(home, "s", Days(day(0), day(2)), timeout_s=60).event_days.checksum(day(1)) == "c1"
     thread.join()
     said = capfd.readouterr().err
-    assert f"waiting for 1 days of events.s from 2025-10-02, which are changed by process {os.getpid()} on" in said
+    assert f"waiting for 1 day of events.s from 2025-10-02, being changed by process {os.getpid()} on" in said
 
 
 def test_an_ingest_that_ends_between_the_two_looks_is_believed(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,17 @@ def test_counts_and_checksums_are_per_owner_and_day(lake: Lake, home: Home) -> N
     assert change.sums == checksums([table_of(staged)], "ts", "owner", PLAIN.volatile)
     assert lake.commit(change, Turn("test")) == Applied(2, 1, 2, 3)
     assert held(home) == sorted(map(str, table_of([*others, *staged]).to_pylist()))
+
+
+@pytest.mark.on_spark()
+def test_a_table_whose_columns_were_described_in_other_words_is_published_to(lake: Lake, home: Home) -> None:
+    """A release may reword every comment; the lake was made by the one before."""
+    put(lake, [row("a"), row("b", D2)], part_of(D1, D2))
+    columns = tuple(replace(one, comment=f"{one.comment} In other words.") for one in PLAIN.columns)
+    reworded = replace(PLAIN, comment="In other words.", columns=columns)
+    assert put(lake, [row("a", x=2.0), row("c", D2)], part_of(D1, D2), reworded) == Applied(1, 1, 1, 2)
+    assert held(home) == sorted(map(str, table_of([row("a", x=2.0), row("c", D2)]).to_pylist()))
+    assert put(lake, [row("d", D3)], part_of(D3), reworded) == Applied(1, 0, 0, 3)
 
 
 @pytest.mark.on_spark()

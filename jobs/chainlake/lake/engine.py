@@ -27,7 +27,7 @@ class WrongEngine(UsageError):
     def no_commits(cls, lake: str) -> WrongEngine:
         """Spark's commits to a store can overwrite those of others."""
         return cls(
-            f"{VARIABLE} is 'spark', and the lake {lake} is in an object store, to which Spark commits without regard "
+            f"{VARIABLE} is 'spark', but the lake {lake} is in an object store, to which Spark commits without regard "
             "to other writers",
             hint=f"Unset {VARIABLE}: tasks still run on Spark, and their files are committed by delta-rs.",
         )

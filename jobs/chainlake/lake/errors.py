@@ -55,7 +55,7 @@ class NoLock(InfrastructureError):
     def read_only(cls, path: Path) -> NoLock:
         """For the lock's path on a read-only disk."""
         return cls(
-            f"{path} cannot be used as a lock: its disk can only be read",
+            f"{path} cannot be used as a lock: its disk is read-only",
             hint="Verbs that change nothing still work: status, sql, plan, check. Make the disk writable for the rest.",
         )
 
@@ -80,8 +80,11 @@ class WrongLocks(UsageError):
     def of(cls, asked: str) -> WrongLocks:
         """For what is asked for; only its beginning is shown, since it may hold a password."""
         return cls(
-            f"CHAINLAKE_LOCKS begins with '{asked.partition(':')[0]}'",
-            hint="It can be postgresql://USER@HOST/DATABASE; unset it for files on a disk, or leases in a store.",
+            f"CHAINLAKE_LOCKS cannot begin with '{asked.partition(':')[0]}'",
+            hint=(
+                "Write postgresql://USER@HOST/DATABASE, or unset it: locks are then files on a disk, or leases in a "
+                "store."
+            ),
         )
 
 
@@ -93,7 +96,7 @@ class ConcurrentWriter(InfrastructureError):
     @classmethod
     def appending(cls, table: str) -> ConcurrentWriter:
         """To note something in a table."""
-        return cls._of(table, "nothing was noted there")
+        return cls._of(table, "nothing was recorded there")
 
     @classmethod
     def widening(cls, table: str) -> ConcurrentWriter:
@@ -107,7 +110,7 @@ class ConcurrentWriter(InfrastructureError):
 
     @classmethod
     def _of(cls, table: str, undone: str) -> ConcurrentWriter:
-        error = cls(f"another writer has changed {table} in between; {undone}", hint="Run this again.")
+        error = cls(f"another writer has changed {table} in the meantime; {undone}", hint="Run this again.")
         return error.holding(table=table)
 
 

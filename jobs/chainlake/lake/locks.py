@@ -248,12 +248,12 @@ def _in_the_way(path: Path) -> str | None:
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
-        return "it is a link to nothing" if path.is_symlink() else None
+        return "it is a broken link" if path.is_symlink() else None
     except OSError as error:
         return str(error.strerror)
     if not stat.S_ISREG(mode):
-        return "it is a folder" if stat.S_ISDIR(mode) else "it is no file"
-    return None if os.access(path, os.R_OK | os.W_OK) else "it belongs to somebody else"
+        return "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file"
+    return None if os.access(path, os.R_OK | os.W_OK) else "it belongs to another user"
 
 
 def unusable(home: Home) -> list[NoLock]:

@@ -43,18 +43,17 @@ class Remembered:
     def lost(self, home: Home) -> str:
         """What is lost and what to do, in one line."""
         told = (
-            f"nothing is noted of source {self.source}, which was ingested up to {self.end - timedelta(days=1)} "
+            f"there is no record of source {self.source}, which was ingested up to {self.end - timedelta(days=1)} "
             f"(at {self.at})"
         )
         if self.lake == _lake(home):
             return (
-                f"{told}: the lake {home.lake} has lost its tables, or at least ops. If they lie elsewhere, put them "
-                f"back, or set CHAINLAKE_LAKE to their place; '{_REPAIR}' has everything read from landing again"
+                f"{told}: the lake {home.lake} has lost its tables, or at least ops. If they are elsewhere, put them "
+                f"back, or set CHAINLAKE_LAKE to their place; '{_REPAIR}' makes everything in landing be read again"
             )
         return (
             f"{told} into the lake {os.path.join(home.root, self.lake)}: the lake {home.lake} is empty. "
-            "Set CHAINLAKE_LAKE to the other; "
-            f"'{_REPAIR}' tells how to read everything from landing into this one"
+            f"Set CHAINLAKE_LAKE to the other one; '{_REPAIR}' says how to read everything from landing into this one"
         )
 
 
@@ -65,7 +64,7 @@ class SourceForgotten(InfrastructureError):
     def of(cls, home: Home, known: Remembered) -> SourceForgotten:
         """Args: the installation, and what is remembered about the source."""
         return cls(
-            f"nothing is noted of source {known.source} in {home.lake}, into which it was ingested up to "
+            f"there is no record of source {known.source} in {home.lake}, into which it was ingested up to "
             f"{known.end - timedelta(days=1)} (at {known.at}): the lake has lost its tables; nothing was written",
             hint=f"Put the tables back, or set CHAINLAKE_LAKE to their place. If they are lost, run '{_REPAIR}' and "
             "then what it prints: files that are still in landing are read again.",

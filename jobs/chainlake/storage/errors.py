@@ -73,7 +73,7 @@ class StoreFailed(InfrastructureError):
     def undecided(cls, place: str) -> StoreFailed:
         """It could not be found out whether it overwrites files when it must not."""
         return cls(
-            f"whether the object store for {place} keeps to conditional writes (If-None-Match) could not be found out",
+            f"it is unknown whether the object store for {place} honours conditional writes (If-None-Match)",
             hint="Run this again.",
         )
 

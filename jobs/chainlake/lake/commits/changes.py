@@ -38,7 +38,7 @@ class FeedUnavailable(UsageError):
     @classmethod
     def no_time(cls, text: str) -> FeedUnavailable:
         """The text given as the moment to start from is not a time."""
-        return cls(f"'{text}' is no time", hint="Give a time such as 2025-10-02T06:00:00Z.")
+        return cls(f"'{text}' is not a time", hint="Give a time such as 2025-10-02T06:00:00Z.")
 
     @classmethod
     def not_yet(cls, table: str, since: int, now: int) -> FeedUnavailable:
@@ -54,17 +54,17 @@ class FeedUnavailable(UsageError):
     def all_gone(cls, table: str, now: int) -> FeedUnavailable:
         """No commit of the feed is kept."""
         hint = f"Read the table; it is version {now}."
-        return cls(f"nothing of the change feed of {table} is kept", hint=hint).holding(table=table)
+        return cls(f"the change feed of {table} is no longer kept", hint=hint).holding(table=table)
 
     @classmethod
     def partly_gone(cls, table: str, oldest: Commit, first: int, since: int | datetime, now: int) -> FeedUnavailable:
         """The feed is kept from version ``first`` on, as the oldest kept commit shows."""
         moment = oldest.at.isoformat(timespec="seconds").replace("+00:00", "Z")
         why = f"it got other columns at version {oldest.version}, and " if oldest.other_columns else ""
-        hint = f"Ask --since-version {first - 1}, or read the whole table; "
-        hint += "how long it is kept is an option of 'chainlake maintain'."
+        hint = f"Use --since-version {first - 1}, or read the whole table; "
+        hint += "an option of 'chainlake maintain' says how long it is kept."
         what = f"the change feed of {table} is kept from version {first} ({moment}) to {now}: "
-        return cls(f"{what}{why}changes since {since} are not all there", hint=hint).holding(table=table)
+        return cls(f"{what}{why}not all changes since {since} are kept", hint=hint).holding(table=table)
 
 
 @dataclass(frozen=True)

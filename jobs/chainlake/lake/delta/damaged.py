@@ -52,7 +52,7 @@ class DamagedTable(InfrastructureError):
 
 def no_folder(place: str) -> str:
     """What is said of a file in the place of a folder."""
-    return f"{place} should be a folder, and is a file"
+    return f"{place} should be a folder, but is a file"
 
 
 def in_the_way(home: Home, schema: str, name: str) -> str | None:

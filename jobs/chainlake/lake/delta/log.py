@@ -214,7 +214,7 @@ class TableLog:
         if not lines:
             raise ValueError("it is empty")
         if not all(isinstance(line, dict) for line in lines):
-            raise ValueError("it holds something else than actions")
+            raise ValueError("it holds something other than actions")
         return lines
 
     def commit(self, version: int) -> Commit:
@@ -317,7 +317,7 @@ class TableLog:
         except (ValueError, KeyError, TypeError, OSError) as error:
             return f"it cannot be read: {error}"
         if version not in self.checkpoints:
-            return f"it names a checkpoint of version {version}, which is not there"
+            return f"it names a checkpoint of version {version}, which is missing"
         return f"it names the damaged checkpoint of version {version}" if version in bad else None
 
     def readable_checkpoint(self, version: int) -> bool:

@@ -60,7 +60,7 @@ class UnreadableTable(InfrastructureError):
         return cls(
             f"table {table} uses the Delta feature '{name}', so its files alone do not determine its rows; "
             "nothing was read",
-            hint=f"Read it with Spark, or take the feature out with Spark: {'; '.join(steps)}.",
+            hint=f"Read it with Spark, or remove the feature with Spark: {'; '.join(steps)}.",
         )
 
     @classmethod
@@ -76,7 +76,10 @@ class UnreadableTable(InfrastructureError):
         """For a protocol that is not known here."""
         return cls(
             f"table {table} needs a newer reader than this one ({why}); nothing was read",
-            hint="Read it with the program that wrote it last, and take out there what it added (DROP FEATURE).",
+            hint=(
+                "Read it with the program that wrote it last, and remove the features that it added there (DROP "
+                "FEATURE)."
+            ),
         )
 
 
@@ -88,11 +91,11 @@ class UnwritableTable(InfrastructureError):
         """Args: ``schema.name``, where it lies, and the feature, as Delta calls it."""
         drop = f"ALTER TABLE delta.`{path}` DROP FEATURE {name}"
         if name == "checkpointProtection":
-            drop += " TRUNCATE HISTORY (a day after the feature that it is left from was dropped)"
+            drop += " TRUNCATE HISTORY (a day after the feature that it remains from was dropped)"
         return cls(
-            f"table {table} uses the Delta feature '{name}', which writers from here do not keep up; "
+            f"table {table} uses the Delta feature '{name}', which this program does not maintain when it writes; "
             "nothing was written",
-            hint=f"Take it out with Spark: {drop}; or move the table away and have its days computed again.",
+            hint=f"Remove it with Spark: {drop}; or move the table away and have its days computed again.",
         )
 
 

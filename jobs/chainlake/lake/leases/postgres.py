@@ -29,7 +29,7 @@ class NoDatabase(InfrastructureError):
     def unreadable(cls) -> NoDatabase:
         """The URL is malformed; neither it nor the driver's message is shown, since they may hold a password."""
         hint = "Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE, and in a password %40 for @, %2F for /, %25 for %."
-        return cls("CHAINLAKE_LOCKS is no URL of a database", hint=hint)
+        return cls("CHAINLAKE_LOCKS is not the URL of a database", hint=hint)
 
 
 class Session:
@@ -89,7 +89,7 @@ class Session:
         try:
             self._ask("SELECT 1", ())
         except (NoDatabase, psycopg2.Error):
-            raise LockLost.of(self.purpose, "nobody that can be told from here") from None
+            raise LockLost.of(self.purpose, "a process that cannot be identified from here") from None
 
     def close(self) -> None:
         """End the connection, which frees the lock."""

@@ -340,6 +340,6 @@ def left_out(links: Mapping[Day, Link], wrong: Mapping[Day, str], before: str | 
         elif day in wrong:
             found[day] = wrong[day]
         elif link.state_in != before:
-            found[day] = "the state that it was computed from is not the one that the day before it has left"
+            found[day] = "it was computed from a state other than the one at the end of the day before"
         before = link.state_out
     return found

@@ -21,6 +21,7 @@ from chainlake.lake.locks import held, holder
 from chainlake.lake.records import ops
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import EventDayRow, MatchedDayRow, ReadStatus
+from chainlake.words import counted
 
 #: Days with these statuses may be computed.
 COMPUTABLE = ("complete", "provisional")
@@ -173,7 +174,7 @@ class AbandonedDays(InfrastructureError):
     @classmethod
     def _of(cls, source: str, unfit: list[date], why: str) -> AbandonedDays:
         first, end = min(unfit), Days.one(max(unfit)).end
-        days = f"{len(unfit)} day{'s' if len(unfit) > 1 else ''} from {first}"
+        days = f"{counted(len(unfit), 'day')} from {first}"
         return cls(
             f"events.{source} is marked as being changed on {days}, {why}",
             hint=f"Repeat the ingest: run 'chainlake ingest {source} {first} {end}'.",
@@ -200,7 +201,10 @@ def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> P
     purpose = f"source-{source}"
     unfit: list[date] = []
     notice = Notice(
-        lambda: f"{len(unfit)} days of events.{source} from {min(unfit)}, which are changed by {holder(home, purpose)}"
+        lambda: (
+            f"{counted(len(unfit), 'day')} of events.{source} from {min(unfit)}, being changed by "
+            f"{holder(home, purpose)}"
+        )
     )
     abandoned = False
     while True:

@@ -65,10 +65,10 @@ def _gone(home: Home, source: str) -> Iterator[tuple[str, str]]:
         if rows and not TableLog(home, schema, source).exists:
             yield (
                 f"{schema}.{source}",
-                f"the table is gone, and {counted(rows, 'row')} were written to it; {_MEND}",
+                f"the table is gone, but {counted(rows, 'row')} were written to it; {_MEND}",
             )
     if held["events"] and not len(files):
-        yield "ops.files", f"no file of source {source} is noted, though its events are; {_MEND}"
+        yield "ops.files", f"no file of source {source} is recorded, though its events are; {_MEND}"
 
 
 def _last_published(intervals: Intervals, one: Judged) -> tuple[int, int] | None:

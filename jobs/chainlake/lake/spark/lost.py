@@ -30,9 +30,11 @@ class ProcessLost(InfrastructureError):
     @classmethod
     def _named(cls, process: str) -> ProcessLost:
         return cls(
-            f"{process} was killed or died while it worked; nothing of its work is published",
-            hint="Run this again. If it is lost again, the machine is short of memory: see its log, or give it less "
-            "to do at a time.",
+            f"{process} was killed or died while it worked; none of its work is published",
+            hint=(
+                "Run this again. If that happens again, the machine is short of memory: see its log, or give it less "
+                "to do at once."
+            ),
         )
 
 

@@ -98,7 +98,7 @@ class WrongSparkConf(UsageError):
     @classmethod
     def no_setting(cls, path: Path, line: int, key: str) -> WrongSparkConf:
         """A line with a key of something else."""
-        return cls._at(path, line, f"'{key}' is no setting of Spark")
+        return cls._at(path, line, f"'{key}' is not a setting of Spark")
 
     @classmethod
     def twice(cls, path: Path, line: int, key: str) -> WrongSparkConf:
@@ -107,7 +107,7 @@ class WrongSparkConf(UsageError):
 
     @classmethod
     def _at(cls, path: Path, number: int, what: str) -> WrongSparkConf:
-        return cls(f"{path}:{number}: {what}", hint="A line is a key of Spark and its value: spark.cores.max 4")
+        return cls(f"{path}:{number}: {what}", hint="Each line is a key of Spark and its value: spark.cores.max 4")
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class NotInTheLake(UsageError):
     def of_many(cls, name: str, field: str) -> NotInTheLake:
         """A statement asks for a field of something that is not a single event."""
         return cls(
-            f"{name} has no field {field}: it is not one event",
+            f"{name} has no field {field}: it is not a single event",
             hint=f"If it is an array of events, write {name}[1].{field} or unnest({name}).",
         ).holding(name=field)
 
@@ -70,7 +70,7 @@ class StatementRefused(UsageError):
     @classmethod
     def several(cls, number: int) -> StatementRefused:
         """For several statements, or none."""
-        return cls(f"one statement at a time, this is {number}")
+        return cls(f"only one statement is possible at a time, not {number}")
 
 
 class FilesUnreadable(InfrastructureError):

@@ -52,5 +52,5 @@ class PartlyMerged(InfrastructureError):
         told, asked = (", ".join(f"{count} {kind}" for kind, count in one.items()) for one in (found, wanted))
         return cls(
             f"version {version} of {table.path_name} has {told} rows, but should have {asked}",
-            hint="Restate the days of this run, and report this as a fault.",
+            hint="Restate the days of this run, and report this as a bug.",
         )

@@ -197,7 +197,7 @@ def _gone(inspected: Inspected, wanted: Mapping[Place, Expected], within: Days |
     return [
         Finding(
             inspected.path_name,
-            f"the table is gone, and {name} has published {counted(len(days), 'day')} with rows to it, from {days[0]}",
+            f"the table is gone, but {name} has published {counted(len(days), 'day')} with rows to it, from {days[0]}",
             mends=tuple(PublishedDay(name, day) for day in days),
         )
         for name, days in lost.items()
@@ -206,7 +206,7 @@ def _gone(inspected: Inspected, wanted: Mapping[Place, Expected], within: Days |
 
 def _difference(expected: Expected, there: Checksum) -> str | None:
     if expected.rows is not None and expected.rows != there.rows:
-        return f"{counted(expected.rows, 'row')} published, {there.rows} there"
+        return f"{counted(expected.rows, 'row')} published, {there.rows} in the table"
     if expected.sums is not None and expected.sums != there:
         return f"{counted(there.rows, 'row')}, as published, but with other values"
     return None

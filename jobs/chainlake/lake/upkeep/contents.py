@@ -98,7 +98,7 @@ class Contents:
             if info.type != FileType.File:
                 self.bad.append(BadFile(part.path, "it is missing"))
             elif info.size != part.size:
-                self.bad.append(BadFile(part.path, f"it has {info.size} bytes, and {part.size} were written"))
+                self.bad.append(BadFile(part.path, f"it has {info.size} bytes, but {part.size} were written"))
 
     def batches(
         self, wanted: Callable[[Part], bool] = lambda part: True, columns: list[str] | None = None, where: Any = None
@@ -127,4 +127,4 @@ class Contents:
                 self.bad.append(BadFile(part.path, f"it cannot be read: {first_line(error)}"))
                 continue
             if where is None and part.rows is not None and rows != part.rows:
-                self.bad.append(BadFile(part.path, f"it has {rows} rows, and {part.rows} were written"))
+                self.bad.append(BadFile(part.path, f"it has {rows} rows, but {part.rows} were written"))
