@@ -13,7 +13,7 @@ from chainlake.paths import Home
 
 def ingest_dag(source: str) -> DAG:
     """The DAG of one source."""
-    description = f"Landing files of {source} to events"
+    description = f"Landed files of {source} into events"
     with daily("ingest", source, description, page.ingest_page(source), max_active_runs=1) as dag:
 
         @task(pool=SPARK_POOL, execution_timeout=STEP_TIMEOUT, outlets=[events(source)])

@@ -15,7 +15,7 @@ _DAY = {"type": "string", "format": "date"}
 
 ingest_history = ranged(
     "ingest_history",
-    "Landing files of a stretch of days to events",
+    "Landed files of a range of days into events",
     {
         "source": Param(type="string", enum=source_names(Home.from_env()), description="which files"),
         "start": Param(description="first day (UTC)", **_DAY),

@@ -4,4 +4,4 @@
 from chainlake.airflow.dag import maintenance
 from chainlake.airflow.names import MAINTENANCE
 
-maintain_tables = maintenance(MAINTENANCE, "Merge small files, remove what its retention has passed, check every table")
+maintain_tables = maintenance(MAINTENANCE, "Merge small files, remove what is past its retention, check every table")

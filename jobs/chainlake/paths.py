@@ -200,7 +200,7 @@ class NoFolder(InfrastructureError):
     @classmethod
     def of(cls, there: Path, root: Path) -> NoFolder:
         """For the file that is there, and the folder that was given."""
-        return cls(f"{there} is a file, and CHAINLAKE_HOME is {root}", hint="Set CHAINLAKE_HOME to a folder.")
+        return cls(f"CHAINLAKE_HOME is {root}, but {there} is a file", hint="Set CHAINLAKE_HOME to a folder.")
 
 
 class OddPlace(InfrastructureError):

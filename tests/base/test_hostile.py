@@ -67,7 +67,7 @@ def test_results_that_cannot_be_written(verb: str, place: Path, capsys: pytest.C
         (["sql", ""], 2, "the statement is empty"),
         (["sql", " \n"], 2, "the statement is empty"),
         (["sql", "DROP TABLE x"], 2, "this only reads"),
-        (["sql", "SELECT 1; SELECT 2"], 2, "one statement at a time"),
+        (["sql", "SELECT 1; SELECT 2"], 2, "only one statement is possible at a time"),
         (["sql", "SELECT * FROM matches.nix"], 2, "there is no table matches.nix"),
         (["sql", "SELECT 'a'::int"], 2, "Could not convert"),
         (["status", "2024-01-01"], 2, "FROM needs TO"),
@@ -105,7 +105,7 @@ def test_a_home_that_is_a_file(
     monkeypatch.setenv("CHAINLAKE_HOME", f"{place}/empty.csv{below}")
     for words in (["status"], ["sql"], ["ingest", "stock", *DAY], ["detect", "stock", *DAY]):
         code, said = run(capsys, *words)
-        assert code == 5 and f"{place}/empty.csv is a file, and CHAINLAKE_HOME is" in said
+        assert code == 5 and f"{place}/empty.csv is a file" in said
 
 
 @pytest.mark.few(2)

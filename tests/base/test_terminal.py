@@ -199,5 +199,5 @@ def test_an_output_that_lacks_a_character_ends_no_verb(encoding: str, tmp_path: 
     if encoding == "utf-8":
         assert code == 0 and "\u65e5\U0001f600" in out
     else:
-        assert code == 2 and f"the output is in {encoding}, which has no" in err
+        assert code == 2 and f"the output's encoding, {encoding}, has no" in err
     assert told("--help")[0] == 0

@@ -93,7 +93,7 @@ def test_grids() -> None:
     ]
     assert list(settings_of([])) == [{}]
     for wrong in ("a", "a=", "a=1..2", "a=1..2:1", "a=x", "=1", "a=1..inf:2"):
-        with pytest.raises(UsageError, match="is no grid"):
+        with pytest.raises(UsageError, match="is not a grid"):
             list(settings_of([wrong]))
     with pytest.raises(UsageError, match="more than 1,000 settings"):
         list(settings_of(["a=0..1:100", "b=0..1:11"]))
@@ -110,7 +110,7 @@ def test_labels_are_in_the_zone_that_is_known(tmp_path: Path) -> None:
     ("text", "told"),
     [
         ("when\n1\n", "no column start"),
-        ("start\nsoon\n", "'soon' is no time"),
+        ("start\nsoon\n", "'soon' is not a time"),
         ("start,end\n2025-01-02,2025-01-01\n", "ends before it begins"),
     ],
 )

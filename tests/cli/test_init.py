@@ -69,7 +69,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(
     assert "this folder is not empty: it contains notes.txt" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
     assert main(["init", str(tmp_path / "mine" / "notes.txt")]) == 2
-    assert "this is no folder" in capsys.readouterr().err
+    assert "this is not a folder" in capsys.readouterr().err
 
 
 #: Files, and what must be guessed of them: time and format, key, attributes with types, identity.

@@ -60,7 +60,7 @@ def test_names_and_paths_and_all(project: Path, capsys: pytest.CaptureFixture[st
     [
         (("source: traffic", ""), "'source' is missing"),
         (("eps: 6", "epss: 6"), "unknown key 'epss'"),
-        (("  - polynomial", "\t- polynomial"), "a tab is among the blanks that indent this line"),
+        (("  - polynomial", "\t- polynomial"), "the indentation of this line contains a tab"),
         (("response: speed", "response: sped"), "no numeric column 'sped'"),
         (("nodes: [1205168", "nodse: [1205168"), "unknown key 'nodse'"),
     ],
@@ -142,9 +142,9 @@ def test_the_tests_of_a_pattern(project: Path, capsys: pytest.CaptureFixture[str
     ("test", "told"),
     [
         (inline("[{down: 1, back: 3}, {down: 1, back: 2}]"), ["the match down = 1, back = 3 is not found"]),
-        (inline("[]"), ["the match down = 1, back = 2 is found and not listed"]),
+        (inline("[]"), ["the match down = 1, back = 2 is found but not listed"]),
         (inline("[{down: 1, back: 2}, {down: 1, back: 2}]"), ["the match down = 1, back = 2 is not found"]),
-        (inline("[{down: 1}]"), ["the match down = 1 is not found", "back = 2 is found and not listed"]),
+        (inline("[{down: 1}]"), ["the match down = 1 is not found", "back = 2 is found but not listed"]),
         (
             inline("[]", "id,ts,ticker,open,close,volume\n1,2025-01-01 10:00,X,1o,9,1\n"),
             ["'1o' is not a number (line 2"],
@@ -165,13 +165,13 @@ def test_a_test_that_fails(test: str, told: list[str], project: Path, capsys: py
 @pytest.mark.parametrize(
     ("test", "told"),
     [
-        ("  - event: x\n    matches: []\n", "a test has no key event"),
-        ("  - matches: []\n", "the test has no events"),
-        ("  - events: [1]\n    matches: []\n", "events must be a text"),
+        ("  - event: x\n    matches: []\n", "unknown key event in a test"),
+        ("  - matches: []\n", "the test lacks events"),
+        ("  - events: [1]\n    matches: []\n", "events must be a string"),
         ("  - events: a.csv\n    matches: {a: 1}\n", "matches must be a list"),
-        ("  - events: a.csv\n    matches: [1]\n", "a match is a map"),
+        ("  - events: a.csv\n    matches: [1]\n", "a match must be a map"),
         ("  - events: a.csv\n    matches: [{a: {b: 1}}]\n", "a must be an id"),
-        ("  - 1\n", "a test is a map"),
+        ("  - 1\n", "a test must be a map"),
     ],
 )
 def test_a_test_of_another_form(test: str, told: str, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,4 +231,4 @@ def test_a_path_names_what_runs_and_no_other_file(project: Path, capsys: pytest.
     assert "not live" not in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["detect", str(other), "2013-10-07", "2013-10-08"])
-    assert f"{other} is not live: a source that runs is a file of" in capsys.readouterr().err
+    assert f"{other} is not live: a live source is a file in" in capsys.readouterr().err

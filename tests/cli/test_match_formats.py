@@ -98,15 +98,15 @@ def test_where_nothing_matches_it_says_how_near_it_was(events: str, capsys: pyte
     for form in ("lines", "table"):
         out, err = said(capsys, query, events, "--format", form)
         assert err == (
-            "note: 0 matches in 4 events; by itself fit 1 of 1 Open o; 1 of 3 Heat h. "
-            "--near-misses says what ended them.\n"
+            "note: 0 matches in 4 events; on their own fit 1 of 1 Open o; 1 of 3 Heat h. "
+            "--near-misses shows what rejected them.\n"
         )
     assert out.endswith("(0 rows)\n")
     out, _ = said(capsys, query, events, "--near-misses")
     assert (
         "near misses in 4 events" in out
-        and "1 ended by: h.door = o.door" in out
-        or "1 ended by: o.door = h.door" in out
+        and "1 rejected by: h.door = o.door" in out
+        or "1 rejected by: o.door = h.door" in out
     )
     assert "matches decided on these days: 0" in out
 

@@ -116,7 +116,7 @@ def test_a_node_that_no_event_has_is_told(readings: Path, capsys: pytest.Capture
     model.write_text(text.replace("nodes: [a,", "nodes: [A1,"))
     assert "A1" in model.read_text()
     main(["try", "bend", str(readings)])
-    assert "note: no event of these files has the sensor 'A1'" in capsys.readouterr().err
+    assert "note: no event in these files has the sensor 'A1'" in capsys.readouterr().err
 
 
 def test_it_begins_with_the_files(readings: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -158,7 +158,7 @@ def test_shipped_days_can_be_chosen_and_what_is_not_shipped_is_named() -> None:
         selected_days(home, ["sensor", "stocks"], None)
     assert caught.value.hint == "Did you mean stock?"
     for none in (0, -1):
-        with pytest.raises(NotShipped, match=f"^{none} is no number of days"):
+        with pytest.raises(NotShipped, match=f"^{none} is not a number of days"):
             selected_days(home, None, none)
 
 

@@ -52,7 +52,7 @@ def test_shut_for_a_day_that_is_not_final(home: Home, status: str) -> None:
 def test_the_log_says_what_is_waited_for(home: Home, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     assert look("detect", D1) is None
-    assert "waiting for an ingest of road whose days go beyond 2025-10-01" in caplog.text
+    assert "waiting for an ingest of road that covers days after 2025-10-01" in caplog.text
     event_day(home, D1, "complete")
     event_day(home, D2, "changing")
     assert look("detect", D2) is None

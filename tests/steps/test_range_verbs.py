@@ -38,12 +38,12 @@ def test_plan_shows_what_would_be_done(lab: Home, capsys: pytest.CaptureFixture[
     assert main(["plan", "2025-03-01", "2025-03-04", "--chunk", "2d"]) == 0
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert lines == [
-        "application definition days why reads events rows there",
+        "application definition days why reads events published rows",
         "detect lab 2025-03-01 2025-03-03 pattern/near 2 2 missing 2025-02-28 2025-03-03 16 0",
         "detect lab 2025-03-03 2025-03-04 pattern/near 1 1 missing 2025-03-02 2025-03-04 16 0",
         "monitor lab 2025-03-02 2025-03-03 model/slope 1 1 missing 2025-03-02 2025-03-03 8 0",
         "monitor lab 2025-03-03 2025-03-04 model/slope 1 1 missing 2025-03-03 2025-03-04 8 0",
-        "4 Spark applications for 2 definitions and 5 days of theirs",
+        "4 Spark applications for 2 definitions, with 5 days to compute",
     ]
     assert not Path(lab.table("ops", "intervals")).exists()
     assert main(["plan", "2025-03-01", "2025-03-04", "--patterns", "near", "--json"]) == 0

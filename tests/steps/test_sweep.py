@@ -79,7 +79,7 @@ def test_logs_in_a_folder_of_somebody_else_stay(home: Home, capsys: pytest.Captu
     airflow.stop()
     assert sweep(home).foreign == (home.airflow / "logs",) and log.exists()
     assert main(["maintain"]) == 0
-    assert "are not swept" in capsys.readouterr().out and log.exists()
+    assert "are not removed" in capsys.readouterr().out and log.exists()
 
 
 def test_the_launcher_marks_the_folder_that_it_makes(home: Home) -> None:

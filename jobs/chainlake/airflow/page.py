@@ -15,23 +15,23 @@ from chainlake.terminal import one_line
 _SIGNS = re.compile(r"[&<>|\\`*_~\[\]!]")
 
 _RUNS = (
-    "**Runs** of the schedule are named by the UTC day that they compute, `scheduled__2025-10-01`; Airflow names those "
-    "of a backfill by the moment at which that day is over, `backfill__2025-10-02T00:00:00+00:00`. "
-    "*Trigger* is greyed, since a run by hand would have no day: days that have passed come from `ingest_history` and "
-    "`backfill_history`, or from Airflow's command `backfill create`; a day that is run again publishes the same rows. "
+    "**Runs** of the schedule are named after the UTC day that they compute, `scheduled__2025-10-01`; "
+    "Airflow names the runs of a backfill after the end of that day, `backfill__2025-10-02T00:00:00+00:00`. "
+    "*Trigger* is greyed out, since a run by hand would have no day. To compute past days, use `ingest_history` and "
+    "`backfill_history`, or Airflow's command `backfill create`; running a day again publishes the same rows. "
     "A new DAG is paused: the switch beside its name starts its schedule, and its backfills wait until then."
 )
-_BY_HAND = "**By hand**: *Trigger* asks for what is needed. Nothing runs by itself. It is not paused when it is new."
+_BY_HAND = "**By hand**: *Trigger* asks for what is needed. The DAG has no schedule, and a new one is not paused."
 
 
 def ingest_page(source: str) -> str:
     """The text for a DAG that ingests a source."""
     return _page(
-        f"Reads the landing files of a day of `{source}` and makes events of them. What cannot be read is in "
+        f"Reads the landed files of a day of `{source}` and turns them into events. Rows that cannot be read are in "
         f"`quarantine.{source}`, with the reason, the file and the line.",
         _RUNS,
         f"**Tables**: `events.{source}`, `raw.{source}`, `quarantine.{source}`.",
-        f"**A stretch of days**: the DAG `ingest_history`, or `chainlake ingest {source} FROM TO`.",
+        f"**A range of days**: the DAG `ingest_history`, or `chainlake ingest {source} FROM TO`.",
     )
 
 
@@ -44,11 +44,11 @@ def gated_page(step: str, source: str, defined: list[Defined]) -> str:
     }[step]
     rows = [f"| {_name(one.name)} | {_cell(one.description)} |" for one in defined]
     return _page(
-        f"Waits until the events of a day of `{source}` are complete, runs its {what} on them, checks the rows "
-        "by their suites and publishes the differences.",
+        f"Waits until the events of a day of `{source}` are complete, runs its {what} on them, checks the rows with "
+        "the quality suites and publishes the differences.",
         _RUNS,
         f"**Tables**: {tables}; `…_origin` has the file and the line of every event.",
-        "\n".join([f"| {what} | what they tell |", "|---|---|", *rows]),
+        "\n".join([f"| {what} | what they describe |", "|---|---|", *rows]),
         "**Older days**: the DAGs `backfill_history` and `restate_stale`. "
         "**The state of every day**: `chainlake status`.",
     )
@@ -61,8 +61,8 @@ def by_hand_page(what: str) -> str:
 
 def maintenance_page(what: str) -> str:
     """The text for the DAG that maintains the tables."""
-    runs = f"{MAINTENANCE_TIMES}, also by hand; its runs are named by the moment of their start."
-    return _page(f"{what}.", f"**Runs**: {runs} It is not paused when it is new.")
+    runs = f"{MAINTENANCE_TIMES}, or by hand; runs are named after the moment at which they start."
+    return _page(f"{what}.", f"**Runs**: {runs} A new DAG is not paused.")
 
 
 def _page(*parts: str) -> str:

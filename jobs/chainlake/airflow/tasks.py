@@ -96,7 +96,7 @@ def gate(step: str, source: str, days: Days) -> list[Bundle] | None:
     if first is None or day < first:
         if _ingested_past(home, source, day):
             return []
-        log.info("waiting for an ingest of %s whose days go beyond %s: none has ended yet", source, day)
+        log.info("waiting for an ingest of %s that covers days after %s: none has finished yet", source, day)
         return None
     # A model carries its state from its start; if the start is after this day, the step will say so.
     since = day if step == "detect" else min(day, max(first, first_start(home, source) or first))
@@ -114,7 +114,7 @@ def _waited_for(home: Home, source: str, day: date, status: str | None) -> str:
     from chainlake.lake.records.event_days import CHANGING
 
     if status != CHANGING:
-        return {"open": "open: not all of its files are there", None: "not ingested yet"}.get(status, str(status))
+        return {"open": "open: some of its files have not landed", None: "not ingested yet"}.get(status, str(status))
     purpose = f"source-{source}"
     if held(home, purpose):
         return f"it is being changed by {holder(home, purpose)}"

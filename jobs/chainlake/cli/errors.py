@@ -56,7 +56,7 @@ class OptionsClash(UsageError):
     @classmethod
     def quick_repair(cls) -> OptionsClash:
         """A repair was asked to read no rows."""
-        return cls("--repair must read the rows, and --quick does not", hint="Give one of them.")
+        return cls("--repair must read the rows, but --quick does not", hint="Give one of them.")
 
     @classmethod
     def source_and_columns(cls) -> OptionsClash:
@@ -95,7 +95,7 @@ class OptionsClash(UsageError):
     @classmethod
     def moments_without_curve(cls, model: str) -> OptionsClash:
         """Curves at chosen times are asked for, but the model has no curve."""
-        return cls(f"{model} is no curve along one column", hint="Leave --at out.")
+        return cls(f"{model} is not a curve along one column", hint="Leave --at out.")
 
 
 class BadOption(UsageError):
@@ -115,12 +115,12 @@ class BadOption(UsageError):
     @classmethod
     def too_few(cls, option: str) -> BadOption:
         """A number below 1."""
-        return cls._of(option, f"{option} is at least 1")
+        return cls._of(option, f"{option} must be at least 1")
 
     @classmethod
     def too_short(cls, option: str) -> BadOption:
         """Files less than an hour old would be removed."""
-        what = f"{option} must be an hour at least"
+        what = f"{option} must be at least an hour"
         return cls._of(option, what, "Readers and running jobs need the files they began with.")
 
     @classmethod
@@ -141,7 +141,7 @@ class BadOption(UsageError):
     @classmethod
     def no_grid(cls, option: str, text: str) -> BadOption:
         """Values of a parameter that are not written as a grid."""
-        return cls._of(option, f"{option}: '{text}' is no grid", _GRID)
+        return cls._of(option, f"{option}: '{text}' is not a grid", _GRID)
 
     @classmethod
     def wide_grid(cls, option: str, most: int) -> BadOption:
@@ -151,7 +151,7 @@ class BadOption(UsageError):
     @classmethod
     def no_duration(cls, option: str, text: str) -> BadOption:
         """It is no length of time."""
-        return cls._of(option, f"{option}: '{text}' is no duration", "E.g. 15 min.")
+        return cls._of(option, f"{option}: '{text}' is not a duration", "E.g. 15 min.")
 
     @classmethod
     def parameter(cls, option: str, name: str, known: Sequence[str]) -> BadOption:
@@ -176,8 +176,8 @@ class Unprintable(UsageError):
         """For the character that the output's encoding refused."""
         sign = error.object[error.start]
         return cls(
-            f"the output is in {error.encoding}, which has no {ascii(sign)}",
-            hint="Set PYTHONIOENCODING=utf-8, or print JSON, which spells it in letters of any encoding.",
+            f"the output's encoding, {error.encoding}, has no {ascii(sign)}",
+            hint="Set PYTHONIOENCODING=utf-8, or print JSON, which escapes it.",
         )
 
 
@@ -312,7 +312,7 @@ class NotIngested(UsageError):
     @classmethod
     def no_source(cls) -> NotIngested:
         """The pattern does not name its source."""
-        return cls("the pattern names no source whose days can be searched", key="source")
+        return cls("the pattern names no source, so there are no days to search", key="source")
 
 
 class EndsInFuture(UsageError):
@@ -348,7 +348,7 @@ class NoRounds(InputError):
     @classmethod
     def before(cls, option: str) -> NoRounds:
         """No window was full yet at a time that was asked for."""
-        return cls(f"there is no model yet at a time of {option}", hint="Take a later one.")
+        return cls(f"there is no model yet at a time that {option} names", hint="Take a later one.")
 
 
 class DrawnElsewhere(UsageError):

@@ -74,7 +74,7 @@ def name_of(kind: str) -> Callable[[str], str]:
             return given
         live = _file(Home.from_env(), kind, file.stem)
         if file.resolve() != live.resolve():
-            raise argparse.ArgumentTypeError(f"{given} is not live: a {kind} that runs is a file of {live.parent}")
+            raise argparse.ArgumentTypeError(f"{given} is not live: a live {kind} is a file in {live.parent}")
         return file.stem
 
     return read

@@ -96,7 +96,7 @@ def stoppable(say: Callable[[str], None]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say("What is published stays; the same command goes on where this one was stopped.")
+        say("What is published stays; the same command continues where this one stopped.")
         raise
     finally:
         signal.signal(signal.SIGTERM, before)

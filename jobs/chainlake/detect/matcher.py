@@ -325,9 +325,9 @@ class EventsIncomplete(InfrastructureError):
     @classmethod
     def uncomputed(cls, pattern: str) -> EventsIncomplete:
         """The events lack the values computed from earlier events."""
-        return cls(f"the events of {pattern} arrived without what is computed of them", hint=_AGAIN)
+        return cls(f"the events of {pattern} arrived without what is computed from them", hint=_AGAIN)
 
     @classmethod
     def unordered(cls, pattern: str) -> EventsIncomplete:
         """The events are not in order of time."""
-        return cls(f"the events of {pattern} did not arrive in the order of time", hint=_AGAIN)
+        return cls(f"the events of {pattern} did not arrive in time order", hint=_AGAIN)

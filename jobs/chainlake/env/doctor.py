@@ -34,7 +34,7 @@ class UnfitMachine(InfrastructureError):
     def bracket(cls, root: Path) -> UnfitMachine:
         """The path of the data folder contains a bracket."""
         return cls(
-            f"the data folder {root} has a bracket in its path, which Delta tables cannot be addressed with",
+            f"the data folder {root} has a bracket in its path, and Delta tables cannot be opened under such a path",
             hint="Set CHAINLAKE_HOME to a folder without [ and ].",
         )
 

@@ -25,21 +25,23 @@ class NotWritable(InfrastructureError):
     @classmethod
     def home(cls, path: Path, error: OSError) -> NotWritable:
         """A folder of the data."""
-        return cls(f"{path} cannot be written: {error.strerror}", hint="Set CHAINLAKE_HOME to a folder that can.")
+        return cls(
+            f"{path} cannot be written: {error.strerror}", hint="Set CHAINLAKE_HOME to a folder that you can write to."
+        )
 
     @classmethod
     def whole_home(cls, path: Path, error: OSError) -> NotWritable:
         """The folder of all data."""
-        hint = "Set CHAINLAKE_HOME to a folder you may write to."
+        hint = "Set CHAINLAKE_HOME to a folder that you can write to."
         return cls(f"the data folder {path} cannot be written ({error.strerror})", hint=hint)
 
     @classmethod
     def cache(cls, path: Path, error: OSError | None = None) -> NotWritable:
         """The folder of downloads; ``error`` if a write was tried."""
         if error is None:
-            hint = "Set CHAINLAKE_CACHE to a folder you may write to."
+            hint = "Set CHAINLAKE_CACHE to a folder that you can write to."
             return cls(f"the cache folder {path} cannot be written", hint=hint)
-        hint = "Set CHAINLAKE_CACHE to a folder that can."
+        hint = "Set CHAINLAKE_CACHE to a folder that you can write to."
         return cls(f"the cache folder {path} cannot be written: {error.strerror}", hint=hint)
 
     @classmethod

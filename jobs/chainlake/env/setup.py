@@ -66,7 +66,7 @@ def main(venv: str, requirements: str) -> None:
     try:
         os.makedirs(venv, exist_ok=True)
     except OSError as error:
-        stop(f"the folder {venv} cannot be made: {error}. Choose a folder you may write to.")
+        stop(f"the folder {venv} cannot be made: {error}. Choose a folder that you can write to.")
     log = os.path.join(venv, "setup.log")
     have_pip = os.path.exists(python) and subprocess.call(
         [python, "-c", "import uv"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

@@ -104,7 +104,7 @@ class AccessMiddleware:
     async def _log_in(self, scope: _Message, send: _Send) -> None:
         given = parse_qs(bytes(scope["query_string"]).decode("latin-1")).get("token", [""])
         if scope["method"] != "GET" or not hmac.compare_digest(given[0].encode(), self._password().encode()):
-            await _answer(send, 403, "This is not the address that was printed when Airflow was started last.")
+            await _answer(send, 403, "This is not the address that was printed when Airflow was last started.")
             return
         cookie = f"{_COOKIE}={self._session()}; Path=/; HttpOnly; SameSite=Lax"
         await _answer(send, 303, "Logged in.", [("location", "/"), ("set-cookie", cookie)])

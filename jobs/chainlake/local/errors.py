@@ -136,7 +136,10 @@ class NotShipped(UsageError):
     @classmethod
     def days(cls, days: int) -> NotShipped:
         """A number of days that nothing has."""
-        return cls(f"{days} is no number of days to run", hint="Take 1 or more; all shipped days are run without it.")
+        return cls(
+            f"{days} is not a number of days to run",
+            hint="Give 1 or more; without the option, all shipped days are run.",
+        )
 
 
 class ShippedMissing(DefinitionError):

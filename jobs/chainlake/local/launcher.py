@@ -160,7 +160,7 @@ class Airflow:
         self._take_lock()
         left = guard.end_all(str(self.home.root))
         if left:
-            self.say(f"ended {left} processes that an earlier run had left")
+            self.say(f"ended {left} processes that an earlier run had left behind")
         self._guard = guard.start(str(self.home.root))
         database = os.environ.get("CHAINLAKE_DB", "")
         if not database:
@@ -294,7 +294,9 @@ def run_program(body: Callable[[], int]) -> int:
         print(f"chainlake: {error.summary}", file=sys.stderr)
         return error.exit_code
     except (KeyboardInterrupt, Stopped):
-        print("chainlake: stopped; nothing is left running. Run it again to go on where it was.", file=sys.stderr)
+        print(
+            "chainlake: stopped; nothing is left running. Run it again to continue where it stopped.", file=sys.stderr
+        )
         return 130
     except Exception as error:
         return unexpected(error)

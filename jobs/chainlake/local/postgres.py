@@ -168,7 +168,7 @@ class Postgres:
             return
         pid = int(pid_file.read_text().split("\n", 1)[0])
         if _is_postgres_of(pid, self.folder):
-            print(f"ending the database server {pid} that an earlier run has left", file=sys.stderr, flush=True)
+            print(f"ending the database server {pid} that an earlier run has left behind", file=sys.stderr, flush=True)
             os.kill(pid, signal.SIGINT)
             if not wait_until(lambda: not _is_postgres_of(pid, self.folder), 10, what=f"process {pid} to end"):
                 os.kill(pid, signal.SIGKILL)

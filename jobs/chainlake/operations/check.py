@@ -126,7 +126,7 @@ def look(home: Home, scope: Scope) -> Checked:
     found = Checked(findings=[Finding("locks", lock.summary) for lock in unusable(home)])
     _run(home, _ops_unit(home), found)
     if any(one.damage and one.table.startswith("ops.") for one in found.findings) and not _readable(home):
-        what = "no rows were compared, since what was noted of them cannot be read"
+        what = "no rows were compared, since their records cannot be read"
         found.findings.append(Finding("ops", what, damage=False))
         scope = replace(scope, quick=True)
     else:
@@ -193,7 +193,7 @@ def _ops_unit(home: Home) -> _Unit:
         without = unlogged(home)
         names = [*list_tables(home, "ops"), *(name for name in _blocked(home, "ops", ALL) if name not in without)]
         for name in without:
-            findings.append(Finding(f"ops.{name}", "its log is gone, and its files are there", mends=(OpsLog(name),)))
+            findings.append(Finding(f"ops.{name}", "its log is gone, but its files are there", mends=(OpsLog(name),)))
         for name in names:
             inspected = inspect_table(home, "ops", name)
             found = check_ops(inspected)

@@ -75,7 +75,7 @@ def maintain(
             log.info(f"{folder} is not used any more; remove it if nothing in it is yours")
         raise_together(failures, f"{len(done)} tables maintained")
     for folder in swept.foreign:
-        log.info(f"the logs in {folder} are not swept: the folder was there before Chainlake used it")
+        log.info(f"the logs in {folder} are not removed: the folder was there before Chainlake used it")
     return {
         "tables": len(done),
         "compacted": sum(one.compacted for one in done),

@@ -208,7 +208,7 @@ class _Marks:
         """Have all files of these sources read as new, and all their days computed again."""
         for source in sources:
             take_for_new(self._home, source)
-            self._done(f"source {source}: all that lies in landing is to be read as new")
+            self._done(f"source {source}: everything in landing is to be read as new")
         if sources:
             start, end = min(span.start for span in sources.values()), max(span.end for span in sources.values())
             self._result.commands.append(f"chainlake backfill {start} {end}")
@@ -217,8 +217,9 @@ class _Marks:
         """Days that will be computed like new ones, for which nothing has to be marked."""
         owners = _sources_of(self._home) if mends else {}
         for name in sorted({one.definition for one in mends} - owners.keys()):
-            self._result.left.append(f"{name} has no file any more, and nothing is noted of its days; "
-                                     "put its file back and run this again")  # fmt: skip
+            self._result.left.append(
+                f"{name} no longer has a file, and there is no record of its days; put its file back and run this again"
+            )
         days = [one.day for one in mends if one.definition in owners]
         if days:
             self._result.commands.append(f"chainlake backfill {min(days)} {max(days) + timedelta(days=1)}")
@@ -230,7 +231,7 @@ class _Marks:
         owners = _sources_of(self._home)
         for name, listed in sorted(days.items()):
             if name not in owners:
-                self._result.left.append(f"{name} has no file any more, so {counted(len(listed), 'day')} of it cannot "
+                self._result.left.append(f"{name} no longer has a file, so {counted(len(listed), 'day')} of it cannot "
                                          "be computed again; put its file back and run this again")  # fmt: skip
                 continue
             rows = {row["day"]: row for row in ops.current(self._home, "intervals", definition=name)}

@@ -31,7 +31,7 @@ class BadLabels(InputError):
     @classmethod
     def no_time(cls, file: Path, line: int, text: str) -> BadLabels:
         """A value is not a time."""
-        return cls(f"'{text}' is no time", file=file, line=line, hint="Write times as 2025-10-02T21:30.")
+        return cls(f"'{text}' is not a time", file=file, line=line, hint="Write times as 2025-10-02T21:30.")
 
     @classmethod
     def ends_first(cls, file: Path, line: int) -> BadLabels:

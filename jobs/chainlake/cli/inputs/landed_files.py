@@ -54,7 +54,10 @@ def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
     rows = [_rows(source, one, bad) for one in landed]
     if bad:
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(bad.items()))
-        print(f"{counted(bad.total(), 'row')} cannot be read as {source_name}, left out: {reasons}", file=sys.stderr)
+        print(
+            f"{counted(bad.total(), 'row')} cannot be read as {source_name} and are left out: {reasons}",
+            file=sys.stderr,
+        )
     if not rows:
         return pa.table({})
     resolved = resolve_local(source, landed, rows)

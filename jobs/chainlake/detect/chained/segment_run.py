@@ -84,6 +84,6 @@ class MatchesMoved(InfrastructureError):
     def of(cls, definition: Definition, day: date) -> MatchesMoved:
         """Args: the definition, and the day that was to continue from there."""
         return cls(
-            f"{definition.name} cannot go on to {day}: the matches before it were changed meanwhile",
+            f"{definition.name} cannot continue to {day}: the matches before it have been changed in the meantime",
             hint="Another run is publishing them; run this again.",
         )

@@ -62,7 +62,9 @@ def options() -> argparse.ArgumentParser:
     """What can be said on the command line."""
     parser = argparse.ArgumentParser(prog="python -m chainlake.local.run.elsewhere", description=__doc__)
     page = os.environ.get("AIRFLOW__API__BASE_URL", "http://localhost:8080")
-    parser.add_argument("--page", default=page, help="address of Airflow's page (default as Airflow is told it)")
+    parser.add_argument(
+        "--page", default=page, help="address of Airflow's page (default: the one in Airflow's settings)"
+    )
     parser.add_argument("--passwords", type=Path, required=True, help=f"JSON file with the password of '{USER}'")
     add_selection(parser)
     return parser

@@ -68,17 +68,17 @@ class FeedCut(FeedUnavailable):
         """For a definition, and the error that the feed gave."""
         if isinstance(error, cls):
             return error
-        hint = f"Run 'alerts send {name} --from-now': what was published in between is not told."
-        return cls(f"alerts of {name} cannot go on: {error.what}", hint=hint)
+        hint = f"Run 'alerts send {name} --from-now': what was published in between is not sent."
+        return cls(f"alerts of {name} cannot continue: {error.what}", hint=hint)
 
     @classmethod
     def another(cls, name: str) -> FeedCut:
         """The definition's name now stands for another table than when alerts were last sent."""
         hint = (
-            f"Run 'alerts send {name} --from-version 0' to tell all that the table holds, or '--from-now' to leave "
+            f"Run 'alerts send {name} --from-version 0' to send all that the table holds, or '--from-now' to leave "
             "out what was published in between."
         )
-        return cls(f"alerts of {name} cannot go on: its rows are in another table since", hint=hint)
+        return cls(f"alerts of {name} cannot continue: its rows have moved to another table", hint=hint)
 
 
 def alerting(home: Home, names: Sequence[str] = ()) -> list[Outbox]:
@@ -123,7 +123,7 @@ def send(home: Home, box: Outbox, sending: Sending) -> SendResult:
         if cursor is None or sending.from_now:
             table, version = _now(home, box)
             write_cursor(home, box.full_name, Cursor(version, table=table))
-            return SendResult(name, 0, version, "what is published from now on is told")
+            return SendResult(name, 0, version, "what is published from now on is sent")
         address = address_of(name, box.alerts)
         try:
             _require_same(home, box, cursor)
@@ -137,7 +137,7 @@ def send(home: Home, box: Outbox, sending: Sending) -> SendResult:
             write_cursor(home, box.full_name, Cursor(cursor.version, table=feed.table))
         zone = ZoneInfo(load_sources(home)[box.source].zone)
         if box.alerts.muted(sending.now().astimezone(zone).time()):
-            return SendResult(name, 0, None, f"muted now, by the clock of {zone}; it is told later")
+            return SendResult(name, 0, None, f"muted now, by the clock of {zone}; it is sent later")
         sent = 0
         listed = list(messages(box, feed.rows.to_pylist()))
         # The feed of a version never changes, and neither does its order.

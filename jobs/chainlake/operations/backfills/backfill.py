@@ -83,7 +83,7 @@ def run_plan(
         definitions, days = counted(len(application.parts), "definition"), counted(asked, "day")
         following = sum(len(part.following) for part in application.parts)
         more = f", at most {following} more that follow" if following else ""
-        say(f"{at} {application.name}: {definitions}, {days} of theirs to compute{more}")
+        say(f"{at} {application.name}: {definitions}, {days} to compute{more}")
         total["applications"] += 1
         start = time.monotonic()
         try:

@@ -134,7 +134,7 @@ def _print_costs(pattern: Pattern, events: pa.Table | None, order: list[str] | N
     seconds = forecast(pattern, events, order)
     if seconds > WORTH_SAYING:
         print(
-            f"the run in the order of time over {len(events):,} events will take about {_about(seconds)}; "
+            f"the run in time order over {len(events):,} events will take about {_about(seconds)}; "
             "--first N takes the first N events only",
             file=sys.stderr,
             flush=True,

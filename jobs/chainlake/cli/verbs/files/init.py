@@ -35,12 +35,12 @@ def run(args: argparse.Namespace) -> int:
         found = made.guess
         columns = ", ".join(f"{one.name} ({one.type})" for one in found.attributes)
         key = "none" if found.key is None else found.key.written
-        print(f"guessed of {args.given}: time {' '.join(found.time)} ({found.form}), key {key}; {columns}")
+        print(f"guessed from {args.given}: time {' '.join(found.time)} ({found.form}), key {key}; {columns}")
     print("next:")
     print(f"  cd {args.folder} && . ./env.sh")
     print(f"  chainlake lint --test --on {made.data}")
     if made.model is not None:
         print(f"  chainlake try {made.model} {made.data}")
     print(f"  chainlake match {made.pattern} {made.data} --source {made.source} --format table")
-    print("README.md there goes on: landing files, computing days, and the report that draws what was found")
+    print("its README.md continues with landing files, computing days, and the report that draws what was found")
     return 0

@@ -151,7 +151,10 @@ def _nothing(pattern: Pattern, events: pa.Table) -> str:
         stage for branch in alone(pattern, events, [one.plan for one in chosen_orders(pattern)]) for stage in branch
     ]
     parts = dict.fromkeys(f"{stage.left:,} of {stage.entered:,} {stage.what}" for stage in stages)
-    return f"0 matches in {len(events):,} events; by itself fit {'; '.join(parts)}. --near-misses says what ended them."
+    return (
+        f"0 matches in {len(events):,} events; on their own fit {'; '.join(parts)}. --near-misses shows what rejected "
+        "them."
+    )
 
 
 def _near_misses(pattern: Pattern, events: pa.Table, key: str | None) -> Sequence[str]:

@@ -94,7 +94,7 @@ def _say_unheard(model: LoadedModel, heard: set[str]) -> None:
     for key in model.config.all_keys:
         if key not in heard:
             hint = key_hint(key, heard)
-            print(f"note: no event of these files has the {model.source.key} '{key}'. {hint}", file=sys.stderr)
+            print(f"note: no event in these files has the {model.source.key} '{key}'. {hint}", file=sys.stderr)
 
 
 def _metrics(result: MonitorResult, names: Sequence[str]) -> tuple[list[str], list[Sequence[Any]]]:

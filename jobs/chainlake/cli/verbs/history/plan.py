@@ -54,7 +54,7 @@ def _estimated(part: Part) -> list[str]:
 
 
 def _print(plan: RangePlan) -> None:
-    header = ("application", "definition", "days", "why", "reads", "events", "rows there")
+    header = ("application", "definition", "days", "why", "reads", "events", "published rows")
     lines = []
     for application in plan.applications:
         for part in application.parts:
@@ -80,6 +80,6 @@ def _print(plan: RangePlan) -> None:
     following = sum(len(part.following) for part in parts)
     more = f", and at most {following} more that follow (estimate)" if following else ""
     print(
-        f"{counted(len(plan.applications), 'Spark application')} for {counted(definitions, 'definition')} "
-        f"and {counted(days, 'day')} of theirs{more}"
+        f"{counted(len(plan.applications), 'Spark application')} for {counted(definitions, 'definition')}, with "
+        f"{counted(days, 'day')} to compute{more}"
     )

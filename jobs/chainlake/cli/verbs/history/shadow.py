@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     print(f"\n{tried.definition}: {counted(len(tried.compared), 'published day')} compared")
     if tried.unpublished:
         more = counted(len(tried.unpublished), "day")
-        print(f"{more} computed that are not published yet, from {tried.unpublished[0]} on; of these nothing is said")
+        print(f"{more} computed that are not published yet, from {tried.unpublished[0]} on; these are not compared")
     header = ("table", "kept", "added", "withdrawn", "changed")
     print_table(
         header,
