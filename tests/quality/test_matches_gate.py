@@ -238,7 +238,7 @@ def test_of_more_rows_than_are_looked_at_the_broken_ones_are_named(
     rows = [match(n) for n in (1, 2, 4, 5)] + [match(3, day=1)]
     rows[3]["c"]["event_id"] = "e999"
     reason = audit_matches(audit, RULES, files(rows), DAYS).broken[DAYS[0]]
-    assert f"match_id={5:032x}" in reason and "of which 2 matches were looked at, broken ones first" in reason
+    assert f"match_id={5:032x}" in reason and "of which 2 matches were checked, broken ones first" in reason
 
 
 def test_a_match_of_a_foreign_day_fails_every_day(audit: Audit, files: Files) -> None:

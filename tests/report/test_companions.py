@@ -48,7 +48,7 @@ def test_safe_zones_show_true_alerts_apart_from_violations(home: Home) -> None:
     text = page(home, "road_queue")
     # No column of groups, since there are none.
     rows = [row for row in cells(text) if len(row) == 4]
-    # The latest first, in the zone of the source: 12:50 UTC is 05:50 in Los Angeles; it is not back yet.
+    # Latest first, in the zone of the source: 12:50 UTC is 05:50 in Los Angeles; it is not back yet.
     assert [row[0][:19] for row in rows] == ["2025-10-01 05:50:00", "2025-10-01 05:10:00"]
     assert rows[0][1] == "still outside" and rows[1][1].startswith("2025-10-01 05:30:00")
     assert rows[1][2:4] == ["speed (mph) 44.44", "speed &gt;= 45"]

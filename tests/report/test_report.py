@@ -111,7 +111,7 @@ def test_a_name_from_data_is_shown_as_it_is(reported: Home) -> None:
 def test_the_page_of_a_pattern_says_its_meaning_its_counts_and_its_near_misses(reported: Home) -> None:
     page = read(pages(reported)["patterns/jam.html"])
     assert "A detector that was free is slow within a quarter of an hour." in page.text
-    assert "15 min: the first and the last event are at most so far apart" in page.text
+    assert "15 min: the first and the last event are at most this far apart" in page.text
     # Brute force: free readings of at least 58 and readings of at most half of it, later, at most 15 minutes apart.
     count = sum(
         1

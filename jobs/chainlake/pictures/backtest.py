@@ -48,7 +48,7 @@ def draw_backtest(told: Sequence[ScoredSetting], title: str, path: Path) -> None
     for setting, _, recall, precision in named:
         plane.annotate(_words(setting), (recall, precision), textcoords="offset points", xytext=(6, 5), fontsize=7)
     plane.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="recall: labels found", ylabel="precision: alarms that are true",
-              title="Loud: the best F; a cross: no alarm")  # fmt: skip
+              title="Highlighted: the best F; a cross: no alarm")  # fmt: skip
     at = range(len(told))
     counts.bar(at, [one.alarms - one.true_alarms for _, one in told], bottom=[one.true_alarms for _, one in told],
                color=QUIET, alpha=0.6, label="false alarms")  # fmt: skip

@@ -166,8 +166,8 @@ def _errors(axis: Axes, trace: GroupTrace, marks: list[Mark], first_us: int) -> 
         axis.axhline(trace.eps, color=LOUD, linewidth=1, linestyle="--", label=f"eps = {trace.eps:.4g}")
     top = axis.get_ylim()[1]
     for label, height, marker, colour, chosen in (
-        ("sync, eps not passed", -0.04, "|", QUIET, [m for m in marks if m.kind == "sync" and not m.exceeded]),
-        ("sync, eps passed", -0.04, "|", LOUD, [m for m in marks if m.kind == "sync" and m.exceeded]),
+        ("sync, eps not exceeded", -0.04, "|", QUIET, [m for m in marks if m.kind == "sync" and not m.exceeded]),
+        ("sync, eps exceeded", -0.04, "|", LOUD, [m for m in marks if m.kind == "sync" and m.exceeded]),
         ("change", -0.10, "^", LOUD, [m for m in marks if m.kind == "change"]),
     ):
         if chosen:

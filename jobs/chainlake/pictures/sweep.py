@@ -118,7 +118,7 @@ def _found(axis: Axes, outcomes: Sequence[Outcome]) -> None:
         for values, style, alpha, text in (
             ([o.exact for o in mine], "o-", 1.0, f"changes, {label}"),
             ([o.syncs for o in mine], "x:", 1.0, _once("syncs of local", i == 0)),
-            ([o.exceeded for o in mine], "+--", 0.6, _once("syncs with eps passed", i == 0)),
+            ([o.exceeded for o in mine], "+--", 0.6, _once("syncs with eps exceeded", i == 0)),
         ):
             line = [_positive(value) for value in values]
             axis.plot(eps, line, style, color=colour, markersize=4, alpha=alpha, label=text)

@@ -82,8 +82,8 @@ class SuitePage(_Renderer):
         """The page for a suite of Great Expectations."""
         rows = [(_meaning(one.configuration), _small(one.configuration)) for one in suite.expectations]
         body = joined([
-            tag("p", "What is looked at before rows are published. A day that breaks one of these is not published."),
-            table(("what must hold", "in small print"), rows, f"{len(rows):,} expectations"),
+            tag("p", "What is checked before rows are published. A day that breaks one of these is not published."),
+            table(("what must hold", "rule"), rows, f"{len(rows):,} expectations"),
         ])  # fmt: skip
         return Page(suite.name, body)
 
@@ -106,9 +106,9 @@ class ResultPage(_Renderer):
         ]  # fmt: skip
         body = joined([
             verdict,
-            tag("p", f"{_label(run[0])}, looked at on {_time(run[1])} UTC.", class_="about"),
+            tag("p", f"{_label(run[0])}, checked at {_time(run[1])} UTC.", class_="about"),
             *(section(_sentence(one.expectation_config), *_broken(one)) for one in broken),
-            section("Every expectation", table(("", "what must hold", "small print"), rows, "The broken ones first")),
+            section("Every expectation", table(("", "what must hold", "rule"), rows, "Broken ones first")),
         ])  # fmt: skip
         return Page(result.meta.get("expectation_suite_name") or result.suite_name, body)
 
@@ -128,8 +128,8 @@ class IndexPage(_Renderer):
             {(one["expectation_suite_name"], one["filepath"]) for one in links.get("expectations_links", ())}
         )
         body = joined([
-            tag("p", "What the audits found: rows are published only if all of their expectations hold."),
-            section("Audits", table(("verdict", "what was looked at", "suite", "when"), rows, "The latest first")),
+            tag("p", "What the audits found. Rows are published only if all of their expectations hold."),
+            section("Audits", table(("verdict", "what was checked", "suite", "when"), rows, "Latest first")),
             section("What is expected", tag("ul", *(tag("li", link(where, name)) for name, where in suites))),
         ])  # fmt: skip
         return Page("Data Docs", body)
@@ -182,7 +182,7 @@ def _broken(one: Any) -> Iterable[Html]:
     if found.get("observed_value") is not None:
         yield tag("p", "Found: ", tag("code", _cut(found["observed_value"])))
     for message in _messages(one.exception_info or {}):
-        yield tag("p", f"It could not be looked at: {message}", class_="bad")
+        yield tag("p", f"It could not be evaluated: {message}", class_="bad")
     rows = found.get("partial_unexpected_index_list") or found.get("unexpected_index_list")
     if rows and isinstance(rows[0], Mapping):
         names = list(rows[0])

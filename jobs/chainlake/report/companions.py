@@ -85,7 +85,7 @@ def _alerts(rows: list[Row], loaded: LoadedModel) -> list[Html]:
         (clock.html(us_of(one["ts"])), one["kind"], number(one["mean"]), number(one["n_collected"])) for one in rows
     ]
     header = (f"time (in {clock.zone})", "what", what, "sensors asked")
-    body = [_listed("The latest first", header, listed, ALERTS.path_name, right=[2, 3])]
+    body = [_listed("Latest first", header, listed, ALERTS.path_name, right=[2, 3])]
     if len(rows) > 1:
         times = [(us_of(one["ts"]), plain(one["mean"])) for one in reversed(rows)]
         span = _span(times[0][0], times[-1][0], clock)
@@ -116,12 +116,12 @@ def _zones(rows: list[Row], loaded: LoadedModel) -> list[Html]:
         )
         for left, back in reversed(stays)
     ]
-    header = (f"left (in {clock.zone})", "back", "mean when it left", "limits that some node passed",
+    header = (f"left (in {clock.zone})", "back", "mean when it left", "limits that some node exceeded",
               *(["group"] if several else []))  # fmt: skip
     parts = [
         section(
             "True alerts",
-            _listed("When the mean was outside the region, the latest first", header, listed, ZONE_EVENTS.path_name),
+            _listed("When the mean was outside the region, latest first", header, listed, ZONE_EVENTS.path_name),
             about="The mean of all nodes has left the region. A node outside its own zone only asks.",
         )
     ]
@@ -189,7 +189,7 @@ def _learners(rows: list[Row], loaded: LoadedModel) -> list[Html]:
         said: [(charts.noon_us(day), by_day[day][name] - by_day[day]["loss_static"]) for day in shown]
         for name, said in (("loss", "as they are"), ("loss_alone", "never sharing"))
     }
-    body = [_listed("Sums of losses per day, the latest first", header, listed, LEARNERS.path_name, [1, 2, 3, 4])]
+    body = [_listed("Sums of losses per day, latest first", header, listed, LEARNERS.path_name, [1, 2, 3, 4])]
     if len(shown) > 1:
         said = "Regret per day: how much more the learners lose than if they shared at every check."
         spec = charts.series(
@@ -236,7 +236,7 @@ def _faults(rows: list[Row], loaded: LoadedModel) -> list[Html]:
     header = ("day (UTC)", "machine", "counters that carry it (+ above the others, − below)", "v", "p",
               f"first flagged (in {clock.zone})", *(["group"] if several else []))  # fmt: skip
     alpha = loaded.config.bound
-    table_ = _listed("The latest first", header, listed, FAULT_SCORES.path_name, [3, 4])
+    table_ = _listed("Latest first", header, listed, FAULT_SCORES.path_name, [3, 4])
     parts = [section("Flagged machines", table_, about=f"A machine is flagged on a day if its p is below {alpha:g}.")]
     shown = sorted({row["day"] for row in rows})[-DAYS:]
     if len(shown) < 2:

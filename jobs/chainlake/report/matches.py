@@ -134,9 +134,9 @@ def page(lake: SourceReader, compiled: CompiledPattern, found: Around, origin: H
     drawn = [figure(lake, compiled, found, one, 190) for one in found.panels]
     window = compiled.pattern.window_us
     shaded = (
-        "The shaded stretch is the window, counted from the first event."
+        "The shaded area is the window, counted from the first event."
         if window < UNBOUNDED
-        else "The shaded stretch is the match."
+        else "The shaded area is the match."
     )
     more = len(match.keys) - SERIES
     if more > 0:
@@ -155,7 +155,7 @@ def page(lake: SourceReader, compiled: CompiledPattern, found: Around, origin: H
         section(
             "Why it is a match",
             _why(lake, compiled, match),
-            about="Each condition of the pattern, and the same with the values of these events put in.",
+            about="Each condition of the pattern, as it is written and with the values of these events.",
         ),
         section("Where it comes from", origin, _id(match)),
     ]
@@ -215,7 +215,7 @@ def _events(lake: SourceReader, match: Match) -> Html:
     right = [3 + at for at, name in enumerate(shown) if name not in texts] + [len(header) - 1]
     more = len(match.events) - len(rows)
     rest = [tag("p", f"And {more:,} more.", class_="small")] if more > 0 else []
-    return joined([table(header, rows, "Events that the match binds, in the order of time", right), *rest])
+    return joined([table(header, rows, "Events that the match binds, in time order", right), *rest])
 
 
 def _file(event: Event) -> Html:
@@ -228,23 +228,23 @@ def _why(lake: SourceReader, compiled: CompiledPattern, match: Match) -> Html:
     pattern = compiled.pattern
     if pattern.front.counted:
         kept = f"The table keeps only the number of events of {', '.join(pattern.front.counted)}"
-        return tag("p", f"{kept}, so the conditions cannot be looked at again.", class_="none")
+        return tag("p", f"{kept}, so the conditions cannot be checked again.", class_="none")
     try:
         events = lake.needed(compiled, (match.start_us, match.decided_us + 1))
         if len(events) > CHECKED:
             return tag(
                 "p",
-                f"Its search reads {len(events):,} events, more than the {CHECKED:,} that a report looks through.",
+                f"Its search reads {len(events):,} events, more than the {CHECKED:,} that a report searches.",
                 class_="none",
             )
         bound = {name: [one.event_id for one in listed] for name, listed in match.bound().items()}
         reasons = reasons_of(pattern, events, bound)
     except ChainlakeError as error:
-        return tag("p", f"The conditions could not be looked at: {error.summary}", class_="warn")
+        return tag("p", f"The conditions could not be checked again: {error.summary}", class_="warn")
     if not reasons:
         return tag(
             "p",
-            "Some of its events have left the events table since, so the conditions cannot be looked at.",
+            "Some of its events have left the events table since, so the conditions cannot be checked again.",
             class_="none",
         )
     return table(("condition", "with values", "holds"), [_reason(one) for one in reasons], "Conditions of the match")

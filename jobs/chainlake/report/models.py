@@ -144,7 +144,7 @@ def _failures(of: Subject) -> Html:
     if not rows:
         return Html("")
     return section(
-        "Days that need a look", table(("day (UTC)", "state", "why"), rows, "Days that are not done, the latest first")
+        "Days that need a look", table(("day (UTC)", "state", "why"), rows, "Days that are not done, latest first")
     )
 
 
@@ -179,7 +179,7 @@ def _changes(of: Subject, config: ModelConfig) -> Html:
         else []
     )
     size = [len(header) - 1]
-    parts = [table(header, listed[:FIRST], "The latest first", right=size)]
+    parts = [table(header, listed[:FIRST], "Latest first", right=size)]
     if len(listed) > FIRST:
         earlier = listed[FIRST:]
         parts.append(details(f"{counted(len(earlier), 'earlier one')}", table(header, earlier, "Earlier", right=size)))

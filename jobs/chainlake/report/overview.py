@@ -221,7 +221,7 @@ def _failed(entries: Sequence[Entry]) -> Html:
         for day, one, at in rows[:_LISTED]
     ]
     return section(
-        "Failed", table(("definition", "day (UTC)", "state", "reason"), listed, "The latest first"), name="failed"
+        "Failed", table(("definition", "day (UTC)", "state", "reason"), listed, "Latest first"), name="failed"
     )
 
 

@@ -130,7 +130,7 @@ def _failures(of: Subject) -> Html:
     )
     return section(
         "Days that need a look",
-        table(("definition", "day (UTC)", "state", "why"), rows[:LISTED], "Days that are not done, the latest first"),
+        table(("definition", "day (UTC)", "state", "why"), rows[:LISTED], "Days that are not done, latest first"),
         *rest,
     )
 
@@ -203,7 +203,7 @@ def _cards(of: Subject, drawn: Sequence[matches.Around]) -> Html:
     below = "" if clock.zone == "UTC" else f" Below each are times in {clock.zone}, and under them those in UTC."
     about = (
         "Each opens with all its events, the files they came from, and why each condition held. "
-        f"The shaded stretch is the window.{below}"
+        f"The shaded area is the window.{below}"
     )
     return section(title, tag("div", *cards, class_="cards"), about=about, name="matches")
 
@@ -275,7 +275,7 @@ def _near_misses(of: Subject) -> Html:
     parts = [part for branch, one in enumerate(reports, 1) for part in _funnel(of, one, events, branch, len(reports))]
     about = joined([
         f"What became of the {len(events):,} events that a search of {day} reads: how many candidates each step looked "
-        "at, and how many passed. Of other days: ", tag("code", verb, class_="verb"),
+        "at, and how many passed. For other days: ", tag("code", verb, class_="verb"),
     ])  # fmt: skip
     return section(title, *parts, about=about, name="near-misses")
 
@@ -300,9 +300,9 @@ def _funnel(of: Subject, report: Report, events: pa.Table, branch: int, many: in
         rows.append((_step(stage), f"{stage.entered:,}", f"{stage.left:,}", bar))
     rows.append((tag("b", "matches decided on this day"), "", tag("b", f"{report.matches:,}"), ""))
     yield table(
-        ("step", "looked at", "passed", "(bars grow with the logarithm)"),
+        ("step", "looked at", "passed", "(bars on a logarithmic scale)"),
         rows,
-        "The funnel: pale what a step looked at, full what passed",
+        "The funnel: pale bars show what a step looked at, full bars what passed",
         right=[1, 2],
     )
     closest = [
@@ -321,11 +321,11 @@ def _funnel(of: Subject, report: Report, events: pa.Table, branch: int, many: in
         for stage, miss in closest[:12]
     ]
     if told:
-        yield tag("h3", "The closest ones first")
+        yield tag("h3", "Closest first")
         yield table(
             ("failed at", "condition that was not true", "how many", "one of them"),
             told,
-            "What ended candidates, from the last step back to the first",
+            "What rejected candidates, from the last step back to the first",
             right=[2],
         )
 
@@ -356,10 +356,10 @@ def _origin(of: Subject, match: Match) -> Html:
     """What the rows of a match's day were computed from."""
     at = np.flatnonzero(of.judged.numbers == day_start_us(match.day) // 86_400_000_000)
     if not len(at):
-        return tag("p", "Its day is not known to ops.intervals.", class_="none")
+        return tag("p", "ops.intervals has no record of its day.", class_="none")
     place = int(at[0])
     names = ("table_name", "published_version", "definition_hash", "engine_version", "input_fingerprint")
     noted = {name: of.judged.noted(name)[place] for name in names}
     rows = [("day (UTC)", match.day), ("state of the day", words_of(of.judged.state_at(place)))]
     rows += [(name.replace("_", " "), tag("code", value)) for name, value in noted.items()]
-    return table(("", "value"), rows, "What the rows of this day were computed from, as ops.intervals has it")
+    return table(("", "value"), rows, "What the rows of this day were computed from, according to ops.intervals")

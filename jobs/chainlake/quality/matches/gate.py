@@ -86,7 +86,7 @@ def judge(audit: Audit, rules: MatchRules, matches: Matches, days: Iterable[date
 
         result = audit.run(suite, frame, label, key=KEY, details=rows if details else False)
         if shown == [SHOWN]:
-            return replace(result, label=f"{label}, of which {SHOWN} matches were looked at, broken ones first")
+            return replace(result, label=f"{label}, of which {SHOWN} matches were checked, broken ones first")
         return result
 
     return Verdict(per_day(owned, run, _UNDATED))
