@@ -112,8 +112,16 @@ ZONE_EVENTS = Table(
         Column("round", pa.int64(), "Number of the round within its UTC day, from 0, unused ones included.", False),
         Column("violators", pa.list_(pa.field("element", pa.string())), "Nodes outside their zones."),
         Column("collected", pa.int64(), "Nodes whose vector the coordinator had in that round; null for a design."),
-        Column("facets", pa.list_(pa.field("element", pa.string())), "Facets that some node's zone ends at before it."),
-        Column("excess", pa.float64(), "Farthest of them beyond its zone's level, in the unit of the facet's value."),
+        Column(
+            "facets",
+            pa.list_(pa.field("element", pa.string())),
+            "Facets whose level in its zone some node exceeded.",
+        ),
+        Column(
+            "excess",
+            pa.float64(),
+            "How far the farthest of them was beyond its zone's level, in the unit of the facet's value.",
+        ),
         Column("mean", COEFFICIENTS, "Mean of all nodes' vectors in that round; null for a design."),
         Column("zones", ZONES, "Zones set in that round; coverage for a design only."),
         Column("event_date", pa.date32(), "UTC day of ts.", False),
@@ -140,7 +148,7 @@ LEARNERS = Table(
         Column(
             "kind",
             pa.string(),
-            "sync: all go on with the mean of all; balanced: some with the mean of these; day: sums of the day.",
+            "sync: all continue with the mean of all; balanced: some with the mean of these; day: sums of the day.",
             False,
         ),
         Column("learner", pa.string(), "The node.", False),
@@ -248,7 +256,7 @@ METRICS = Table(
 STATE = Table(
     schema="models",
     name="state",
-    comment="State of each model at the end of a day: a cache from which later days go on.",
+    comment="State of each model at the end of a day: a cache from which later days continue.",
     columns=(
         Column("model", pa.string(), "Name of the model.", False),
         Column("group_id", pa.string(), "Independent model of the same kind, empty if there is just one.", False),

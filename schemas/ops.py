@@ -69,7 +69,7 @@ FILES = _log(
 
 WAITING_FILES = _log(
     "waiting_files",
-    "Landed files that an ingest left for a later one: not to be read for now, still growing, or dated in the future.",
+    "Landed files that an ingest left for a later one: unreadable for now, still growing, or dated in the future.",
     ("source", "path"),
     Column("source", pa.string(), "Name of the source.", False),
     Column("path", pa.string(), "Path under landing/<source>/, with '!member' for a member of an archive.", False),
@@ -87,7 +87,7 @@ EVENT_DAYS = _log(
     Column("status", pa.string(), f"{_one_of(DayStatus)}.", False),
     Column("rows", pa.int64(), "Events of the day."),
     Column("duplicates", pa.int64(), "Raw rows that repeat an event."),
-    Column("conflicts", pa.int64(), "Raw rows that contradict an event and lost."),
+    Column("conflicts", pa.int64(), "Raw rows that contradict an event and were not used."),
     Column("superseded", pa.int64(), "Raw rows replaced by a higher revision."),
     Column("checksum", pa.string(), "Count and xor of row hashes over the non-volatile columns; null while changing."),
     Column("events_version", pa.int64(), "Version of the events table that holds the day."),
@@ -132,7 +132,7 @@ INTERVALS = _log(
     ),
     Column("state_in", pa.string(), "Of a chained day: digest of the state that it was computed from."),
     Column(
-        "state_out", pa.string(), "Of a chained day: digest of the state at its end, which the next one goes on from."
+        "state_out", pa.string(), "Of a chained day: digest of the state at its end, from which the next day continues."
     ),
 )
 
@@ -148,7 +148,7 @@ RUNS = _log(
     Column("day_to", pa.date32(), "Day after the last."),
     Column("started", TIMESTAMP, "Start of the phase."),
     Column("ended", TIMESTAMP, "End of the phase."),
-    Column("status", pa.string(), f"{_one_of(RunStatus)}: done, but for files that reason names.", False),
+    Column("status", pa.string(), f"{_one_of(RunStatus)}: done, except for files that reason names.", False),
     Column("reason", pa.string(), "Why it failed, was incomplete or had nothing to do, one line."),
     Column("rows_in", pa.int64(), "Rows read."),
     Column("rows_out", pa.int64(), "Rows written."),
@@ -184,7 +184,7 @@ PLANS = _log(
     Column("pruned", pa.int64(), "Of a ranked pattern: partial and whole matches that were left out by a bound."),
     Column("scored", pa.int64(), "Of a ranked pattern: whole matches that were scored."),
     Column("pair_evals", pa.int64(), "Pairs that functions of pairs were called with."),
-    Column("pair_memo_hits", pa.int64(), "Pairs that were asked for again, and known."),
+    Column("pair_memo_hits", pa.int64(), "Pairs that were asked for again and already known."),
     Column("replication", pa.float64(), "How often an event was looked at by tasks, on average."),
     Column("longest_task", pa.float64(), "Seconds of the longest task over those of the median one."),
 )

@@ -27,9 +27,11 @@ def ranked_table(pattern: str, source: str) -> Table:
         name=pattern,
         comment=f"The best matches of pattern {pattern} on source {source}, by period and by what FOR EACH says.",
         columns=(
-            Column("scope_kind", pa.string(), "Kind of period: the word behind PER, such as day or bucket.", False),
-            Column("scope_start", TIMESTAMP, "Begin of the period, 1970 of all time; its UTC day owns the row.", False),
-            Column("scope_end", TIMESTAMP, "End of the period, which is not part of it; null of all time."),
+            Column("scope_kind", pa.string(), "Kind of period: the word after PER, such as day or bucket.", False),
+            Column(
+                "scope_start", TIMESTAMP, "Start of the period, 1970 for all time; its UTC day owns the row.", False
+            ),
+            Column("scope_end", TIMESTAMP, "End of the period, which is not part of it; null for all time."),
             Column("per", pa.string(), "Values of FOR EACH as a JSON array; [] without.", False),
             Column("rank", pa.int64(), "Place among the matches of the period and of these values, from 1 on.", False),
             Column("score", pa.float64(), "Score; under COMBINE lex the first of its numbers.", False),
