@@ -157,9 +157,9 @@ LEARNERS = Table(
         Column("weights", COEFFICIENTS, "Its weights after the round."),
         Column("divergence", pa.float64(), "Mean distance of all learners from their mean after the round."),
         Column("rounds", pa.int64(), "Rounds of the day."),
-        Column("loss", pa.float64(), "Sum of its losses on the day, each before it learnt from the example."),
-        Column("loss_alone", pa.float64(), "The same of a learner that never shares."),
-        Column("loss_static", pa.float64(), "The same of a learner that shares plainly, at every check."),
+        Column("loss", pa.float64(), "Sum of its losses of the day, each before it learnt from the example."),
+        Column("loss_alone", pa.float64(), "The same for a learner that never shares."),
+        Column("loss_static", pa.float64(), "The same for a learner that shares at every check."),
         Column("errors", pa.int64(), "Predictions of the day more than 1 off, or of the other sign (logistic)."),
         Column("event_date", pa.date32(), "UTC day of ts.", False),
     ),
@@ -187,10 +187,10 @@ FAULT_SCORES = Table(
             "p", pa.float64(), "Bound of the chance of such a gamma in a machine like the others; may exceed 1.", False
         ),
         Column("flagged", pa.bool_(), "Whether p is below the model's alpha.", False),
-        Column("first_flagged", TIMESTAMP, "First round of the day at whose end the window flags it; null: none."),
+        Column("first_flagged", TIMESTAMP, "First round of the day after which the window flags it; null if none."),
         Column("top_counters", COEFFICIENTS, "Its largest components of that direction; a sign says above or below."),
-        Column("p_sketch", pa.float64(), "p by the sketch of the counters, if the model has one."),
-        Column("resyncs", pa.int64(), "How often on the day it was the first to leave a zone of a counter's variance."),
+        Column("p_sketch", pa.float64(), "p according to the sketch of the counters, if the model has one."),
+        Column("resyncs", pa.int64(), "How often that day it was the first to leave a zone of a counter's variance."),
     ),
     key=("model", "group_id", "day", "machine"),
     checks=(Check("p_not_negative", "p >= 0"),),
@@ -210,24 +210,24 @@ METRICS = Table(
         Column(
             "syncs",
             pa.int64(),
-            "Syncs of the local detector, the first one excluded; of learners and of variance zones all, of safe zones "
-            "rounds in which some node left its zone.",
+            "Syncs of the local detector, the first one excluded; for learners and variance zones all syncs; for safe "
+            "zones rounds in which some node left its zone.",
         ),
         Column(
             "changes",
             pa.int64(),
-            "Changes found by the exact detector; of safe zones crossings of the region's border, of learners full "
-            "syncs, of latent faults machines flagged.",
+            "Changes found by the exact detector; for safe zones crossings of the region's border, for learners full "
+            "syncs, for latent faults machines flagged.",
         ),
         Column(
             "reports_up",
             pa.int64(),
-            "Violation reports sent by nodes; of all other kinds whatever nodes sent.",
+            "Violation reports sent by nodes; for all other kinds whatever nodes sent.",
         ),
         Column(
             "polls_down",
             pa.int64(),
-            "Polls sent to nodes; of all other kinds whatever they were sent.",
+            "Polls sent to nodes; for all other kinds whatever they were sent.",
         ),
         Column("normalized_up", pa.float64(), "Messages up per node and round."),
         Column("normalized_all", pa.float64(), "Messages in both directions per node and round."),
@@ -235,7 +235,7 @@ METRICS = Table(
         Column(
             "max_error",
             pa.float64(),
-            "Largest distance between exact and reference model after a round, in the unit of eps; of learners their "
+            "Largest distance between exact and reference model after a round, in the unit of eps; for learners their "
             "largest divergence after a check.",
         ),
         Column("per_T", pa.int64(), "Largest period, in rounds, whose periodic updates keep max_error."),
@@ -244,7 +244,7 @@ METRICS = Table(
         Column(
             "r2",
             pa.float64(),
-            "R squared of the exact windowed model over the day's rounds, at most 1; of latent faults that of the "
+            "R squared of the exact windowed model over the day's rounds, at most 1; for latent faults that of the "
             "sketch's scores.",
         ),
     ),
@@ -260,11 +260,11 @@ STATE = Table(
     columns=(
         Column("model", pa.string(), "Name of the model.", False),
         Column("group_id", pa.string(), "Independent model of the same kind, empty if there is just one.", False),
-        Column("day", pa.date32(), "UTC day at whose end the state holds.", False),
+        Column("day", pa.date32(), "UTC day at whose end this was the state.", False),
         Column(
             "fingerprint",
             pa.string(),
-            "state_out of the day in ops.intervals, of all groups together; a row with another one is not used.",
+            "state_out of the day in ops.intervals, for all groups together; a row with another one is not used.",
             False,
         ),
         Column("state", pa.string(), "State as JSON, documented in docs/model-change.md.", False),

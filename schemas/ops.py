@@ -95,7 +95,7 @@ EVENT_DAYS = _log(
 
 RATES = _log(
     "rates",
-    "Events per source, day, type and key: the rates that evaluation orders are chosen from.",
+    "Events per source, day, type and key: the rates from which evaluation orders are chosen.",
     ("source", "day", "type", "key"),
     Column("source", pa.string(), "Name of the source.", False),
     Column("day", pa.date32(), "UTC day.", False),
@@ -128,11 +128,13 @@ INTERVALS = _log(
     Column(
         "rows_checksum",
         pa.string(),
-        "Count, xor and sum of the hashes of the day's rows; of a model: changes or alerts, metrics, state.",
+        "Count, xor and sum of the hashes of the day's rows; for a model: changes or alerts, metrics, state.",
     ),
-    Column("state_in", pa.string(), "Of a chained day: digest of the state that it was computed from."),
+    Column("state_in", pa.string(), "For a chained day: digest of the state that it was computed from."),
     Column(
-        "state_out", pa.string(), "Of a chained day: digest of the state at its end, from which the next day continues."
+        "state_out",
+        pa.string(),
+        "For a chained day: digest of the state at its end, from which the next day continues.",
     ),
 )
 
@@ -167,7 +169,7 @@ PLANS = _log(
     Column("day", pa.date32(), "UTC day.", False),
     Column("join_order", pa.list_(pa.field("element", pa.string())), "Names in the order they are bound, per branch."),
     Column("how", pa.string(), f"{_one_of(OrderOrigin)}."),
-    Column("stated", pa.string(), "Rates the order was chosen from, JSON."),
+    Column("stated", pa.string(), "Rates from which the order was chosen, JSON."),
     Column("estimated", pa.string(), "Estimated cost per order, JSON."),
     Column("evaluations", pa.int64(), "Edge-condition evaluations E."),
     Column("evaluations_neg", pa.int64(), "Negation tests E_neg."),
@@ -177,16 +179,16 @@ PLANS = _log(
         pa.float64(),
         "Evaluations beyond those of the best order in hindsight, as a share, on a sample; null if not sampled.",
     ),
-    Column("strategy", pa.string(), "Of a ranked pattern: how its best matches were found, A, B or C, or several."),
-    Column("why_not", pa.string(), "Of a ranked pattern: why others were not allowed, one phrase for each."),
-    Column("partial", pa.int64(), "Of a ranked pattern: partial matches that were made, as far as they are counted."),
-    Column("bounds", pa.int64(), "Of a ranked pattern: bounds that were compared with what a list asked for."),
-    Column("pruned", pa.int64(), "Of a ranked pattern: partial and whole matches that were left out by a bound."),
-    Column("scored", pa.int64(), "Of a ranked pattern: whole matches that were scored."),
+    Column("strategy", pa.string(), "For a ranked pattern: how its best matches were found, A, B or C, or several."),
+    Column("why_not", pa.string(), "For a ranked pattern: why others were not allowed, one phrase for each."),
+    Column("partial", pa.int64(), "For a ranked pattern: partial matches that were made, as far as they were counted."),
+    Column("bounds", pa.int64(), "For a ranked pattern: bounds that were compared with what a list asked for."),
+    Column("pruned", pa.int64(), "For a ranked pattern: partial and whole matches that were left out by a bound."),
+    Column("scored", pa.int64(), "For a ranked pattern: whole matches that were scored."),
     Column("pair_evals", pa.int64(), "Pairs that functions of pairs were called with."),
     Column("pair_memo_hits", pa.int64(), "Pairs that were asked for again and already known."),
-    Column("replication", pa.float64(), "How often an event was looked at by tasks, on average."),
-    Column("longest_task", pa.float64(), "Seconds of the longest task over those of the median one."),
+    Column("replication", pa.float64(), "How many tasks read an event, on average."),
+    Column("longest_task", pa.float64(), "Duration of the longest task divided by that of the median one."),
 )
 
 ALL = {table.name: table for table in (FILES, WAITING_FILES, EVENT_DAYS, RATES, INTERVALS, RUNS, PLANS)}

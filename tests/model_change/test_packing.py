@@ -200,7 +200,7 @@ def test_models_share_their_commits_and_fail_by_themselves(lab, here, monkeypatc
     # Mended, what is left to do is done; then nothing is.
     monkeypatch.setattr(monitor_run, "compute", original)
     (lab.config / "models" / "third.yaml").write_text(MODEL)
-    with pytest.raises(InputError, match="model/also cannot go on to 2025-03-04: 2025-03-03 before it: its audit"):
+    with pytest.raises(InputError, match="model/also cannot continue to 2025-03-04: 2025-03-03 before it: its audit"):
         monitor(lab, "lab", days, run_id="r2", ports=here)
     (lab.config / "models" / "also.yaml").write_text(MODEL.replace("eps: 0.3", "eps: 0.31"))
     monitor(lab, "lab", days, run_id="r2b", ports=here)

@@ -113,7 +113,7 @@ def test_days_behind_one_whose_audit_failed_wait_and_their_run_says_so(lab, here
     rows = {row.day: (row.state, row.why) for row in status_rows(lab, [the_model(lab).definition])}
     assert rows[day(1)][0] == "done" and rows[day(2)][0] == "audit_failed"
     assert rows[day(3)] == rows[day(4)] == ("waiting", f"{day(2)} before it: its audit failed")
-    with pytest.raises(InputError, match="cannot go on to 2025-03-05: 2025-03-03 before it: its audit failed"):
+    with pytest.raises(InputError, match="cannot continue to 2025-03-05: 2025-03-03 before it: its audit failed"):
         monitor(lab, "lab", Days(day(4), day(5)), run_id="r", ports=here)
 
 
@@ -152,7 +152,7 @@ def test_a_long_replay_names_the_stretch_to_ask_for(lab):
 def test_a_chain_that_cannot_go_on_names_the_ingest(lab):
     noted(lab, "-coc", "-dds")
     with pytest.raises(
-        InputError, match="cannot go on from 2025-03-03: the events of that day are not final"
+        InputError, match="cannot continue from 2025-03-03: the events of that day are not final"
     ) as caught:
         course(lab, Days(day(3), day(4))).outlook  # noqa: B018
     assert "chainlake ingest lab 2025-03-03 2025-03-04" in caught.value.hint

@@ -216,7 +216,7 @@ def test_a_new_version_of_the_match_table_is_followed_at_once(home: Home) -> Non
 def test_days_wait_for_their_matches_and_for_the_days_before(home: Home) -> None:
     found = made(home, "rises", PATTERNS["rises"])
     deliver(found, {number: events_of(random.Random(f"d{number}"), number) for number in range(SPAN)})
-    with pytest.raises(InputError, match="episodes/rises cannot go on to 2025-03-05"):
+    with pytest.raises(InputError, match="episodes/rises cannot continue to 2025-03-05"):
         run(found, Days.one(day(4)), repair_horizon=0)
     rows = {row.day: row for row in status_rows(found, all_definitions(found)[0]) if row.definition == "episodes/rises"}
     assert rows[day(4)].state == "waiting" and "its matches are not published yet" in rows[day(4)].why

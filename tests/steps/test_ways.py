@@ -48,7 +48,7 @@ def test_a_moved_state_stops_either_kind_of_chain_with_the_code_for_trying_again
     on.published(1)
     stretch = on.next()
     assert stretch is not None and stretch.begin == FIRST + 4
-    with pytest.raises(MatchesMoved, match=f"{name} cannot go on to 2025-03-05") as error:
+    with pytest.raises(MatchesMoved, match=f"{name} cannot continue to 2025-03-05") as error:
         on.before(stretch)
     assert error.value.exit_code == 5
 
@@ -79,6 +79,6 @@ def test_a_day_of_another_definition_is_not_gone_back_to() -> None:
 
 def test_a_day_whose_events_are_not_final_is_not_gone_back_to() -> None:
     """Its file is to be taken first."""
-    with pytest.raises(ChainBroken, match="pattern/x cannot go on from 2025-03-02") as error:
+    with pytest.raises(ChainBroken, match="pattern/x cannot continue from 2025-03-02") as error:
         way(segment(ready="ynyyy"), {}).next()
     assert "ingest lab 2025-03-02 2025-03-03" in str(error.value)

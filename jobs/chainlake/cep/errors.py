@@ -54,7 +54,7 @@ class UnfitOrder(UsageError):
     @classmethod
     def strange(cls, names: Sequence[str], pattern: str) -> UnfitOrder:
         """The order has names that the pattern does not have."""
-        return cls(f"the order names {', '.join(names)}, which is no positive name of {pattern}")
+        return cls(f"{pattern} has no positive name {', '.join(names)}, which the order lists")
 
     @classmethod
     def no_rates(cls, names: Sequence[str]) -> UnfitOrder:
@@ -173,7 +173,7 @@ class TooManyMembers(LimitExceeded):
     @classmethod
     def of_any_size(cls, events: int, name: str, limit: int) -> TooManyMembers:
         """More events of one window are usable for a repeated name than its sets may be made of."""
-        what = f"{events} events of one window are usable for {name}*, and the limit is {limit}"
+        what = f"{events} events of one window are usable for {name}*, but the limit is {limit}"
         return cls._usable(what, f"{_RAISE}(n events make 2^n - 1 sets).")
 
     @classmethod
@@ -186,13 +186,13 @@ class TooManyMembers(LimitExceeded):
     def in_event_order(cls, events: int, name: str, most: int) -> TooManyMembers:
         """The same in a run in event order."""
         hint = "In event order a set is made before it is known whether the other names will be found."
-        return cls._usable(f"{events} events of one window are usable for {name}*, and the limit is {most}", hint)
+        return cls._usable(f"{events} events of one window are usable for {name}*, but the limit is {most}", hint)
 
     @classmethod
     def collected(cls, events: int, name: str, limit: int) -> TooManyMembers:
         """A set of all events of a kind is too large."""
         return cls(
-            f"a match has {events} events of {name}, and the limit is {limit}",
+            f"a match has {events} events of {name}, but the limit is {limit}",
             key="set_members",
             hint="Add conditions or shorten the window, ask for COLLECT sets of fewer events, "
             "or raise set_members under limits:.",

@@ -56,7 +56,7 @@ class ExampleFailed(ChainlakeError):
     @classmethod
     def types(cls, source: SourceText, example: Example, types: Sequence[str]) -> ExampleFailed:
         """The events of the test have no type, and the pattern asks for several."""
-        what = f"the events have no column type, and the pattern asks for {', '.join(types)}"
+        what = f"the events have no column type, but the pattern asks for {', '.join(types)}"
         return cls._at(source, example, what, "Add a column type.")
 
     @classmethod

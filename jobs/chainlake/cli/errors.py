@@ -280,7 +280,7 @@ class UnfitFiles(InputError):
     def no_type(cls, types: Sequence[str]) -> UnfitFiles:
         """The pattern distinguishes types, but the events have none."""
         return cls(
-            f"the events have no type, and the pattern asks for {', '.join(types)}",
+            f"the events have no type, but the pattern asks for {', '.join(types)}",
             key="type",
             hint="Name the column with --type.",
         )

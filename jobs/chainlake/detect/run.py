@@ -175,7 +175,7 @@ def _left_out(pattern: Pattern, found: Found) -> Iterator[str]:
         yield f"{have} no score, since a criterion is missing or not finite, and {are} not ranked"
     if found.best.lacking:
         names = ", ".join(found.best.lacking)
-        yield f"some events of {names} give no number to rank by, and matches with them are not ranked"
+        yield f"some events of {names} give no number to rank by, so matches with them are not ranked"
 
 
 def _too_long(pattern: Pattern, number: int) -> str:

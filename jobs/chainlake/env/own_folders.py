@@ -16,7 +16,7 @@ from chainlake.errors import InfrastructureError
 
 #: The marker file; its text is for people.
 MARKER = ".made-by-chainlake"
-TEXT = "Chainlake made this folder for its temporary files, and removes what lies in it for a week.\n"
+TEXT = "Chainlake made this folder for its temporary files, and removes what has been in it for a week.\n"
 
 
 class NotWritable(InfrastructureError):

@@ -50,7 +50,9 @@ def run(command: list[str], log: str, problem: str) -> None:
     if any(sign in text for sign in network) or "No matching distribution found for uv" in text:
         stop(f"{problem} because the Python package index cannot be reached. Check the network or proxy." + TRY_AGAIN)
     if any(sign in text for sign in ("DO NOT MATCH THE HASHES", "Hash mismatch")):
-        stop(f"{problem} because a file that was downloaded is not the one that was locked. See {log}; do not go on.")
+        stop(
+            f"{problem} because a file that was downloaded is not the one that was locked. See {log}; do not continue."
+        )
     last = [line.strip() for line in text.splitlines() if line.strip()]
     stop("{} ({}). The whole output is in {}.".format(problem, last[-1][:300] if last else "no output", log))
 

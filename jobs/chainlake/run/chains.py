@@ -19,7 +19,7 @@ class ChainBroken(InputError):
     def of(cls, definition: str, source: str, day: date) -> ChainBroken:
         """For the definition, its source, and the day, whose events are not there."""
         return cls(
-            f"{definition} cannot go on from {day}: the events of that day are not final",
+            f"{definition} cannot continue from {day}: the events of that day are not final",
             hint=f"Run 'chainlake ingest {source} {day} {day + timedelta(days=1)}' first.",
         )
 
@@ -32,7 +32,7 @@ class ChainBlocked(InputError):
         """For the definition, the days that wait, and what they wait for."""
         more = f" and {len(days) - 1} more days" if len(days) > 1 else ""
         return cls(
-            f"{definition} cannot go on to {days[0]}{more}: {why}",
+            f"{definition} cannot continue to {days[0]}{more}: {why}",
             hint="Its days form a chain: fix that day first; 'chainlake status' shows it.",
         )
 

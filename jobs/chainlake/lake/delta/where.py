@@ -61,7 +61,7 @@ def _sql(condition: Condition) -> str:
 
 def _checked(condition: Condition) -> Condition:
     if condition[1] not in (*_COMPARED, *_LISTED):
-        raise ValueError(f"{condition[1]} is no operator of a condition")
+        raise ValueError(f"{condition[1]} is not an operator of a condition")
     return condition
 
 
