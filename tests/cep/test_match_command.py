@@ -162,7 +162,9 @@ def test_a_blank_cell_is_no_value(tmp_path: Path, capsys: pytest.CaptureFixture)
     for condition in ("a.who != bob", "a.who NOT IN {bob}", "NOT a.who = bob", "a.n != 1", "NOT a.n = 1"):
         assert run(capsys, f"PATTERN SEQ(A a) WHERE {condition} WITHIN 5 s", file) == (0, [{"a": "d"}], "")
     code, found, err = run(capsys, "PATTERN SEQ(A a) WHERE a.who = '' WITHIN 5 s", file)
-    assert (code, found) == (0, []) and err.startswith("note: 0 matches in 4 events; on their own fit 0 of 4 A a.")
+    assert (code, found) == (0, []) and err.startswith(
+        "note: 0 matches in 4 events; events that fit on their own: 0 of 4 A a."
+    )
 
 
 def test_times_with_and_without_offset_in_one_column(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -98,7 +98,7 @@ def test_where_nothing_matches_it_says_how_near_it_was(events: str, capsys: pyte
     for form in ("lines", "table"):
         out, err = said(capsys, query, events, "--format", form)
         assert err == (
-            "note: 0 matches in 4 events; on their own fit 1 of 1 Open o; 1 of 3 Heat h. "
+            "note: 0 matches in 4 events; events that fit on their own: 1 of 1 Open o; 1 of 3 Heat h. "
             "--near-misses shows what rejected them.\n"
         )
     assert out.endswith("(0 rows)\n")

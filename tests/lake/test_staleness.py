@@ -136,7 +136,7 @@ def test_a_chained_day_is_done_if_it_goes_on_from_what_the_day_before_left(home:
     chained(2, "a:x")
     assert states(home, model) == {1: "done", 2: "done", 3: "stale", 4: "following"}
     (item,) = to_do(home, [model])
-    assert item.why == "the state at the end of the day before is another one"
+    assert item.why == "the state at the end of the day before has changed"
     assert [row.state for row in status_rows(home, [model], Days(day(3), day(5)))] == ["stale", "following"]
     chained(2, "a:b")
     assert states(home, model) == dict.fromkeys((1, 2, 3, 4), "done")

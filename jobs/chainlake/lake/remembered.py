@@ -49,7 +49,7 @@ class Remembered:
         if self.lake == _lake(home):
             return (
                 f"{told}: the lake {home.lake} has lost its tables, or at least ops. If they are elsewhere, put them "
-                f"back, or set CHAINLAKE_LAKE to their place; '{_REPAIR}' makes everything in landing be read again"
+                f"back, or set CHAINLAKE_LAKE to their place; '{_REPAIR}' marks everything in landing to be read again"
             )
         return (
             f"{told} into the lake {os.path.join(home.root, self.lake)}: the lake {home.lake} is empty. "

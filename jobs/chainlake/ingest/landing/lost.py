@@ -26,7 +26,7 @@ class RawGone(InfrastructureError):
     def of(cls, source: str, files: int) -> RawGone:
         """Args: name of the source, and how many of its files have rows there."""
         return cls(
-            f"the table raw.{source} is gone, which held the rows of {files} files of the source; nothing was written",
+            f"the table raw.{source}, which held the rows of {files} files of the source, is gone; nothing was written",
             hint=f"Run 'chainlake check --table raw.{source} --repair', and then this again.",
         )
 

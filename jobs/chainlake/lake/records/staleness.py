@@ -178,7 +178,7 @@ class Judged:
         if definition.chained:
             chain = chain_of(definition, events, numbers, self.ready, ~moved, intervals, at)
             found = chain_state(chain)
-            self._moved.append(("the state at the end of the day before is another one", found.moved))
+            self._moved.append(("the state at the end of the day before has changed", found.moved))
             words = [found.waiting, found.following, found.moved]
             self.state = np.select(words, ["waiting", "following", "stale"], self.state)
             self.place = Place.of(chain, found, self.state, self._event_status)

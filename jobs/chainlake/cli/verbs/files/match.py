@@ -152,7 +152,8 @@ def _nothing(pattern: Pattern, events: pa.Table) -> str:
     ]
     parts = dict.fromkeys(f"{stage.left:,} of {stage.entered:,} {stage.what}" for stage in stages)
     return (
-        f"0 matches in {len(events):,} events; on their own fit {'; '.join(parts)}. --near-misses shows what rejected "
+        f"0 matches in {len(events):,} events; events that fit on their own: {'; '.join(parts)}. --near-misses shows "
+        "what rejected "
         "them."
     )
 
