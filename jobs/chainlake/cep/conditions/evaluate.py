@@ -272,7 +272,7 @@ class View:
         fits = self.data.texts.mapped(
             self.value(node.value), like.test_of(node.text, node.regex), (node.regex, node.text)
         )
-        assert isinstance(fits, Value), "a test of texts gives truths"
+        assert isinstance(fits, Value), "a test of strings gives truths"
         return fits
 
     def _item(self, item: Any) -> Value:

@@ -21,7 +21,7 @@ def problem_of(text: str, regex: bool) -> str | None:
     if not regex:
         rest = text.replace("\\\\", "")
         wrong = [after for after in rest.split("\\")[1:] if after[:1] not in ("%", "_")]
-        return None if not wrong else "a backslash stands before %, _ or another backslash"
+        return None if not wrong else "a backslash must be followed by %, _ or another backslash"
     try:
         # Arrow looks at an expression only when there is a text to search.
         pc.match_substring_regex(text_array([""]), text)
