@@ -252,7 +252,7 @@ def test_events_that_cannot_be_used() -> None:
             list(match(text, bad))
     with pytest.raises(UsageError, match="is not an order of"):
         list(match(text, events(id="2"), order=["a", "a"]))
-    with pytest.raises(UsageError, match="the order names b, which is no positive name"):
+    with pytest.raises(UsageError, match="has no positive name b, which the order lists"):
         list(match(text, events(id="2"), order=["a", "b"]))
     for order in (["a", 5], 5):
         with pytest.raises(UsageError, match="a sequence of names"):

@@ -205,7 +205,7 @@ def test_so_many_sets_are_made_as_of_kleene_members_events_and_no_more() -> None
         with no_compiler():
             assert len(found(pattern, events[:-1], backend)) == 55
             for block_rows in (1, 1 << 17):
-                with pytest.raises(LimitExceeded, match="12 events of one window .* made of 11 at most"):
+                with pytest.raises(LimitExceeded, match="12 events of one window .* made from at most 11"):
                     found(pattern, events, backend, block_rows=block_rows)
     with pytest.raises(LimitExceeded):
         simulate(pattern, from_dicts(events)[0])

@@ -276,7 +276,7 @@ round: {length: 1 min}
         ("learning_rate: 0.1", "learning_rate: 0", "learning_rate", 7, "above 0"),
         ("{dynamic: 0.5, every: 4}", "{dynamic: 0}", "sync.dynamic", 8, "above 0"),
         ("{dynamic: 0.5, every: 4}", "{dynamic: 0.5, static: 2}", "sync", 8, "exactly one"),
-        ("{dynamic: 0.5, every: 4}", "{static: 8, every: 2}", "sync.every", 8, "by itself"),
+        ("{dynamic: 0.5, every: 4}", "{static: 8, every: 2}", "sync.every", 8, "already says"),
         ("response: y", "response: y\nloss: square", "loss", 6, "huber"),
         ("response: y", "response: y\npenalty: -1", "penalty", 6, "from 0 on"),
         ("response: y", "response: y\nwindow: {sliding: 3}", "window", 6, "sync"),

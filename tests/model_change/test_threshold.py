@@ -146,7 +146,7 @@ round: {length: 1 min}
         ("[a, b]", "[a, {name: b, keys: [b], from: 2025-04-01}]", "nodes.1", 4, "from and to"),
         ("value: velocity\n", "", "value", 1, "column name"),
         ("threshold: 50", "threshold: 50\neps: 1", "eps", 7, "threshold"),
-        ("threshold: 50", "threshold: 50\nmissing_if_zero: 3", "missing_if_zero", 7, "text"),
+        ("threshold: 50", "threshold: 50\nmissing_if_zero: 3", "missing_if_zero", 7, "string"),
     ],
 )
 def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hint):

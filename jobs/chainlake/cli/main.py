@@ -28,7 +28,7 @@ from chainlake.terminal import for_people
 #: Verb → the line that ``--help`` shows for it.
 VERBS = {
     "generate": "write landing files of any size with planted patterns and model changes",
-    "ingest": "read landing files of a source into raw and events",
+    "ingest": "read the landed files of a source into raw and events",
     "detect": "find the matches of all patterns of a source, for days",
     "monitor": "find the changes of all models of a source, for days",
     "validate": "run the quality suites on published tables",

@@ -31,7 +31,7 @@ HELP = (
     "a repeated name). --format table, csv, json or vertical also prints times and what the pattern mentions of "
     "each event, with local times beside UTC if a zone is known. PATTERN is a name, a file or the query itself; a "
     "query needs no front matter. FILEs are JSON lines, CSV or Parquet, plain or gzipped. With --source NAME they "
-    "are read as landing files of that source, with its rules for bad rows, duplicates, conflicts and revisions. An "
+    "are read as landed files of that source, with its rules for bad rows, duplicates, conflicts and revisions. An "
     "event without an id gets the id FILE:ROW; with --source every event gets the id FILE:LINE of its row. A CSV "
     "column holds numbers if every cell that is not blank is a number, otherwise text; if that decides a condition "
     "of the pattern, a note on stderr names the cell. --type-of overrides this. --episodes prints the episodes of a "
