@@ -9,7 +9,7 @@
 * ``chained``: such a chain as ``ops`` records it, and why one of its days waits
 * ``late_files``: which landed files made a day stale
 * ``lost``: days whose table is gone
-* ``standing``: tables that somebody else has written to
+* ``suspects``: tables that somebody else has written to
 * ``recorded``: days of definitions whose file is gone
 * ``defined``: (a room) what is known of a definition
 """
