@@ -85,7 +85,7 @@ def test_a_source_of_whose_files_nothing_is_noted_is_read_again(
     shutil.rmtree(copy.table("events", "lab"))
     assert main(["status"]) == 0
     said = capsys.readouterr().out
-    assert "events.lab: the table is gone, and 48 rows were written to it; run 'chainlake check --repair'" in said
+    assert "events.lab: the table is gone, but 48 rows were written to it; run 'chainlake check --repair'" in said
     assert "ops.files: no file of source lab is recorded, though its events are" in said
     (_,) = [one for one in lakes.checked(copy).damage if one.table == "ops.files"]
     assert lakes.repaired(copy).left == []

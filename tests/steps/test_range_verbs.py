@@ -120,4 +120,4 @@ def test_a_backfill_can_be_stopped(lab: Home) -> None:
         seen += process.stdout.readline()
     process.send_signal(signal.SIGTERM)
     assert wait_until(lambda: process.poll() is not None, 30)
-    assert process.returncode == 130 and b"goes on where this one was stopped" in process.stdout.read()
+    assert process.returncode == 130 and b"continues where this one stopped" in process.stdout.read()
