@@ -30,7 +30,7 @@ def test_a_source_reads_its_own_files(tmp_path: Path, capsys: pytest.CaptureFixt
     )
     query = "PATTERN SEQ(Bar a, Bar b) WHERE a.close < b.close AND b.ticker = SPY WITHIN 5 min"
     code, found, err = run(capsys, query, file, "--source", "stock")
-    assert (code, len(found)) == (0, 1) and "1 row cannot be read as stock and are left out: 1 not_a_number" in err
+    assert (code, len(found)) == (0, 1) and "1 row cannot be read as stock; left out: 1 not_a_number" in err
 
 
 def test_a_source_resolves_what_lands_twice(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

@@ -55,7 +55,7 @@ def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
     if bad:
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(bad.items()))
         print(
-            f"{counted(bad.total(), 'row')} cannot be read as {source_name} and are left out: {reasons}",
+            f"{counted(bad.total(), 'row')} cannot be read as {source_name}; left out: {reasons}",
             file=sys.stderr,
         )
     if not rows:
