@@ -17,9 +17,10 @@ _SIGNS = re.compile(r"[&<>|\\`*_~\[\]!]")
 _RUNS = (
     "**Runs** of the schedule are named by the UTC day that they compute, `scheduled__2025-10-01`; Airflow names those "
     "of a backfill by the moment at which that day is over, `backfill__2025-10-02T00:00:00+00:00`. "
-    "*Trigger* is greyed, since a run by hand would have no day: days that have passed come from `ingest_history` and "
-    "`backfill_history`, or from Airflow's command `backfill create`; a day that is run again publishes the same rows. "
-    "A new DAG is paused: the switch beside its name starts its schedule, and its backfills wait until then."
+    "*Trigger* runs the UTC day of the *Logical Date* in its form, which has to be over. Many days come from "
+    "`ingest_history` and `backfill_history`, or from *Backfill* in the form, whose last day is included. "
+    "A day that is run again publishes the same rows. "
+    "A new DAG is paused: the switch beside its name starts its schedule, and all runs wait until then."
 )
 _BY_HAND = "**By hand**: *Trigger* asks for what is needed. Nothing runs by itself. It is not paused when it is new."
 
