@@ -156,6 +156,19 @@ def test_what_is_asked_for_by_hand_can_be_picked(dags: dict[str, Any]) -> None:
     assert schema("restate_stale", "sources")["examples"] == ["sensor", "stock", "traffic"]
 
 
+def test_a_form_marks_as_required_just_what_has_no_default(dags: dict[str, Any]) -> None:
+    """Airflow's page puts an asterisk on fields whose type is given and has no null."""
+    required = {}
+    for dag_id in ON_DEMAND:
+        params = dags[dag_id].params
+        required[dag_id] = [name for name in params if "null" not in params.get_param(name).schema["type"]]
+    assert required == {
+        "ingest_history": ["source", "start", "end"],
+        "backfill_history": ["start", "end"],
+        "restate_stale": [],
+    }
+
+
 def test_sources_and_models_go_one_day_at_a_time(daily: dict[str, Any]) -> None:
     for dag_id, dag in daily.items():
         assert (dag.max_active_runs == 1) == (not dag_id.startswith("detect_")), dag_id
