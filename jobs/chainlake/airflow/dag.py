@@ -19,6 +19,7 @@ from airflow.sdk import (
 from airflow.sdk.exceptions import AirflowFailException
 
 from chainlake.airflow import page, ranges, tasks
+from chainlake.airflow.failures import tell_failure
 from chainlake.airflow.names import MAINTENANCE_CRON, SPARK_POOL, of_source
 from chainlake.airflow.plugin import DailyTimetable
 from chainlake.days import Days
@@ -29,7 +30,12 @@ from chainlake.run.results import Computed
 #: A time before all history, so that any day can be backfilled.
 START = datetime(1970, 1, 1, tzinfo=UTC)
 #: Arguments of all tasks; a site's page shows the owner and can filter by it.
-TASK_ARGS = {"owner": "chainlake", "retries": 2, "retry_delay": timedelta(seconds=10)}
+TASK_ARGS = {
+    "owner": "chainlake",
+    "retries": 2,
+    "retry_delay": timedelta(seconds=10),
+    "on_failure_callback": tell_failure,
+}
 #: A shipped step takes minutes at most, and a day of a large source an hour.
 STEP_TIMEOUT = timedelta(hours=6)
 #: A line of applications over years of a model may take longer.
