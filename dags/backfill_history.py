@@ -12,6 +12,7 @@ from chainlake.airflow.ranges import backfill_lines
 from chainlake.operations.backfills.applications import CHUNK
 from chainlake.paths import Home
 
+# Airflow's form marks every field that may not be null as required.
 _DAY = {"type": "string", "format": "date"}
 _HOME = Home.from_env()
 
@@ -20,7 +21,7 @@ def _names(step: str, without: str) -> Param:
     """A parameter for names of definitions: any names, with the existing ones to pick from."""
     choices = [one.name for one in defined(_HOME, step)]
     description = f"which ones; with no {without} either, everything"
-    return Param([], type="array", items={"type": "string"}, examples=choices, description=description)
+    return Param([], type=["array", "null"], items={"type": "string"}, examples=choices, description=description)
 
 
 backfill_history = ranged(
@@ -31,8 +32,8 @@ backfill_history = ranged(
         "end": Param(description="day after the last", **_DAY),
         "patterns": _names("detect", "models"),
         "models": _names("monitor", "patterns"),
-        "chunk": Param(CHUNK, type="integer", minimum=1, description="days of one Spark application"),
-        "only_stale": Param(False, type="boolean", description="leave out days that were never computed"),
+        "chunk": Param(CHUNK, type=["integer", "null"], minimum=1, description="days of one Spark application"),
+        "only_stale": Param(False, type=["boolean", "null"], description="leave out days that were never computed"),
     },
     backfill_lines,
 )

@@ -12,18 +12,19 @@ from chainlake.airflow.ranges import restate_lines
 from chainlake.operations.backfills.applications import CHUNK
 from chainlake.paths import Home
 
+# Airflow's form marks every field that may not be null as required.
 restate_stale = ranged(
     "restate_stale",
     "Stale and failed days of all ages",
     {
         "sources": Param(
             [],
-            type="array",
+            type=["array", "null"],
             items={"type": "string"},
             examples=source_names(Home.from_env()),
             description="which ones; none: all",
         ),
-        "chunk": Param(CHUNK, type="integer", minimum=1, description="days of one Spark application"),
+        "chunk": Param(CHUNK, type=["integer", "null"], minimum=1, description="days of one Spark application"),
     },
     restate_lines,
 )

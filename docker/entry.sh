@@ -14,7 +14,7 @@ api-server)
     install -m 600 /run/secrets/airflow_passwords "$AIRFLOW_HOME/passwords.json"
     exec airflow api-server
     ;;
-scheduler | dag-processor)
+scheduler | dag-processor | triggerer)
     exec airflow "$1"
     ;;
 spark-master)

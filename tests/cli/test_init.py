@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from chainlake.cli.main import main
+from chainlake.definitions.formats.format import NULLS
+from chainlake.definitions.source import load_sources
 from chainlake.paths import Home
 from chainlake.starter.guess import guess
 from chainlake.starter.guessed import source_name
@@ -140,6 +142,58 @@ def test_what_is_guessed_of_a_file(
     )
     assert main(["match", "first_pattern", f"data/{file.name}", "--source", source_name(file)]) == 0
     assert "left out" not in capsys.readouterr().err
+
+
+#: Files with numbers that are written in other ways: the columns of the second row must be these numbers.
+WRITTEN = {
+    "bars.csv": (
+        'ts,ticker,close,volume,turnover\n2025-01-03T09:30:00,A,100.00,"1,429",-\n'
+        '2025-01-03T09:31:00,A,101.50,"12,001",1e3\n2025-01-03T09:32:00,A,-,980,n.a.\n',
+        {"thousands": ",", "null": {"-", "n.a."}},
+        {"close": 101.5, "volume": 12001, "turnover": 1000},
+    ),
+    "kurse.csv": (
+        "ts;wkn;kurs;menge\n2025-01-03T09:30:00;A;1.010,5;NONE\n2025-01-03T09:31:00;A;998,25;10.000\n"
+        "2025-01-03T09:32:00;A;1.000;7\n",
+        {"delimiter": ";", "decimal": ",", "thousands": ".", "null": {"NONE"}},
+        {"kurs": 998.25, "menge": 10000},
+    ),
+    "counts.csv": (
+        "ts;site;flow;speed\n2025-01-03T09:30:00;A;1,429;99.5\n2025-01-03T09:31:00;A;12,001;35.0\n"
+        "2025-01-03T09:32:00;A;980;?\n",
+        {"delimiter": ";", "thousands": ",", "null": {"?"}},
+        {"flow": 12001, "speed": 35.0},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_numbers_are_numbers_however_they_and_their_absence_are_written(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, signs, second = WRITTEN[name]
+    (tmp_path / name).write_text(text)
+    assert main(["init", str(tmp_path / "project"), "--from", str(tmp_path / name)]) == 0
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(tmp_path / "project" / "config"))
+    monkeypatch.chdir(tmp_path / "project")
+    source = load_sources(Home.from_env())[source_name(tmp_path / name)]
+    (form,) = source.formats
+    assert {"delimiter": form.delimiter, "decimal": form.decimal, "thousands": form.thousands} == {
+        "delimiter": ",", "decimal": "."
+    } | {key: sign for key, sign in signs.items() if key != "null"}  # fmt: skip
+    assert set(form.nulls) - set(NULLS) == signs["null"]
+    (tmp_path / "steps.sase").write_text(
+        f"---\nsource: {source.name}\noutput: [{', '.join(second)}]\n---\n"
+        f"PATTERN SEQ(Row a, Row b)\nWHERE b.{source.key} = a.{source.key}\nWITHIN 1 min\n"
+    )
+    capsys.readouterr()
+    assert main(["lint", "--strict", "--on", f"data/{name}"]) == 0
+    capsys.readouterr()
+    assert (
+        main(["match", str(tmp_path / "steps.sase"), f"data/{name}", "--source", source.name, "--format", "json"]) == 0
+    )
+    (found, *_) = json.loads(capsys.readouterr().out)
+    assert {column: found["b"][column] for column in second} == second
 
 
 def test_a_day_that_could_be_a_month_is_marked(tmp_path: Path) -> None:

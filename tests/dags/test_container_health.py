@@ -54,7 +54,10 @@ def test_a_scheduler_is_healthy_while_its_own_page_says_so(
 
 
 @pytest.mark.airflow
-@pytest.mark.parametrize(("service", "part"), [("api-server", "metadatabase"), ("dag-processor", "dag_processor")])
+@pytest.mark.parametrize(
+    ("service", "part"),
+    [("api-server", "metadatabase"), ("dag-processor", "dag_processor"), ("triggerer", "triggerer")],
+)
 def test_a_part_of_airflow_is_healthy_while_the_page_of_all_says_so(service: str, part: str) -> None:
     from airflow.api_fastapi.core_api.datamodels.monitor import HealthInfoResponse
 

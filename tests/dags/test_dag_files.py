@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from chainlake.airflow.names import (
     first_start,
     monitored_sources,
 )
+from chainlake.airflow.tasks import days_of_run
+from chainlake.days import Days
 from chainlake.paths import PROJECT, Home
 
 
@@ -46,11 +49,11 @@ def test_one_family_per_source(dags: dict[str, Any]) -> None:
     assert {f"{step}_{source}" for step in steps for source in ("sensor", "stock", "traffic")} <= set(dags)
 
 
-def test_runs_are_whole_days_from_schedule_or_backfill(daily: dict[str, Any]) -> None:
+def test_runs_are_whole_days(daily: dict[str, Any]) -> None:
     for dag in daily.values():
         assert type(dag.timetable).__name__ == "DailyTimetable", dag.dag_id
         assert dag.catchup is False, dag.dag_id
-        assert {kind.value for kind in dag.allowed_run_types} == {"scheduled", "backfill"}, dag.dag_id
+        assert {kind.value for kind in dag.allowed_run_types} == {"scheduled", "backfill", "manual"}, dag.dag_id
         assert all(task.retries == 2 for task in dag.tasks), dag.dag_id
         assert not any(task.depends_on_past for task in dag.tasks), dag.dag_id
 
@@ -85,6 +88,46 @@ def test_a_run_is_named_by_the_day_that_it_computes(daily: dict[str, Any]) -> No
             assert run_id == f"{name}__2025-10-01"
 
 
+@pytest.mark.parametrize(
+    "logical_date",
+    [
+        "2025-10-01T00:00:00+00:00",
+        "2025-10-01T23:59:59+00:00",
+        "2025-09-30T17:00:00-07:00",
+        "2025-10-02T01:30:00+02:00",
+    ],
+)
+def test_a_run_by_hand_has_the_utc_day_of_its_logical_date(daily: dict[str, Any], logical_date: str) -> None:
+    """As the page's form and Airflow's own command create it."""
+    found = _triggered(daily["ingest_stock"], logical_date)
+    interval = found["data_interval"]
+    assert days_of_run(interval.start, interval.end) == Days.parse("2025-10-01", "2025-10-02")
+    # Several runs of a day have names of their own, each with the day.
+    assert found["run_id"] == "manual__2025-10-01__2025-10-07T08:09:10+00:00"
+
+
+def test_a_run_by_hand_of_a_day_that_is_not_over_is_refused(daily: dict[str, Any]) -> None:
+    now = datetime.now(UTC)
+    yesterday = now - timedelta(days=1)
+    for date in (now, now + timedelta(days=400)):
+        with pytest.raises(ValueError, match=f"{date:%Y-%m-%d}, a UTC day that is not over(.|\n)*{yesterday:%Y-%m-%d}"):
+            _triggered(daily["detect_stock"], date.isoformat())
+
+
+def test_a_run_by_hand_without_a_date_is_refused(daily: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="needs a logical date"):
+        _triggered(daily["monitor_stock"], None)
+
+
+def _triggered(dag: Any, logical_date: str | None) -> dict[str, Any]:
+    """What Airflow's API makes of a request for a run; it shows the text of a ``ValueError`` in its form."""
+    from airflow.api_fastapi.core_api.datamodels.dag_run import TriggerDAGRunPostBody
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    body = TriggerDAGRunPostBody.model_validate({"logical_date": logical_date, "run_after": "2025-10-07T08:09:10Z"})
+    return dict(body.validate_context(DagSerialization.from_dict(DagSerialization.to_dict(dag))))
+
+
 def test_every_dag_says_what_it_does_and_whose_it_is(dags: dict[str, Any]) -> None:
     for dag_id, dag in dags.items():
         assert dag.doc_md and "**Runs**" in dag.doc_md or "**By hand**" in dag.doc_md, dag_id
@@ -111,6 +154,19 @@ def test_what_is_asked_for_by_hand_can_be_picked(dags: dict[str, Any]) -> None:
     assert schema("backfill_history", "models")["examples"] == models
     assert schema("ingest_history", "source")["enum"] == ["sensor", "stock", "traffic"]
     assert schema("restate_stale", "sources")["examples"] == ["sensor", "stock", "traffic"]
+
+
+def test_a_form_marks_as_required_just_what_has_no_default(dags: dict[str, Any]) -> None:
+    """Airflow's page puts an asterisk on fields whose type is given and has no null."""
+    required = {}
+    for dag_id in ON_DEMAND:
+        params = dags[dag_id].params
+        required[dag_id] = [name for name in params if "null" not in params.get_param(name).schema["type"]]
+    assert required == {
+        "ingest_history": ["source", "start", "end"],
+        "backfill_history": ["start", "end"],
+        "restate_stale": [],
+    }
 
 
 def test_sources_and_models_go_one_day_at_a_time(daily: dict[str, Any]) -> None:

@@ -43,6 +43,12 @@ def test_patterns_run_beside_each_other_and_models_one_after_the_other(lab: Home
         ranges.backfill_lines(PARAMS | {"patterns": ["nil"]})
 
 
+def test_a_field_that_was_emptied_is_as_if_untouched(lab: Home) -> None:
+    emptied = dict.fromkeys(("patterns", "models", "chunk", "only_stale"))
+    assert ranges.backfill_lines(PARAMS | emptied) == ranges.backfill_lines(PARAMS | {"chunk": 30})
+    assert ranges.restate_lines({"sources": None, "chunk": None}) == ranges.restate_lines({"sources": [], "chunk": 30})
+
+
 def test_more_lines_than_airflow_maps_are_refused(lab: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ranges, "MOST_LINES", 3)
     with pytest.raises(UsageError, match="4 tasks would be needed"):

@@ -54,7 +54,7 @@ def airflow(home: Home, events: list[str]) -> Airflow:
 def test_the_scheduler_waits_for_the_api_server(airflow: Airflow, events: list[str]) -> None:
     airflow._start_components()
     assert [event for event in events if event != "look"] == [
-        "start api-server", "start dag-processor", "the API answers", "start scheduler",
+        "start api-server", "start dag-processor", "the API answers", "start scheduler", "start triggerer",
     ]  # fmt: skip
     assert events.count("look") == 3
 

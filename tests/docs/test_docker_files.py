@@ -98,7 +98,8 @@ def test_a_service_is_bounded_and_seen_from_this_machine_only(name: str) -> None
 def test_the_page_has_the_same_port_for_all_who_ask_for_it() -> None:
     of_airflow = {name: one for name, one in SERVICES["services"].items() if "AIRFLOW__API__PORT" in str(one)}
     told = str(of_airflow)
-    assert of_airflow.keys() >= {"api-server", "scheduler", "dag-processor"} and told.count("CHAINLAKE_PAGE_PORT") > 10
+    assert of_airflow.keys() >= {"api-server", "scheduler", "dag-processor", "triggerer"}
+    assert told.count("CHAINLAKE_PAGE_PORT") > 10
     assert "8080" not in told.replace("${CHAINLAKE_PAGE_PORT:-8080}", "")
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from chainlake.days import day_start_us
 from chainlake.paths import Home
 from chainlake.report import companions
-from chainlake.report.page import document
+from chainlake.report.drawing import charts
+from chainlake.report.drawing.charts import Span
+from chainlake.report.drawing.labels import Mark
+from chainlake.report.page import chart, document
+from chainlake.report.showing import Clock
 from chainlake.schemas.models import FAULT_SCORES, LEARNERS, METRICS, ZONE_EVENTS
 from tests.report.browser import PROGRAMS, Page, browser, program
 from tests.report.companion_rows import OCTOBER, add, fault_score, learner_day, zone_event
@@ -76,6 +82,38 @@ def test_all_can_be_read_in_the_light_and_in_the_dark_in_wide_windows_and_narrow
     page.dark(False)
     page.wide(1280)
     assert wrong == [] and page.errors == []
+
+
+def test_a_label_near_the_end_of_a_time_axis_stays_in_the_picture(page: Page, reported: Home) -> None:
+    half = 1_800_000_000
+    begin = day_start_us(date(2013, 10, 7))
+    # The last of the labels that a narrow picture has room for stands at 12:00, four hours before the end.
+    span = Span(begin + 27 * half, begin + 136 * half, Clock("America/New_York"))
+    drawn = chart(charts.series(span, {"a": [(span.lo_us, 1.0), (span.hi_us, 2.0)]}, title="x"), "a line", "a line")
+    path = reported.root / "report" / "end.html"
+    path.write_text(document("End", [drawn], depth=0, crumbs=[]))
+    page.wide(400)
+    page.open(path)
+    assert page.draw_all() == 1
+    assert faults_of(page) == []
+    page.wide(1280)
+
+
+def test_a_legend_of_many_names_stays_in_a_narrow_picture(page: Page, reported: Home) -> None:
+    begin = day_start_us(date(2025, 3, 1))
+    span = Span(begin, begin + 86_400_000_000, Clock("UTC"))
+    lines = {f"detector 120{at}": [(span.lo_us, 1.0), (span.hi_us, 2.0)] for at in range(9)}
+    points = {name: [(span.lo_us, 1.0)] for name in lines}
+    marks = [Mark(begin + 43_200_000_000, 1.5, "a", "an event")]
+    drawn = (charts.series(span, lines, title="x"), charts.curve(span, lines, marks, None, title="x"),
+             charts.dots(span, points, title="x"))  # fmt: skip
+    path = reported.root / "report" / "many.html"
+    path.write_text(document("Many", [chart(one, "lines", "lines") for one in drawn], depth=0, crumbs=[]))
+    for width in (400, 1280):
+        page.wide(width)
+        page.open(path)
+        assert page.draw_all() == 3
+        assert faults_of(page) == [] and page.errors == []
 
 
 def test_what_cannot_be_read_is_found(page: Page, tmp_path: Path) -> None:

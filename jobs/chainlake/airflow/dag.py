@@ -19,6 +19,7 @@ from airflow.sdk import (
 from airflow.sdk.exceptions import AirflowFailException
 
 from chainlake.airflow import page, ranges, tasks
+from chainlake.airflow.failures import tell_failure
 from chainlake.airflow.names import MAINTENANCE_CRON, SPARK_POOL, of_source
 from chainlake.airflow.plugin import DailyTimetable
 from chainlake.days import Days
@@ -29,7 +30,12 @@ from chainlake.run.results import Computed
 #: A time before all history, so that any day can be backfilled.
 START = datetime(1970, 1, 1, tzinfo=UTC)
 #: Arguments of all tasks; a site's page shows the owner and can filter by it.
-TASK_ARGS = {"owner": "chainlake", "retries": 2, "retry_delay": timedelta(seconds=10)}
+TASK_ARGS = {
+    "owner": "chainlake",
+    "retries": 2,
+    "retry_delay": timedelta(seconds=10),
+    "on_failure_callback": tell_failure,
+}
 #: A shipped step takes minutes at most, and a day of a large source an hour.
 STEP_TIMEOUT = timedelta(hours=6)
 #: A line of applications over years of a model may take longer.
@@ -41,9 +47,7 @@ GATE_TIMEOUT = timedelta(days=14)
 
 
 def daily(step: str, source: str, description: str, doc: str, *, max_active_runs: int) -> DAG:
-    """A DAG with one run per UTC day; runs come from the schedule or from a backfill, and never by hand.
-
-    A manual run would take the logical date of a day, but with another interval.
+    """A DAG whose runs have one whole UTC day each: by the schedule, by a backfill, or by hand for a day of choice.
 
     Args:
         step: ``ingest``, ``detect`` or ``monitor``.
@@ -60,7 +64,8 @@ def daily(step: str, source: str, description: str, doc: str, *, max_active_runs
         schedule=DailyTimetable(),
         start_date=START,
         catchup=False,
-        allowed_run_types=["scheduled", "backfill"],  # type: ignore[list-item]  # converted by Airflow
+        # Neither an asset nor another DAG says which day a run is for.
+        allowed_run_types=["scheduled", "backfill", "manual"],  # type: ignore[list-item]  # converted by Airflow
         max_active_runs=max_active_runs,
         default_args=TASK_ARGS,
     )

@@ -17,9 +17,10 @@ _SIGNS = re.compile(r"[&<>|\\`*_~\[\]!]")
 _RUNS = (
     "**Runs** of the schedule are named after the UTC day that they compute, `scheduled__2025-10-01`; "
     "Airflow names the runs of a backfill after the end of that day, `backfill__2025-10-02T00:00:00+00:00`. "
-    "*Trigger* is greyed out, since a run by hand would have no day. To compute past days, use `ingest_history` and "
-    "`backfill_history`, or Airflow's command `backfill create`; running a day again publishes the same rows. "
-    "A new DAG is paused: the switch beside its name starts its schedule, and its backfills wait until then."
+    "*Trigger* computes the UTC day of the *Logical Date* in its form, which must be over. To compute many days, use "
+    "`ingest_history` and `backfill_history`, or *Backfill* in the form, which includes its last day. "
+    "Running a day again publishes the same rows. "
+    "A new DAG is paused: the switch beside its name starts its schedule, and all runs wait until then."
 )
 _BY_HAND = "**By hand**: *Trigger* asks for what is needed. The DAG has no schedule, and a new one is not paused."
 

@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 from chainlake.airflow import tasks
 from chainlake.days import Days
 from chainlake.errors import UsageError
+from chainlake.operations.backfills.applications import CHUNK
 from chainlake.paths import Home
 from chainlake.run.results import COUNTS, Computed
 
@@ -57,7 +58,7 @@ def backfill_lines(params: dict[str, Any]) -> list[Line]:
 
     Args:
         params: ``start`` and ``end`` (YYYY-MM-DD, half-open), ``patterns``, ``models`` (names; both empty: everything),
-            ``chunk`` (days), ``only_stale``.
+            ``chunk`` (days), ``only_stale``. All but the days may be None, as a field of the form that was emptied is.
 
     Raises:
         UsageError: there is no day, a name is unknown, or there are too many applications.
@@ -67,8 +68,8 @@ def backfill_lines(params: dict[str, Any]) -> list[Line]:
         Days.parse(params["start"], params["end"]),
         patterns=patterns,
         models=models,
-        chunk=params["chunk"],
-        only_stale=params["only_stale"],
+        chunk=params["chunk"] or CHUNK,
+        only_stale=bool(params["only_stale"]),
     )
 
 
@@ -97,12 +98,12 @@ def restate_lines(params: dict[str, Any]) -> list[Line]:
     """The lines of a ``restate_stale`` run.
 
     Args:
-        params: ``sources`` (names; empty: all), ``chunk`` (days).
+        params: ``sources`` (names; empty: all), ``chunk`` (days); both may be None.
 
     Raises:
         UsageError: a source is unknown, or there are too many applications.
     """
-    return _lines(None, sources=params["sources"] or None, chunk=params["chunk"], only_stale=True)
+    return _lines(None, sources=params["sources"] or None, chunk=params["chunk"] or CHUNK, only_stale=True)
 
 
 def _lines(days: Days | None, **options: Any) -> list[Line]:

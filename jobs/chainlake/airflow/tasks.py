@@ -47,14 +47,15 @@ class NotOneDay(UsageError):
     @classmethod
     def no_interval(cls) -> NotOneDay:
         """The run has no interval."""
-        hint = "Create runs with a backfill of whole days, not by hand."
-        return cls("this run has no data interval", hint=hint)
+        hint = "Trigger it with a logical date, which chooses the day, or use a backfill of whole days."
+        return cls("this run has no data interval, so it has no day", hint=hint)
 
     @classmethod
     def of(cls, start: datetime, end: datetime) -> NotOneDay:
         """The run has another interval."""
         what = f"the data interval {start.isoformat()} to {end.isoformat()} is not one whole UTC day"
-        return cls(what, hint="Create runs with a backfill of whole days, not by hand.")
+        hint = "Trigger it without an interval, so that the logical date chooses the day, or use a backfill."
+        return cls(what, hint=hint)
 
 
 class StepFailed(InfrastructureError):

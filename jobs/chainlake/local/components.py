@@ -18,6 +18,8 @@ from chainlake.paths import PROJECT
 
 #: Name and arguments of each component; they are started in the reverse of this order.
 COMPONENTS = {
+    # No task of ours waits in it, but Airflow's home page calls an Airflow without one unhealthy.
+    "triggerer": ["triggerer", "--skip-serve-logs"],
     # Task logs are read from the folder that all components share; serving them would open a port to the network.
     "scheduler": ["scheduler", "--skip-serve-logs"],
     "dag-processor": ["dag-processor"],

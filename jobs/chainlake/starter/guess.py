@@ -20,12 +20,13 @@ from chainlake.starter.cells import (
     DATES,
     EPOCHS,
     WHOLE,
+    Writing,
     all_fit,
     filled,
     form_of,
-    has_decimal_comma,
     parses,
     type_of,
+    writing_of,
 )
 
 #: How many rows are looked at.
@@ -121,7 +122,8 @@ class Guess:
 
     Args:
         file: the file.
-        delimiter, decimal: the signs between cells, and in numbers.
+        delimiter: the sign between cells.
+        writing: how numbers, and numbers that are missing, are written.
         header: names of its columns.
         time, form: columns of the time, to be joined by a blank, and the format.
         ambiguous: whether day and month could be the other way round.
@@ -139,7 +141,7 @@ class Guess:
 
     file: Path
     delimiter: str
-    decimal: str
+    writing: Writing
     header: tuple[str, ...]
     time: tuple[str, ...]
     form: str
@@ -164,13 +166,13 @@ def guess(file: Path) -> Guess:
     """
     delimiter, columns = _columns(file)
     header = list(columns)
-    decimal = "," if delimiter != "," and has_decimal_comma(columns) else "."
+    writing = writing_of(columns, delimiter)
     time, form = _time(file, columns)
     rest = [name for name in header if name not in time]
-    key = _key(columns, rest, time, decimal)
+    key = _key(columns, rest, time, writing)
     named = _names(rest)
     attributes = tuple(
-        Column(name, named[name], type_of(columns[name], decimal), _unit(name)) for name in rest if name != key
+        Column(name, named[name], type_of(columns[name], writing), _unit(name)) for name in rest if name != key
     )
     if not attributes:
         raise NotGuessed.no_attribute(file)
@@ -180,7 +182,7 @@ def guess(file: Path) -> Guess:
     return Guess(
         file=file,
         delimiter=delimiter,
-        decimal=decimal,
+        writing=writing,
         header=tuple(header),
         time=time,
         form=form,
@@ -192,7 +194,12 @@ def guess(file: Path) -> Guess:
         rows=len(moments),
         window=window,
         rise=_rise(
-            columns, attributes, seconds, [""] * len(moments) if key is None else columns[key], _WINDOWS.get(window)
+            columns,
+            attributes,
+            seconds,
+            [""] * len(moments) if key is None else columns[key],
+            _WINDOWS.get(window),
+            writing,
         ),
         days=(_day(min(seconds)), _day(max(seconds))),
         round=_round(seconds),
@@ -241,6 +248,7 @@ def _rise(
     seconds: Sequence[float],
     keys: Sequence[str],
     window: float | None,
+    writing: Writing,
 ) -> Rise | None:
     """The number that changes most often from row to row of a series, and how far it rises in a few places."""
     order = sorted(range(len(seconds)), key=lambda row: (keys[row], seconds[row]))
@@ -248,8 +256,8 @@ def _rise(
     for one in attributes:
         if one.type != "double":
             continue
-        cells = columns[one.written]
-        read = [_number(cells[row]) for row in order]
+        values = [writing.value(cell) for cell in columns[one.written]]
+        read = [values[row] for row in order]
         steps = sum(keys[a] == keys[b] and x != y for a, b, x, y in zip(order, order[1:], read, read[1:], strict=False))
         rises = _rises(read, [(keys[row], seconds[row]) for row in order], window or 30 * _WINDOWS["1 d"])
         share = next((each for each in _SHARES if sum(rise >= each for rise in rises) >= _FEW), None)
@@ -272,13 +280,6 @@ def _rises(values: Sequence[float | None], places: Sequence[tuple[str, float]], 
         if value is not None and least is not None:
             found.append(value / least)
     return found
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return float(cell.replace(",", "."))
-    except ValueError:
-        return None
 
 
 def _window(seconds: Sequence[float]) -> str:
@@ -336,7 +337,7 @@ def _ambiguous(columns: dict[str, list[str]], time: tuple[str, ...], form: str) 
     return all(parses(" ".join(row), swapped) for row in zip(*(columns[name] for name in time), strict=True))
 
 
-def _key(columns: dict[str, list[str]], rest: Sequence[str], time: tuple[str, ...], decimal: str) -> str | None:
+def _key(columns: dict[str, list[str]], rest: Sequence[str], time: tuple[str, ...], writing: Writing) -> str | None:
     """The column that distinguishes series, in each of which no time occurs twice; None if there is none.
 
     Of several candidates, one with a typical name comes first, then one with text.
@@ -349,12 +350,12 @@ def _key(columns: dict[str, list[str]], rest: Sequence[str], time: tuple[str, ..
         values = len(set(cells))
         clear = len(set(zip(moments, cells, strict=True))) == rows
         called = _KEY_LIKE.search(name.lower()) is not None
-        return (not clear, not called, type_of(cells, decimal) == "double", values)
+        return (not clear, not called, type_of(cells, writing) == "double", values)
 
     def can_be(name: str) -> bool:
         cells = columns[name]
         series = _KEY_LIKE.search(name.lower()) is not None or len(set(cells)) <= max(1, rows // 2)
-        codes = type_of(cells, decimal) == "string" or all(map(WHOLE.fullmatch, cells))
+        codes = type_of(cells, writing) == "string" or all(map(WHOLE.fullmatch, cells))
         return len(filled(cells)) == rows and series and codes
 
     found = sorted(filter(can_be, rest), key=rank)

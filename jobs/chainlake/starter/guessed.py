@@ -7,6 +7,8 @@ import re
 from datetime import date
 from pathlib import Path
 
+from chainlake.definitions.formats.format import NULLS
+from chainlake.starter.cells import Writing
 from chainlake.starter.guess import Column, Guess
 
 #: Forms of a date in a file's name: how to find it, how to write it in a path, and its format.
@@ -48,7 +50,7 @@ def source_of(found: Guess) -> str:
         lines += [f"path: '{pattern}'"]
     lines += ["formats:", "  - name: rows", f"    glob: {_quoted(_glob(found.file.name))}"]
     lines += [f"    delimiter: {json.dumps(found.delimiter)}"] if found.delimiter != "," else []
-    lines += [f"    decimal: '{found.decimal}'"] if found.decimal != "." else []
+    lines += _numbers(found.writing)
     lines += [_time(found), *_map(found, key)]
     return "\n".join(lines) + "\n"
 
@@ -83,7 +85,8 @@ def model_of(found: Guess, source: str, start: date) -> str | None:
     # The column next to it is taken, since columns that belong together usually stand side by side.
     at = numbers.index(found.rise.name)
     other = numbers[at + 1] if at + 1 < len(numbers) else numbers[at - 1]
-    eps = _aside(f"{found.rise.deviation:.2g}", f"(?) how far predictions of {found.rise.name} may move")
+    deviation = float(f"{found.rise.deviation:.2g}")
+    eps = _aside(f"{deviation:.15g}", f"(?) how far predictions of {found.rise.name} may move")
     return (
         f"# A beginning: docs/model-change.md of Chainlake has all keys.\n"
         f"description: how {found.rise.name} depends on {other}\n"
@@ -98,6 +101,15 @@ def model_of(found: Guess, source: str, start: date) -> str | None:
 
 def _aside(value: str, comment: str) -> str:
     return f"{value}  # {comment}"
+
+
+def _numbers(writing: Writing) -> list[str]:
+    lines = [f"    decimal: '{writing.decimal}'"] if writing.decimal != "." else []
+    lines += [f"    thousands: {_quoted(writing.thousands)}"] if writing.thousands is not None else []
+    if writing.nulls:
+        texts = ", ".join(map(_quoted, (*NULLS, *writing.nulls)))
+        lines.append(_aside(f"    null: [{texts}]", f"(?) no value: {' '.join(writing.nulls)}"))
+    return lines
 
 
 def _attribute(one: Column) -> str:

@@ -16,6 +16,8 @@
       view: { stroke: null },
       axis: { labelColor: soft, titleColor: fg, gridColor: grid, domainColor: soft, tickColor: soft, labelFontSize: 11,
               titleFontSize: 12, titleFontWeight: 500, labelFlush: false, titlePadding: 8 },
+      /* A label that is centred this close to an end would leave the picture. */
+      axisX: { labelFlush: 42 },
       legend: { labelColor: fg, titleColor: fg, labelFontSize: 11, titleFontSize: 12, titleFontWeight: 500, labelLimit: 260 },
       title: { color: fg, fontSize: 13, fontWeight: 600, anchor: "start" },
       range: { category: dark.matches ? DARK : LIGHT },

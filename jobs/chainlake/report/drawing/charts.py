@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -18,6 +18,8 @@ Spec = dict[str, Any]
 POINTS = 1500
 #: Points of a line up to which each is a dot.
 _DOTTED = 80
+#: Pixels of a letter of a legend, and of its sign with the space around it.
+_LETTER, _SIGN = 7, 28
 #: Pixels kept for the labels of a vertical axis, so that panels below one another are aligned.
 _ROOM = 58
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000_000, 60_000_000, 3_600_000_000, 86_400_000_000
@@ -105,6 +107,15 @@ def base(layers: Sequence[Spec], height: int, *, renderer: str = "svg") -> Spec:
     }  # fmt: skip
 
 
+def legend(names: Iterable[str]) -> Spec:
+    """A legend above the chart, in as many columns as fit the width of the window.
+
+    The width of the plot would do, but it is known only when the height of the legend has been reserved.
+    """
+    room = max((_LETTER * len(name) for name in names), default=0) + _SIGN
+    return {"orient": "top", "columns": {"expr": f"max(1, floor((containerSize()[0] - {_ROOM}) / {room}))"}}
+
+
 def height_axis(field: str, title: str, *, zero: bool = False, **more: Any) -> Spec:
     """A vertical axis of numbers."""
     return {
@@ -171,7 +182,7 @@ def curve(
         layers.append({"data": {"values": [box]}, "mark": {"type": "rect", "style": "shade"},
                        "encoding": {"x": x, "x2": {"field": "t2"}}})  # fmt: skip
     several = len(lines) > 1
-    colour: Spec = {"field": "k", "type": "nominal", "title": key, "legend": {"orient": "top"} if several else None}
+    colour: Spec = {"field": "k", "type": "nominal", "title": key, "legend": legend(lines) if several else None}
     rows = line_values(lines)
     few = len(rows) <= _DOTTED
     layers.append({
@@ -287,7 +298,7 @@ def series(
         rule = {"type": "rule", "style": "loud", "strokeWidth": 1, "strokeDash": [3, 3], "opacity": 0.8}
         layers.append({"data": {"values": values}, "mark": rule, "encoding": {"x": x}})
     colour: Spec = {"field": "k", "type": "nominal", "title": None, "scale": {"domain": list(lines)}}
-    colour["legend"] = {"orient": "top", "columns": 6} if len(lines) > 1 else None
+    colour["legend"] = legend(lines) if len(lines) > 1 else None
     rows = line_values(lines)
     few = max(map(len, lines.values()), default=0) <= _DOTTED
     line = {"type": "line", "strokeWidth": 1.3, "point": {"size": 18} if few else False}
@@ -324,7 +335,7 @@ def dots(
         values = [{"t": us // 1000} for us in changes]
         layers.append({"data": {"values": values}, "mark": rule, "encoding": {"x": x}})
     told: Spec = {"field": "k", "type": "nominal", "title": None, "scale": {"domain": list(points)}}
-    told["legend"] = {"orient": "top"}
+    told["legend"] = legend(points)
     rows = [{"t": us // 1000, "v": value, "k": kind} for kind, some in points.items() for us, value in thinned(some)]
     mark = {"type": "point", "filled": True, "size": 28, "opacity": 0.8}
     layers.append({"data": {"values": rows}, "mark": mark, "encoding": {"x": x, "y": y, "color": told, "shape": told}})
