@@ -231,6 +231,29 @@ def compare_with_loop(loss: str, sync: dict) -> None:
         assert row["polls_down"] == 2 * len(mine) - sum(r["violator"] for r in mine)
 
 
+@pytest.mark.parametrize("every", [3, 7, 100])
+def test_checks_are_due_at_fixed_times_whatever_rounds_there_are(every: int) -> None:
+    """Every so many half hours since the start; one that falls where no round is follows the next round."""
+    there = np.random.default_rng(every).random(5 * 48) < 0.6
+    # A day without any round, and one that begins late.
+    there[96:144], there[144:170] = False, False
+    rows = [row for row in rounds(days=5) if there[int((row["ts"] - START) / timedelta(minutes=30))]]
+    found = monitor({**CONTENT, "sync": {"static": every}}, rows).found.to_pylist()
+    told = sorted({int((row["ts"] - START) / timedelta(minutes=30)) for row in found if row["kind"] == "sync"})
+    wanted, since_last_round = [], False
+    for i in range(int(np.argmax(there)), len(there)):
+        since_last_round |= i % every == every - 1
+        if there[i] and since_last_round:
+            wanted.append(i)
+            since_last_round = False
+    assert told == wanted and len(told) >= 2
+    # A round more or fewer moves no check of a later day.
+    fewer = monitor({**CONTENT, "sync": {"static": every}}, rows[3:]).found.to_pylist()
+    assert {row["ts"] for row in fewer if row["kind"] == "sync"} - {row["ts"] for row in found} <= {
+        START + timedelta(minutes=30 * i) for i in range(48)
+    }
+
+
 @pytest.mark.parametrize("penalty", [0.0, 0.01])
 def test_days_without_an_example_warn_of_no_rate(penalty: float) -> None:
     far = [{"key": "a", "ts": START + timedelta(days=1), "x": None, "y": 1.0}]
