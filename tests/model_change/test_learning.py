@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chainlake.errors import DefinitionError
 from chainlake.model_change import monitor
 from chainlake.model_change.errors import Diverged
 from chainlake.model_change.learning.learners import LOSSES, Loss, Rule, Shared, divergence
@@ -270,6 +271,11 @@ def test_any_cut_of_history_gives_the_same_rows() -> None:
         pieces.append(result)
     assert pa.concat_tables(p.found for p in pieces).equals(whole.found)
     assert pa.concat_tables(p.metrics for p in pieces).equals(whole.metrics) and result.state == whole.state
+
+
+def test_a_whole_number_beyond_the_doubles_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="is not a number"):
+        monitor({**CONTENT, "learning_rate": 10**400}, [])
 
 
 def test_weights_that_leave_the_doubles_stop_the_model_and_a_rate_too_high_is_said() -> None:

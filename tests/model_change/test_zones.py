@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainlake.model_change import monitor
+from chainlake.model_change.days.definitions import load_definition
 from chainlake.model_change.errors import UnsafeZones
 from chainlake.model_change.zones import days as zone_days
+from chainlake.model_change.zones.config import ZonesConfig
 from chainlake.model_change.zones.design import (
     METHODS,
     Histories,
@@ -27,8 +30,10 @@ from chainlake.model_change.zones.design import (
 )
 from chainlake.model_change.zones.monitor import ZoneMonitor
 from chainlake.model_change.zones.region import (
+    Region,
     average_of_boxes,
     box_region,
+    has_inside,
     polygon_region,
     support_of_box,
     supports_fit,
@@ -298,6 +303,12 @@ round: {length: 1 min}
          "not all 0"),
         ("{box: [[0, 1], [null, 2]]}", "{half_planes: [{normal: [1, 0], below: 0}, {normal: [-1, 0], below: -1}]}",
          "region.half_planes", 6, "no point lies inside"),
+        ("{box: [[0, 1], [null, 2]]}", "{half_planes: [{normal: [1, 0], below: 0}, {normal: [-1, 0], below: 0}]}",
+         "region.half_planes", 6, "no point lies inside"),
+        ("{box: [[0, 1], [null, 2]]}", "{half_planes: [{normal: [1e200, 0], below: 1e300}]}", "region.half_planes", 6,
+         "another unit"),
+        ("{box: [[0, 1], [null, 2]]}", "{polygon: [[0, 0], [1e200, 0], [0, 1e200]]}", "region.polygon", 6,
+         "beyond 1e+70"),
         ("{box: [[0, 1], [null, 2]]}", "{ball: 3}", "region.ball", 6, "box"),
         ("{rounds: 40}", "{rounds: 4}", "design.rounds", 7, "from 10 on"),
         ("{rounds: 40}", "{rounds: 40, method: best}", "design.method", 7, "hierarchy"),
@@ -307,6 +318,43 @@ round: {length: 1 min}
 def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hint) -> None:
     error = refused(tmp_path, GOOD, (old, new), key, line)
     assert hint in f"{error.what} {error.hint}"
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        "{box: [[0, 8e9], [0, 1]]}",
+        "{box: [[0, 1e-12], [null, 5]]}",
+        "{polygon: [[0, 0], [8e9, 0], [8e9, 1], [0, 1]]}",
+        "{polygon: [[1e12, 0], [1000000000001, 0], [1e12, 1]]}",
+        "{half_planes: [{normal: [1, 0], below: 8e9}, {normal: [0, 1], below: 1}, {normal: [0, -1], below: 0}]}",
+        "{half_planes: [{normal: [1e12, 0], below: 3}, {normal: [-1e12, 0], below: -2.9}]}",
+        "{half_planes: [{normal: [1, 0], below: 1000000000001}, {normal: [-1, 0], below: -1e12}]}",
+        "{half_planes: [{normal: [1, -4], below: 0}, {normal: [-1, 0], below: -250}]}",
+    ],
+)
+def test_a_region_may_be_narrow_in_one_value_and_wide_in_another(tmp_path: Path, region: str) -> None:
+    """As bytes and a share are, or a narrow range far from 0."""
+    file = tmp_path / "made.yaml"
+    file.write_text(GOOD.replace("{box: [[0, 1], [null, 2]]}", region))
+    assert isinstance(load_definition(file), ZonesConfig)
+
+
+@pytest.mark.few(5)
+@pytest.mark.parametrize("seed", range(20))
+def test_an_inside_is_found_where_there_is_one_and_only_there(seed: int) -> None:
+    """Half-planes around a point that is known, in units that differ; and the same with one that excludes them all."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 5))
+    normals = rng.normal(size=(int(rng.integers(1, 9)), d)) * 10.0 ** rng.integers(-6, 7, d)
+    point = rng.normal(size=d) * 10.0 ** rng.integers(-3, 9)
+    at, width = normals @ point, np.abs(normals) @ np.abs(point)
+    below = at + width * 10.0 ** rng.integers(-4, 3, len(normals))
+    names = tuple(map(str, range(len(normals) + 1)))
+    region = Region(names[1:], tuple(map(tuple, normals.tolist())), tuple(below.tolist()))
+    assert has_inside(region)
+    opposite = (*region.normals, tuple((-normals[0]).tolist()))
+    assert not has_inside(Region(names, opposite, (*region.below, -region.below[0])))
 
 
 @pytest.mark.slow
