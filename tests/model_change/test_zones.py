@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -21,6 +22,7 @@ from chainlake.model_change.zones.config import ZonesConfig
 from chainlake.model_change.zones.design import (
     METHODS,
     Histories,
+    Smoothed,
     clusters,
     coverage,
     designed,
@@ -193,6 +195,34 @@ def test_designed_zones_keep_the_mean_in_the_region(method: str, k: int) -> None
     same = np.prod([coverage(facets[:, i], TRIANGLE.limits) for i in range(k)])
     mine = np.prod([coverage(facets[:, i], levels[i]) for i in range(k)])
     assert mine >= same - 0.05
+
+
+@pytest.mark.parametrize("far", [0.5, 30.0, 1e3, 1e6, 1e9, 1e30])
+def test_the_slope_of_a_share_is_right_however_far_off_a_row_is(far: float) -> None:
+    """Density over distribution of a normal law: by the two numbers, or, far below 0, by terms of its series."""
+    found = Smoothed(np.array([[0.0]]), np.array([1.0]))
+    if far < 30:
+        wanted = math.exp(-(far**2) / 2) / math.sqrt(2 * math.pi) / (0.5 * math.erfc(far / math.sqrt(2)))
+    else:
+        wanted = far + 1 / far - 2 / far**3 + 10 / far**5
+    with np.errstate(over="raise", invalid="raise"):
+        _, slope = found.log_share(np.array([-far]))
+    assert slope[0] == pytest.approx(wanted, rel=1e-8)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_zones_of_nodes_far_apart_are_as_good_as_of_nodes_close_by(method: str) -> None:
+    """The same vectors, moved by what adds up to 0: each node's levels move with them."""
+    region, rng = box_region([(-2.0, 2.0), (-1.0, 1.0)], ["x", "y"]), np.random.default_rng(3)
+    vectors = rng.normal(size=(60, 3, 2)) * [[1.0, 0.3], [0.2, 0.5], [0.6, 0.6]]
+    shares = []
+    for far in (0.0, 1e3, 1e6):
+        facets = region.facets(vectors + np.array([[far, 0], [-far, 0], [0, 0]]))
+        with np.errstate(over="raise", invalid="raise"):
+            levels = designed(facets, region.limits, method)
+        shares.append(float(np.prod([coverage(facets[:, i], levels[i]) for i in range(3)])))
+    # Zones of clusters of nodes that lie apart have to be large, whatever their nodes do.
+    assert method == "hierarchy" or min(shares) > 0.9 * max(shares) > 0.5
 
 
 def test_two_nodes_share_the_region_as_a_search_over_all_budgets_does() -> None:
