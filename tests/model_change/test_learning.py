@@ -273,6 +273,16 @@ def test_any_cut_of_history_gives_the_same_rows() -> None:
     assert pa.concat_tables(p.metrics for p in pieces).equals(whole.metrics) and result.state == whole.state
 
 
+@pytest.mark.parametrize("radius", [1e-30, 1e-17, 1e-9, 0.2])
+def test_the_published_divergence_is_within_any_radius(radius: float) -> None:
+    """The audit holds it against the radius; weights of a million leave more than that to rounding."""
+    rows = [{**row, "key": f"{row['key']}{i}", "y": 1e6 * row["y"] + 1e9} for row in rounds() for i in range(2)]
+    nodes = [f"{key}{i}" for key in "abc" for i in range(2)]
+    result = monitor({**CONTENT, "nodes": nodes, "sync": {"dynamic": radius}, "learning_rate": 100}, rows)
+    apart = [row["divergence"] for row in result.found.to_pylist() if row["kind"] != "day"]
+    assert len(apart) > 100 and max(apart) <= radius
+
+
 def test_a_whole_number_beyond_the_doubles_is_refused() -> None:
     with pytest.raises(DefinitionError, match="is not a number"):
         monitor({**CONTENT, "learning_rate": 10**400}, [])
