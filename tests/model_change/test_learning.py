@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.companions import shared_disjunction
 from chainlake.errors import DefinitionError
 from chainlake.model_change import monitor
 from chainlake.model_change.errors import Diverged
@@ -281,6 +282,12 @@ def test_the_published_divergence_is_within_any_radius(radius: float) -> None:
     result = monitor({**CONTENT, "nodes": nodes, "sync": {"dynamic": radius}, "learning_rate": 100}, rows)
     apart = [row["divergence"] for row in result.found.to_pylist() if row["kind"] != "day"]
     assert len(apart) > 100 and max(apart) <= radius
+
+
+def test_the_benchmark_of_the_drifting_disjunction_runs() -> None:
+    """Learners averaged in every second round err less than those left alone, and send what that takes."""
+    drifts, errors, sent = shared_disjunction(1, 16, 60, [(None, 0), (None, 2), (1e9, 2)])
+    assert drifts == 0 and sent == [0, 16 * 30, 0] and errors[1] < 0.8 * errors[0] and errors[2] == errors[0]
 
 
 def test_a_whole_number_beyond_the_doubles_is_refused() -> None:
