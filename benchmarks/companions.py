@@ -30,7 +30,7 @@ from chainlake.days import US_PER_DAY, Days, day_start_us  # noqa: E402
 from chainlake.lake.delta import tables  # noqa: E402
 from chainlake.lake.records import ops  # noqa: E402
 from chainlake.model_change.faults.sign import Scores, directions, standardised  # noqa: E402
-from chainlake.model_change.learning.learners import Rule, Shared  # noqa: E402
+from chainlake.model_change.learning.learners import LOSSES, Rule, Shared  # noqa: E402
 from chainlake.model_change.zones.design import Smoothed, designed, within_budget  # noqa: E402
 from chainlake.model_change.zones.monitor import ZoneMonitor  # noqa: E402
 from chainlake.model_change.zones.region import Region, polygon_region  # noqa: E402
@@ -234,13 +234,13 @@ def shared_disjunction(
     Returns:
         how often the disjunction drifted; per scheme errors, and vectors sent up.
     """
-    rule, m, drifted = Rule("logistic", 1.0, 0.0), 101, 0
+    rule, m, drifted = Rule(LOSSES["logistic"], 1.0, 0.0), 101, 0
     weights = np.zeros((len(schemes), k, m))
     shared = [Shared(mine, np.zeros(m)) for mine in weights]
     errors, sent = np.zeros(len(schemes), dtype=np.int64), [0] * len(schemes)
     for t, (x, y, drifts) in enumerate(disjunction(seed, m - 1, k, rounds, 0.0002), 1):
         drifted = drifts
-        errors += rule.wrong((weights * x).sum(axis=2), y).sum(axis=1)
+        errors += rule.loss.wrong((weights * x).sum(axis=2), y).sum(axis=1)
         weights[:] = rule.step(weights, x, y)[0]
         for i, (radius, every) in enumerate(schemes):
             if every and t % every == 0:

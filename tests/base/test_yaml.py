@@ -89,6 +89,7 @@ HOSTILE = {
     "a tab": ("a:\n\tb: 1", "not valid YAML"),
     "a number of no size": ("a: 1e999", "too large"),
     "a number of many digits": ("a: " + "9" * 10_000, "too large"),
+    "a whole number beyond all doubles": ("a: [1, " + "9" * 400 + "]", "too large"),
 }
 
 

@@ -341,3 +341,33 @@ def test_what_never_has_a_value_is_said(feature: dict, name: str) -> None:
     assert line.startswith(name) and "has no value in any of 144 rounds" in line
     sound = monitor(MODEL | {"features": ["x", {"expression": "Sqrt(x)"}]}, events(6, days=1))
     assert not [line for line in sound.warnings if "no value" in line]
+
+
+#: One of each kind that uses x, all of whose nodes have to have it.
+KINDS = {
+    "linear": {},
+    "threshold": {"kind": "threshold", "value": "x", "threshold": 0},
+    "safe_zones": {"kind": "safe_zones", "values": ["x", "y"], "region": {"box": [[-1, 1], [None, None]]}},
+    "shared_learning": {"kind": "shared_learning", "learning_rate": 0.01, "sync": {"static": 8}},
+    "latent_faults": {"kind": "latent_faults", "counters": ["y", "x"]},
+}
+KEPT = {"linear": set(MODEL), "shared_learning": {"response", "features"}}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_node_that_never_has_a_value_is_named(kind: str) -> None:
+    """It has events, so its key is known; but no round is complete, and no row of any table would tell."""
+    rows = [{**row, "key": key} for row in events(6, days=1) for key in {"a": "a", "b": "bc"}[row["key"]]]
+    kept = {"source", "start", "round"} | KEPT.get(kind, set())
+    model = {key: value for key, value in MODEL.items() if key in kept} | KINDS[kind] | {"nodes": ["a", "b", "c", "d"]}
+    rows += [{**row, "key": "d"} for row in rows if row["key"] == "a"]
+    dead = [row | ({"x": None} if row["key"] in "bd" else {}) for row in rows]
+    result = monitor(model, dead)
+    assert not len(result.found)
+    (line,) = [line for line in result.warnings if "no value" in line]
+    assert line.startswith("x has no value at 'b', 'd' in any of 144 rounds, so no round is used that needs them: ")
+    later = [row | ({"x": 1.0} if row["key"] in "bd" and row["ts"].hour == 23 else {}) for row in dead]
+    assert not [line for line in monitor(model, later).warnings if "no value" in line]
+    # Nor is a node that takes no part yet, or one whose key no event has, which is said in other words.
+    others = ["a", "c", "e"] + ([{"keys": ["b"], "from": "2025-06-01"}] if kind == "linear" else [])
+    assert not [line for line in monitor(model | {"nodes": others}, dead).warnings if "no value" in line]

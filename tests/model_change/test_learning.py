@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.companions import shared_disjunction
+from chainlake.errors import DefinitionError
 from chainlake.model_change import monitor
 from chainlake.model_change.errors import Diverged
 from chainlake.model_change.learning.learners import LOSSES, Loss, Rule, Shared, divergence
@@ -231,6 +233,29 @@ def compare_with_loop(loss: str, sync: dict) -> None:
         assert row["polls_down"] == 2 * len(mine) - sum(r["violator"] for r in mine)
 
 
+@pytest.mark.parametrize("every", [3, 7, 100])
+def test_checks_are_due_at_fixed_times_whatever_rounds_there_are(every: int) -> None:
+    """Every so many half hours since the start; one that falls where no round is follows the next round."""
+    there = np.random.default_rng(every).random(5 * 48) < 0.6
+    # A day without any round, and one that begins late.
+    there[96:144], there[144:170] = False, False
+    rows = [row for row in rounds(days=5) if there[int((row["ts"] - START) / timedelta(minutes=30))]]
+    found = monitor({**CONTENT, "sync": {"static": every}}, rows).found.to_pylist()
+    told = sorted({int((row["ts"] - START) / timedelta(minutes=30)) for row in found if row["kind"] == "sync"})
+    wanted, since_last_round = [], False
+    for i in range(int(np.argmax(there)), len(there)):
+        since_last_round |= i % every == every - 1
+        if there[i] and since_last_round:
+            wanted.append(i)
+            since_last_round = False
+    assert told == wanted and len(told) >= 2
+    # A round more or fewer moves no check of a later day.
+    fewer = monitor({**CONTENT, "sync": {"static": every}}, rows[3:]).found.to_pylist()
+    assert {row["ts"] for row in fewer if row["kind"] == "sync"} - {row["ts"] for row in found} <= {
+        START + timedelta(minutes=30 * i) for i in range(48)
+    }
+
+
 @pytest.mark.parametrize("penalty", [0.0, 0.01])
 def test_days_without_an_example_warn_of_no_rate(penalty: float) -> None:
     far = [{"key": "a", "ts": START + timedelta(days=1), "x": None, "y": 1.0}]
@@ -247,6 +272,27 @@ def test_any_cut_of_history_gives_the_same_rows() -> None:
         pieces.append(result)
     assert pa.concat_tables(p.found for p in pieces).equals(whole.found)
     assert pa.concat_tables(p.metrics for p in pieces).equals(whole.metrics) and result.state == whole.state
+
+
+@pytest.mark.parametrize("radius", [1e-30, 1e-17, 1e-9, 0.2])
+def test_the_published_divergence_is_within_any_radius(radius: float) -> None:
+    """The audit holds it against the radius; weights of a million leave more than that to rounding."""
+    rows = [{**row, "key": f"{row['key']}{i}", "y": 1e6 * row["y"] + 1e9} for row in rounds() for i in range(2)]
+    nodes = [f"{key}{i}" for key in "abc" for i in range(2)]
+    result = monitor({**CONTENT, "nodes": nodes, "sync": {"dynamic": radius}, "learning_rate": 100}, rows)
+    apart = [row["divergence"] for row in result.found.to_pylist() if row["kind"] != "day"]
+    assert len(apart) > 100 and max(apart) <= radius
+
+
+def test_the_benchmark_of_the_drifting_disjunction_runs() -> None:
+    """Learners averaged in every second round err less than those left alone, and send what that takes."""
+    drifts, errors, sent = shared_disjunction(1, 16, 60, [(None, 0), (None, 2), (1e9, 2)])
+    assert drifts == 0 and sent == [0, 16 * 30, 0] and errors[1] < 0.8 * errors[0] and errors[2] == errors[0]
+
+
+def test_a_whole_number_beyond_the_doubles_is_refused() -> None:
+    with pytest.raises(DefinitionError, match="is not a number"):
+        monitor({**CONTENT, "learning_rate": 10**400}, [])
 
 
 def test_weights_that_leave_the_doubles_stop_the_model_and_a_rate_too_high_is_said() -> None:

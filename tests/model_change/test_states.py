@@ -69,6 +69,10 @@ FORMS = {
         kind="safe_zones", nodes=["a", "b", "c"], values=["x", "y"], region={"box": [[-1, 1], [None, 2]]},
         design={"rounds": 30, "every": 1, "method": "multipliers"}, response=None, features=None, window=None, eps=None,
     ),
+    "learners": model(
+        kind="shared_learning", learning_rate=0.4, penalty=0.05, sync={"dynamic": 0.2, "every": 2}, window=None,
+        eps=None,
+    ),
     "faults": model(
         kind="latent_faults", nodes=["a", "b", "c"], counters=["x", "y"], window={"sliding": 30}, response=None,
         features=None, eps=None,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainlake.model_change import monitor
+from chainlake.model_change.days.definitions import load_definition
 from chainlake.model_change.errors import UnsafeZones
 from chainlake.model_change.zones import days as zone_days
+from chainlake.model_change.zones.config import ZonesConfig
 from chainlake.model_change.zones.design import (
     METHODS,
     Histories,
+    Smoothed,
     clusters,
     coverage,
     designed,
@@ -27,8 +32,10 @@ from chainlake.model_change.zones.design import (
 )
 from chainlake.model_change.zones.monitor import ZoneMonitor
 from chainlake.model_change.zones.region import (
+    Region,
     average_of_boxes,
     box_region,
+    has_inside,
     polygon_region,
     support_of_box,
     supports_fit,
@@ -190,6 +197,34 @@ def test_designed_zones_keep_the_mean_in_the_region(method: str, k: int) -> None
     assert mine >= same - 0.05
 
 
+@pytest.mark.parametrize("far", [0.5, 30.0, 1e3, 1e6, 1e9, 1e30])
+def test_the_slope_of_a_share_is_right_however_far_off_a_row_is(far: float) -> None:
+    """Density over distribution of a normal law: by the two numbers, or, far below 0, by terms of its series."""
+    found = Smoothed(np.array([[0.0]]), np.array([1.0]))
+    if far < 30:
+        wanted = math.exp(-(far**2) / 2) / math.sqrt(2 * math.pi) / (0.5 * math.erfc(far / math.sqrt(2)))
+    else:
+        wanted = far + 1 / far - 2 / far**3 + 10 / far**5
+    with np.errstate(over="raise", invalid="raise"):
+        _, slope = found.log_share(np.array([-far]))
+    assert slope[0] == pytest.approx(wanted, rel=1e-8)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_zones_of_nodes_far_apart_are_as_good_as_of_nodes_close_by(method: str) -> None:
+    """The same vectors, moved by what adds up to 0: each node's levels move with them."""
+    region, rng = box_region([(-2.0, 2.0), (-1.0, 1.0)], ["x", "y"]), np.random.default_rng(3)
+    vectors = rng.normal(size=(60, 3, 2)) * [[1.0, 0.3], [0.2, 0.5], [0.6, 0.6]]
+    shares = []
+    for far in (0.0, 1e3, 1e6):
+        facets = region.facets(vectors + np.array([[far, 0], [-far, 0], [0, 0]]))
+        with np.errstate(over="raise", invalid="raise"):
+            levels = designed(facets, region.limits, method)
+        shares.append(float(np.prod([coverage(facets[:, i], levels[i]) for i in range(3)])))
+    # Zones of clusters of nodes that lie apart have to be large, whatever their nodes do.
+    assert method == "hierarchy" or min(shares) > 0.9 * max(shares) > 0.5
+
+
 def test_two_nodes_share_the_region_as_a_search_over_all_budgets_does() -> None:
     rng = np.random.default_rng(5)
     rows = np.stack([0.2 + 1.5 * rng.normal(size=300), -0.4 + 0.3 * rng.normal(size=300)], axis=1)[:, :, None]
@@ -298,6 +333,12 @@ round: {length: 1 min}
          "not all 0"),
         ("{box: [[0, 1], [null, 2]]}", "{half_planes: [{normal: [1, 0], below: 0}, {normal: [-1, 0], below: -1}]}",
          "region.half_planes", 6, "no point lies inside"),
+        ("{box: [[0, 1], [null, 2]]}", "{half_planes: [{normal: [1, 0], below: 0}, {normal: [-1, 0], below: 0}]}",
+         "region.half_planes", 6, "no point lies inside"),
+        ("{box: [[0, 1], [null, 2]]}", "{half_planes: [{normal: [1e200, 0], below: 1e300}]}", "region.half_planes", 6,
+         "another unit"),
+        ("{box: [[0, 1], [null, 2]]}", "{polygon: [[0, 0], [1e200, 0], [0, 1e200]]}", "region.polygon", 6,
+         "beyond 1e+70"),
         ("{box: [[0, 1], [null, 2]]}", "{ball: 3}", "region.ball", 6, "box"),
         ("{rounds: 40}", "{rounds: 4}", "design.rounds", 7, "from 10 on"),
         ("{rounds: 40}", "{rounds: 40, method: best}", "design.method", 7, "hierarchy"),
@@ -307,6 +348,43 @@ round: {length: 1 min}
 def test_errors_say_where_and_what_is_allowed(tmp_path, old, new, key, line, hint) -> None:
     error = refused(tmp_path, GOOD, (old, new), key, line)
     assert hint in f"{error.what} {error.hint}"
+
+
+@pytest.mark.parametrize(
+    "region",
+    [
+        "{box: [[0, 8e9], [0, 1]]}",
+        "{box: [[0, 1e-12], [null, 5]]}",
+        "{polygon: [[0, 0], [8e9, 0], [8e9, 1], [0, 1]]}",
+        "{polygon: [[1e12, 0], [1000000000001, 0], [1e12, 1]]}",
+        "{half_planes: [{normal: [1, 0], below: 8e9}, {normal: [0, 1], below: 1}, {normal: [0, -1], below: 0}]}",
+        "{half_planes: [{normal: [1e12, 0], below: 3}, {normal: [-1e12, 0], below: -2.9}]}",
+        "{half_planes: [{normal: [1, 0], below: 1000000000001}, {normal: [-1, 0], below: -1e12}]}",
+        "{half_planes: [{normal: [1, -4], below: 0}, {normal: [-1, 0], below: -250}]}",
+    ],
+)
+def test_a_region_may_be_narrow_in_one_value_and_wide_in_another(tmp_path: Path, region: str) -> None:
+    """As bytes and a share are, or a narrow range far from 0."""
+    file = tmp_path / "made.yaml"
+    file.write_text(GOOD.replace("{box: [[0, 1], [null, 2]]}", region))
+    assert isinstance(load_definition(file), ZonesConfig)
+
+
+@pytest.mark.few(5)
+@pytest.mark.parametrize("seed", range(20))
+def test_an_inside_is_found_where_there_is_one_and_only_there(seed: int) -> None:
+    """Half-planes around a point that is known, in units that differ; and the same with one that excludes them all."""
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 5))
+    normals = rng.normal(size=(int(rng.integers(1, 9)), d)) * 10.0 ** rng.integers(-6, 7, d)
+    point = rng.normal(size=d) * 10.0 ** rng.integers(-3, 9)
+    at, width = normals @ point, np.abs(normals) @ np.abs(point)
+    below = at + width * 10.0 ** rng.integers(-4, 3, len(normals))
+    names = tuple(map(str, range(len(normals) + 1)))
+    region = Region(names[1:], tuple(map(tuple, normals.tolist())), tuple(below.tolist()))
+    assert has_inside(region)
+    opposite = (*region.normals, tuple((-normals[0]).tolist()))
+    assert not has_inside(Region(names, opposite, (*region.below, -region.below[0])))
 
 
 @pytest.mark.slow

@@ -338,9 +338,10 @@ class Simulation:
             there: Counter[tuple[str, date]] = Counter()
             kind = {"matches": "pattern", "episodes": "episodes", "ranked": "ranked"}.get(schema, "model")
             day_column = "scope_start" if kind == "ranked" else "decision_ts"
-            column, extra = (_DAY_OF[table], ["model"]) if kind == "model" else (day_column, [])
+            # The first column of a key is the owner of a row.
+            column, extra = (_OF[table].day_column, [_OF[table].key[0]]) if kind == "model" else (day_column, [])
             for row in tables.arrow(self.home, schema, name, columns=[column, *extra]).to_pylist():
-                definition = f"{kind}/{row['model'] if extra else name.partition('/')[0]}"
+                definition = f"{kind}/{row[extra[0]] if extra else name.partition('/')[0]}"
                 day = row[column]
                 there[definition, day.date() if isinstance(day, datetime) else day] += 1
             for at, count in counts.items():
@@ -381,8 +382,8 @@ class Simulation:
         self.log.append(line)
 
 
-#: The column of the day of each table of models.
-_DAY_OF = {table.path_name: table.day_column for table in FINDINGS}
+#: The tables of models.
+_OF = {table.path_name: table for table in FINDINGS}
 
 _STEPS: dict[str, Callable[[Home, Days, datetime, Ports | None], dict[str, Any]]] = {
     "ingest": lambda home, days, now, ports: ingest(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chainlake.lake.records.event_days import EventDays
+from chainlake.model_change.days.definitions import KINDS, kind_name, parse_definition
 from chainlake.operations.backfills import plan as range_plan
 from chainlake.paths import Home
 from tests.replay import world
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("seed", [9, 14, 19])
+#: One with a model of each kind beside the linear one.
+SEEDS = (8, 9, 10, 19)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_any_history_ends_in_the_tables_of_one_clean_run(home: Home, tmp_path: Path, seed: int) -> None:
     Simulation(seed, tmp_path / "seed", home.cache, light=True, actions=5).run()
 
@@ -56,6 +61,10 @@ def test_the_world_is_a_function_of_the_seed_and_has_every_pattern(home: Home, t
     again = Simulation(3, tmp_path / "again", home.cache, light=True)
     assert (again.kind, again.patterns, again.coming) == (made[3].kind, made[3].patterns, made[3].coming)
     assert {name for one in made for name in one.patterns} == set(world.PATTERNS)
+    with_models = [seed for seed in SEEDS if made[seed].model is not None]
+    assert {world.companion(seed) for seed in with_models} == set(world.COMPANIONS)
+    texts = [world.model_text(0), *(world.companion_text(name, 0) for name in world.COMPANIONS)]
+    assert sorted(kind_name(parse_definition(text)) for text in texts) == sorted(KINDS)
     assert {one.kind.identity for one in made} == {"unique", "multiset"}
     whats = {delivery.what for one in made for delivery in one.coming}
     assert {"the same file twice", "overlapping file", "conflicting file"} <= whats

@@ -177,6 +177,10 @@ COMPANIONS = {
         "window: {{sliding: 9}}\nnormalise: {{low: 0.6, high: 1.6}}\n",
         "kind: latent_faults\nnodes: [k1, k2, {{name: both, keys: [k1, k2]}}]\ncounters: [x, y]\nalpha: 0.5\n",
     ),
+    "means": (
+        "kind: threshold\nnodes: [k1, k2]\nvalue: x\nthreshold: 0.1\n",
+        "kind: threshold\nnodes: [k1, {{name: both, keys: [k1, k2]}}]\nvalue: y\nthreshold: 0\nmax_carry: 2\n",
+    ),
 }
 
 

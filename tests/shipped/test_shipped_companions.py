@@ -51,6 +51,9 @@ def test_the_loop_that_sees_long_vehicles() -> None:
     flow = readings("flow")
     length = 440 * readings("occupancy") * readings("speed") / flow * lanes
     length[flow < 30] = np.nan
+    assert round(float(np.nanmedian(length))) == round(float(np.median(np.nanmedian(length, axis=0)))) == 26
+    short, slow = length[:, names.index("1205215")], readings("speed")[:, names.index("1205215")] < 40
+    assert np.nanmedian(short[slow]) == pytest.approx(24.75, abs=0.05) and np.nanmedian(short[~slow]) < 20.5
     for t in range(1, len(length)):
         length[t] = np.where(np.isnan(length[t]), length[t - 1], length[t])
     per_loop = np.nanmedian(length, axis=0)

@@ -224,9 +224,11 @@ def _bare(node: _Node) -> Any:
         return text
     try:
         number = float(text) if re.search(r"[.eE]", text) else int(text)
-    except ValueError:
-        number = math.inf
-    if not math.isfinite(number):
+        finite = math.isfinite(number)
+    except (ValueError, OverflowError):
+        # A whole number with more digits than Python reads, or than a double can come near.
+        finite = False
+    if not finite:
         raise YamlProblem(
             f"{text[:40]} is too large for a number", node.line, node.column, hint="Put it in quotes if it is a string."
         )

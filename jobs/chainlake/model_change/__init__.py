@@ -9,6 +9,6 @@ from __future__ import annotations
 from chainlake.model_change.library import MonitorResult, monitor
 
 #: Raised by hand whenever the results of an unchanged model on unchanged events can change.
-ENGINE_VERSION = 7
+ENGINE_VERSION = 8
 
 __all__ = ["ENGINE_VERSION", "MonitorResult", "monitor"]

@@ -6,6 +6,7 @@ be computed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
 from chainlake.model_change.config.series import SeriesConfig
@@ -14,6 +15,10 @@ from chainlake.model_change.statistics.statistics import Array
 
 #: How many keys are named one by one.
 _LISTED = 5
+_CHECK = (
+    "check that events fill what it is made of, and that it can be computed (no division by 0, no root or logarithm "
+    "of what is below 0)"
+)
 
 
 def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[str]:
@@ -29,13 +34,11 @@ def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[s
     keys = [key for key, known in zip(config.keys(group), heard, strict=True) if not known and key not in later]
     if not keys:
         return []
-    listed = ", ".join(f"'{key}'" for key in keys[:_LISTED])
-    more = f" and {len(keys) - _LISTED} more" if len(keys) > _LISTED else ""
     where = f" of group {group}" if group else ""
     event = f"event with {config.missing_if_zero} other than 0" if config.missing_if_zero else "event"
     event += " that 'where' is true for" if config.where else ""
     return [
-        f"no {event} up to {day} has the key{'s' if len(keys) > 1 else ''} {listed}{more}{where}: "
+        f"no {event} up to {day} has the key{'s' if len(keys) > 1 else ''} {_listed(keys)}{where}: "
         "check that the file spells it as the events do; a key with leading zeros needs quotes"
     ]
 
@@ -49,10 +52,19 @@ def unheard_of_state(config: SeriesConfig, group: str, snapshot: str, day: date)
     return unheard(config, group, heard, day) if len(heard) == len(config.keys(group)) else []
 
 
+def _listed(names: Sequence[str]) -> str:
+    listed = ", ".join(f"'{name}'" for name in names[:_LISTED])
+    return listed + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+
+
 def of_no_round(group: str, name: str, rounds: int) -> str:
     """What to say of a response or a feature for which no node had a value in any of ``rounds`` rounds."""
     where = f" of group {group}" if group else ""
-    return (
-        f"{name} has no value in any of {rounds} rounds{where}, so none of them is used: check that events fill what "
-        "it is made of, and that it can be computed (no division by 0, no root or logarithm of what is below 0)"
-    )
+    return f"{name} has no value in any of {rounds} rounds{where}, so none of them is used: {_CHECK}"
+
+
+def of_no_round_at(group: str, name: str, nodes: Sequence[str], rounds: int) -> str:
+    """What to say of a response or a feature for which some nodes, and not all, had no value in any of their rounds."""
+    where = f" of group {group}" if group else ""
+    used = "no round is used that needs them" if len(nodes) > 1 else "no round is used that needs it"
+    return f"{name} has no value at {_listed(nodes)}{where} in any of {rounds} rounds, so {used}: {_CHECK}"

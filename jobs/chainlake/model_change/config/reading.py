@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ class Settings(Section):
         value = self.data.get(key)
         if value is None:
             self._missing(key, ..., "a number")
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) < float("inf"):
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
             raise self.placed(WrongValue.no_number(value), key)
         if above is not None and value <= above:
             raise self.placed(WrongValue.not_above(value, above), key)

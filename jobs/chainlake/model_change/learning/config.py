@@ -24,7 +24,8 @@ class LearningConfig(SeriesConfig):
         loss: a key of ``LOSSES``.
         learning_rate, penalty: eta and lambda of gradient descent.
         radius: how far a learner may be from the reference; None: they synchronise, whatever they have learnt.
-        every: rounds between checks, or between unconditional synchronisations.
+        every: lengths of a round between checks, or between unconditional synchronisations. They are due whenever so
+            many have passed since ``start``, and follow the first complete round that ends then or later.
     """
 
     loss: str

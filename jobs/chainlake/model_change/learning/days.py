@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 import pyarrow as pa
 
-from chainlake.days import instant
+from chainlake.days import US_PER_DAY, day_start_us, instant
 from chainlake.model_change.errors import Diverged
 from chainlake.model_change.learning.config import LearningConfig
 from chainlake.model_change.learning.learners import Shared, Sync
@@ -34,13 +34,14 @@ class LearningRun(SeriesRun[LearningConfig]):
         self.shared = Shared.start(self.k, m)
         #: Weights of the learners that never share, and of those that always do.
         self.alone, self.plain = np.zeros((self.k, m)), np.zeros((self.k, m))
-        #: Rounds since the last check.
-        self.since = 0
+        #: How many checks were due up to the end of the last day with rounds, less one that the next round has to make
+        #: up for; None before the first round.
+        self.checks: int | None = None
         self._largest = 0.0
         if self.values:
             self.shared = Shared(self.values["weights"], self.values["reference"], self.values["violations"])
             self.alone, self.plain = self.values["alone"], self.values["plain"]
-            self.since = self.values["since"]
+            self.checks = self.values["checks"]
 
     @property
     def warnings(self) -> list[str]:
@@ -59,7 +60,7 @@ class LearningRun(SeriesRun[LearningConfig]):
         shared = self.shared
         return self.kept(
             weights=shared.weights, reference=shared.reference, violations=shared.violations,
-            alone=self.alone, plain=self.plain, since=self.since,
+            alone=self.alone, plain=self.plain, checks=self.checks,
         )  # fmt: skip
 
     def day(self, day: date, reduced: pa.Table) -> DayRows:
@@ -70,15 +71,20 @@ class LearningRun(SeriesRun[LearningConfig]):
         rows: list[LearnerRow] = []
         syncs: list[Sync] = []
         sums = np.zeros((4, self.k))
+        checks = self._checks_before(int(chunks[0].ts[0])) if self.checks is None else self.checks
         for chunk in chunks:
             self._largest = max(self._largest, float((chunk.x**2).sum(axis=2).max()))
             for at in range(len(chunk.ts)):
                 with np.errstate(over="ignore", invalid="ignore"):  # the result is checked
                     self._learn(chunk, at, sums)
-                sync = self._checked()
+                passed = self._checks_before(int(chunk.ts[at]) + self.config.round_us)
+                sync = self._checked() if passed > checks else None
+                checks = passed
                 if sync is not None:
                     syncs.append(sync)
                     rows += self._synced(chunk, at, sync)
+        passed = self._checks_before(day_start_us(day) + US_PER_DAY)
+        self.checks = passed if passed == checks else passed - 1
         last = chunks[-1], len(chunks[-1].ts) - 1
         rounds = sum(len(chunk.ts) for chunk in chunks)
         for j in range(self.k):
@@ -107,13 +113,16 @@ class LearningRun(SeriesRun[LearningConfig]):
         sums[:3] += loss
         if not np.isfinite(weights).all():
             raise Diverged.at(self.config.name, instant(int(chunk.ts[at])), self.config.file)
-        self.since += 1
+
+    def _checks_before(self, us: int) -> int:
+        """How many checks are due up to a time.
+
+        They are due at fixed times: counted from the last one, a single late round would move all that follow.
+        """
+        return (us - day_start_us(self.config.start)) // (self.config.every * self.config.round_us)
 
     def _checked(self) -> Sync | None:
-        """The result of the round's check, if one is due and found something."""
-        if self.since < self.config.every:
-            return None
-        self.since = 0
+        """The result of a check, None if it found nothing."""
         self.plain = np.tile(self.plain.mean(axis=0), (self.k, 1))
         return self.shared.average() if self.config.radius is None else self.shared.check(self.config.radius)
 

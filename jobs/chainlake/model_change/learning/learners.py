@@ -124,20 +124,20 @@ class Shared:
             return None
         self.violations += len(violators)
         order = np.concatenate([violators, np.setdiff1d(np.arange(k), violators)])
+        means = np.cumsum(self.weights[order], axis=0) / np.arange(1, k + 1)[:, None]
         count = k
         # The counter can jump past k, so it is compared by ``<``.
         if self.violations < k:
-            means = np.cumsum(self.weights[order], axis=0) / np.arange(1, k + 1)[:, None]
             near = _distance(means[len(violators) - 1 : -1], self.reference) <= radius
             count = len(violators) + int(np.argmax(near)) if near.any() else k
-        heard = order[:count]
-        model = self.weights[heard].mean(axis=0)
+        # They continue with the mean that was tested, to the last bit.
+        heard, model = order[:count], means[count - 1]
         self.weights[heard] = model
         if count == k:
             self.reference, self.violations = model.copy(), 0
-        return Sync(
-            tuple(violators.tolist()), tuple(heard.tolist()), count == k, model, divergence(self.weights)
-        )  # fmt: skip
+        # From the reference, so that rounding is in proportion to the radius and not to the weights.
+        apart = divergence(self.weights - self.reference)
+        return Sync(tuple(violators.tolist()), tuple(heard.tolist()), count == k, model, apart)
 
     def average(self) -> Sync:
         """An unconditional synchronisation: every learner sends its weights and continues with their mean."""

@@ -17,7 +17,7 @@ from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.rounds.carry import fill_forward
 from chainlake.model_change.rounds.membership import Membership, Switch
 from chainlake.model_change.statistics.statistics import Array
-from chainlake.model_change.unheard import of_no_round, unheard
+from chainlake.model_change.unheard import of_no_round, of_no_round_at, unheard
 
 #: Larger values count as not reported, and a round is not used if what a model makes of its values is larger: squares
 #: of such values, and products of these, would leave the range of doubles.
@@ -81,8 +81,9 @@ class Rounds:
         #: How many values so far were too large to be used, and in how many rounds of nodes what is made of them was.
         self.beyond = self.made_beyond = 0
         entries = (config.response, *config.features)
-        #: The number of rounds so far, and, by the name of each entry, in how many of them any node had a value.
-        self.rounds, self.valued = 0, {entry.base: 0 for entry in entries if entry.of is not None}
+        #: In how many rounds so far each node took part, and, by the name of each entry, had a value.
+        self.rounds = np.zeros(self.k, np.int64)
+        self.valued = {entry.base: np.zeros(self.k, np.int64) for entry in entries if entry.of is not None}
         #: The last day whose rounds were made.
         self.day: date | None = None
         self._places = [np.array([self.keys.index(key) for key in node.keys]) for node in self.nodes]
@@ -109,8 +110,14 @@ class Rounds:
     def remarks(self) -> list[str]:
         """What the values showed, one sentence each."""
         found = [] if self.day is None else unheard(self.config, self.group, self.carry.heard, self.day)
-        if self.rounds:
-            found += [of_no_round(self.group, name, self.rounds) for name, count in self.valued.items() if not count]
+        heard = np.array([self.carry.heard[places].all() for places in self._places])
+        for name, count in self.valued.items():
+            silent = (self.rounds > 0) & heard & (count == 0)
+            names = [node.name for node, mine in zip(self.nodes, silent, strict=True) if mine]
+            if count.any() and names:
+                found.append(of_no_round_at(self.group, name, names, int(self.rounds[silent].max())))
+            elif self.rounds.any() and not count.any():
+                found.append(of_no_round(self.group, name, int(self.rounds.max())))
         if self.beyond:
             found.append(f"{self.beyond} values beyond {LARGEST:g} in size were taken as not reported")
         if self.made_beyond:
@@ -204,10 +211,10 @@ class Rounds:
         reach = max(f.reach for f in entries)
         c.history = with_history[len(with_history) - min(reach, len(with_history)) :].copy()
         y, *columns = (self._values(i - 1, f, with_history, declared)[h:] for i, f in enumerate(entries))
-        self.rounds += len(ts)
+        self.rounds += declared.sum(axis=0)
         for entry, made in zip(entries, (y, *columns), strict=True):
             if entry.of is not None:
-                self.valued[entry.base] += int((~np.isnan(made[:, :, 0])).any(axis=1).sum())
+                self.valued[entry.base] += (~np.isnan(made[:, :, 0])).sum(axis=0)
         x, y = np.concatenate(columns, axis=2), y[:, :, 0]
         ages = [(self._age(f, age), f.key is None) for f in entries if f.of is not None]
         oldest = np.max([found for found, _ in ages], axis=0)

@@ -20,7 +20,7 @@ import numpy as np
 from chainlake.model_change.statistics.basis import Basis, Measure
 from chainlake.model_change.statistics.records import State
 
-VERSION = 5
+VERSION = 6
 _FORMS: dict[str, Any] = {"kernel": State, "basis": Basis, "measure": Measure}
 
 

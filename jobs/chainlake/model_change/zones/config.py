@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,9 +10,10 @@ from chainlake.model_change.config.features import parse_columns
 from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.series import TOLD_KEYS, SeriesConfig, shared_values
+from chainlake.model_change.rounds.rounds import LARGEST
 from chainlake.model_change.zones.design import METHODS
 from chainlake.model_change.zones.errors import WrongRegion
-from chainlake.model_change.zones.region import Region, box_region, inside_point, polygon_region
+from chainlake.model_change.zones.region import Region, box_region, has_inside, polygon_region
 
 _KEYS = ("nodes", "groups", "values", "region", "design")
 _FORMS = "box: [[low, high], ...], polygon: [[x, y], ...] or half_planes: [{normal: [...], below: NUMBER}, ...]"
@@ -86,10 +88,22 @@ def _region(top: Settings, names: list[str]) -> Region:
     if not isinstance(listed, list) or not listed:
         raise section.placed(WrongRegion.no_list(form, _FORMS), form)
     read = {"box": _box, "polygon": _polygon, "half_planes": _half_planes}[form]
+    if any(abs(number) > LARGEST for number in _numbers(listed)):
+        raise section.placed(WrongRegion.too_large(LARGEST), form)
     region = read(section, listed, names)
-    if inside_point(region) is None:
+    # Boxes and polygons have an inside by their form.
+    if form == "half_planes" and not has_inside(region):
         raise section.placed(WrongRegion.empty(), form)
     return region
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    """All numbers in lists and mappings of any depth."""
+    if isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(item)
+    elif _is_number(value):
+        yield value
 
 
 def _box(section: Settings, listed: list[Any], names: list[str]) -> Region:

@@ -172,13 +172,14 @@ class Smoothed:
 
     def log_share(self, levels: Array) -> tuple[float, Array]:
         """Logarithm of the share that lies in the zone with these levels, and its derivative in each level."""
-        from scipy.special import log_ndtr, logsumexp
+        from scipy.special import erfcx, log_ndtr, logsumexp
 
         z = (levels - self.rows) / self.width
         each = log_ndtr(z)
         rows = each.sum(axis=1)
         total = float(logsumexp(rows))
-        steep = np.exp(-0.5 * z**2 - 0.5 * math.log(2 * math.pi) - each) / self.width
+        # Density over distribution; as a difference of logarithms it would be lost far outside of a zone.
+        steep = math.sqrt(2 / math.pi) / erfcx(z / -math.sqrt(2)) / self.width
         return total - math.log(len(rows)), np.exp(rows - total) @ steep
 
 

@@ -21,6 +21,12 @@ class WrongRegion(DefinitionError):
         return cls(f"'{form}' is not a list", hint=f"Allowed: {forms}.")
 
     @classmethod
+    def too_large(cls, largest: float) -> WrongRegion:
+        """A number of the region is larger than any value that is used."""
+        hint = f"Give the values in another unit; those beyond {largest:g} count as not reported."
+        return cls(f"the region has numbers beyond {largest:g}", hint=hint)
+
+    @classmethod
     def empty(cls) -> WrongRegion:
         """No point lies inside the region."""
         hint = "Check the signs: a facet is normal . values <= below."

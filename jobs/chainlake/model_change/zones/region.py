@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
@@ -12,6 +13,8 @@ from chainlake.model_change.statistics.statistics import Array
 
 #: An interval per coordinate.
 Box = Sequence[Sequence[float]]
+#: How often a point inside is looked for, each time from where the last search got to.
+_TRIALS = 5
 
 
 @dataclass(frozen=True)
@@ -71,18 +74,33 @@ def polygon_region(corners: Sequence[tuple[float, float]]) -> Region | None:
     return Region(names, tuple(tuple(map(float, normal)) for normal in outward), tuple(below))
 
 
-def inside_point(region: Region) -> Array | None:
-    """The centre of a largest ball in the region (of limited size if it is unbounded); None if nothing is inside."""
+def has_inside(region: Region) -> bool:
+    """Whether some point is found to lie inside the region, on none of its facets; that it does is tested exactly.
+
+    The linear program that looks for one is as precise as its numbers are alike. So each coordinate is in a unit of its
+    own, and it is asked again from the point where it got to: a narrow region may lie far off.
+    """
     from scipy.optimize import linprog
 
-    normals, below = np.array(region.normals), region.limits
-    size = np.linalg.norm(normals, axis=1)
-    reach = float(np.max(np.abs(below) / size)) + 1.0
-    d = normals.shape[1]
-    found = linprog(
-        [*[0.0] * d, -1.0], A_ub=np.column_stack([normals, size]), b_ub=below, bounds=[(None, None)] * d + [(0, reach)]
-    )
-    return found.x[:d] if found.status == 0 and found.x[d] > 1e-9 * reach else None
+    normals, point = np.array(region.normals), np.zeros(len(region.normals[0]))
+    for _ in range(_TRIALS):
+        room = np.array([
+            float(Fraction(limit) - sum(Fraction(g) * Fraction(v) for g, v in zip(normal, point.tolist(), strict=True)))
+            for normal, limit in zip(region.normals, region.below, strict=True)
+        ])  # fmt: skip
+        if (room > 0).all():
+            return True
+        reach = np.abs(room)[:, None] / np.where(normals, np.abs(normals), np.inf)
+        unit = np.where(reach.any(axis=0), reach.max(axis=0), 1.0)
+        scaled = normals * unit
+        size = np.linalg.norm(scaled, axis=1)
+        rows = np.column_stack([scaled / size[:, None], np.ones(len(size))])
+        bounds = [(None, None)] * len(point) + [(None, 1.0)]
+        found = linprog([*[0.0] * len(point), -1.0], A_ub=rows, b_ub=room / size, bounds=bounds)
+        if found.status != 0:
+            break
+        point = point + unit * found.x[:-1]
+    return False
 
 
 def support_of_box(box: Box, normal: Array) -> float:
