@@ -133,6 +133,7 @@ LOCK := -m uv pip compile --quiet --universal --generate-hashes --no-emit-index-
 lock: .venv/.installed ## compile the lock files, with hashes, from requirements.in and those of installer and image
 	@$(PY) $(LOCK) requirements.in --output-file requirements.txt
 	@$(PY) $(LOCK) --no-annotate --constraints requirements.txt docker/requirements.in --output-file docker/requirements.txt
+	@$(PY) $(LOCK) --no-annotate --constraints requirements.txt docker/build.in --output-file docker/build.txt
 	@$(PY) $(LOCK) jobs/chainlake/env/installer.in --output-file jobs/chainlake/env/installer.txt
 
 clean: ## remove .venv, .chainlake and caches of the tools

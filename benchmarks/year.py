@@ -1,6 +1,7 @@
-"""A year of events through one ``chainlake backfill``: seconds, peak memory by kind of process, and size of tables.
+"""A year of events through one ``chainlake backfill``: seconds, CPU and peak memory by kind of process, size of tables.
 
-``python -m benchmarks.year [--events N] [--days D] [--share C] [--chunk 30d] [--work FOLDER] [--json FILE]``
+``python -m benchmarks.year [--events N] [--days D] [--share C] [--chunk 30d] [--work FOLDER] [--json FILE]``. With
+``--make FOLDER`` it only makes the lake there, where a later call with ``--work FOLDER`` and the same numbers finds it.
 
 Events are generated day by day (``benchmarks/made_lake.py``). There are two patterns: ``rise`` has three names and two
 price clauses in 60 s without a key; ``lonely`` has two names of one symbol and none of a third in between. The backfill
@@ -12,10 +13,12 @@ or the backfill failed.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +39,28 @@ WITHIN 20 s
 PATTERNS = {NAME: PATTERN, "lonely": LONELY}
 
 
+def made(stream: Stream, work: Path) -> tuple[Home, float]:
+    """The lake in its folder, and the seconds that it took to make it; 0 if it was there.
+
+    Raises:
+        ValueError: the one that is there was made of another stream.
+    """
+    begun, note = time.perf_counter(), work / "made.json"
+    told = json.dumps(asdict(stream))
+    cache = Home.from_env().cache
+    if note.exists():
+        if note.read_text() != told:
+            raise ValueError(f"{work} has the lake of another stream, {note.read_text()}")
+        return Home(root=work, lake=str(work / "lake"), config=work / "config", cache=cache), 0.0
+    home = make_lake(work, stream, PATTERNS, cache)
+    note.write_text(told)
+    return home, time.perf_counter() - begun
+
+
 def measure(stream: Stream, work: Path, chunk: str) -> dict[str, Any]:
-    """Make the lake, run the backfill, and check the results."""
-    begun = time.perf_counter()
-    home = make_lake(work, stream, PATTERNS, Home.from_env().cache)
-    found: dict[str, Any] = {"events": stream.events, "days": stream.days, "made_s": time.perf_counter() - begun}
+    """Make the lake if it is not there, run the backfill, and check the results."""
+    home, made_s = made(stream, work)
+    found: dict[str, Any] = {"events": stream.events, "days": stream.days, "made_s": made_s}
     command = [
         sys.executable, "-m", "jobs", "backfill", str(stream.span.start), str(stream.span.end), "--chunk", chunk,
     ]  # fmt: skip
@@ -53,6 +73,7 @@ def measure(stream: Stream, work: Path, chunk: str) -> dict[str, Any]:
     finally:
         child.kill()
     found["seconds"] = time.perf_counter() - begun
+    found["cpu_s"] = {kind: round(spent) for kind, spent in memory.cpu.items()}
     found["peak_mb"], found["together_mb"] = memory.peak, memory.together
     found["tables_mb"] = {"events": size_mb(home.table("events", SOURCE)), "ops": size_mb(home.table("ops", ""))}
     found["rows"], found["phases"] = {}, {}
@@ -75,11 +96,16 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--share", type=float, default=0.01, help="of type C")
     parser.add_argument("--chunk", default="30d")
-    found = in_folder(
-        parser,
-        argv,
-        lambda args, work: measure(Stream(args.days, -(-args.events // args.days), args.share), work, args.chunk),
-    )
+    parser.add_argument("--make", type=Path, metavar="FOLDER", help="only make the lake there, for --work FOLDER")
+
+    def stream(args: argparse.Namespace) -> Stream:
+        return Stream(args.days, -(-args.events // args.days), args.share)
+
+    args, _ = parser.parse_known_args(argv)
+    if args.make is not None:
+        print(f"made in {made(stream(args), args.make)[1]:.1f} s")
+        return 0
+    found = in_folder(parser, argv, lambda args, work: measure(stream(args), work, args.chunk))
     return int(bool(found["wrong_days"]) or found["code"] != 0)
 
 

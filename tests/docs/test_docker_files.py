@@ -26,10 +26,22 @@ def pins(file: Path) -> dict[str, set[str]]:
     return {block.split()[0]: set(re.findall(r"sha256:[0-9a-f]{64}", block)) for block in blocks}
 
 
-def test_the_lock_of_the_image_is_a_part_of_the_projects() -> None:
-    whole, image = pins(PROJECT / "requirements.txt"), pins(DOCKER / "requirements.txt")
-    assert len(image) > 100 and all(image.values())
+@pytest.mark.parametrize(("name", "at_least"), [("requirements", 100), ("build", 2)])
+def test_a_lock_of_the_image_is_a_part_of_the_projects(name: str, at_least: int) -> None:
+    whole, image = pins(PROJECT / "requirements.txt"), pins(DOCKER / f"{name}.txt")
+    assert len(image) >= at_least and all(image.values())
     assert {pin: hashes for pin, hashes in image.items() if whole.get(pin) != hashes} == {}
+
+
+def test_what_builds_the_wheel_stays_in_the_stage_that_builds() -> None:
+    wanted = set(tomllib.loads((PROJECT / "pyproject.toml").read_text())["build-system"]["requires"])
+    kept, left = ({pin.split("==")[0] for pin in pins(DOCKER / f"{name}.txt")} for name in ("requirements", "build"))
+    assert wanted and wanted <= left and not wanted & kept
+    *_, last = re.split(r"^FROM ", (DOCKER / "Dockerfile").read_text(), flags=re.M)
+    assert re.findall(r"^COPY --from=build (\S+)", last, re.M) == ["/opt/venv", "/build/jars"]
+    runs = re.split(r"^(?=[A-Z]+ )", (DOCKER / "Dockerfile").read_text(), flags=re.M)
+    (installs,) = (run for run in runs if run.startswith("RUN ") and "build.txt" in run)
+    assert "/opt/venv" not in installs
 
 
 def test_the_image_has_the_jars_that_are_wanted() -> None:

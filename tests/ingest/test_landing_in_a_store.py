@@ -90,11 +90,16 @@ def test_a_file_of_a_store_need_not_rest_and_one_that_is_replaced_is_read_again(
     path = disk.landing("lab") / "new.csv"
     path.write_text(ROWS)
     now = datetime.now(UTC)
+    # In whole seconds, by the store's clock, which is nine minutes slow.
+    second = int(now.timestamp()) - 540
+    os.utime(path, (second, second))
     assert discover(disk, lab, now).waiting == {"new.csv": "it is younger than 'settle'"}
-    before = discover(store, lab, now).files["new.csv"]
+    at = f"{store.landed('lab')}/new.csv"
+    before, told = discover(store, lab, now).files["new.csv"], storage_of(at).stamp(at)
     path.write_text(ROWS.replace("a,1", "a,9"))
+    os.utime(path, (second, second))
     # In the same second: neither size nor time tell.
-    os.utime(path, (now.timestamp(), now.timestamp()))
+    assert storage_of(at).stamp(at) == told
     assert discover(store, lab, now).files["new.csv"].checksum != before.checksum
 
 

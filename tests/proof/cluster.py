@@ -1,4 +1,4 @@
-"""A standalone Spark master with two workers of one core each, as processes of this machine."""
+"""A standalone Spark master with one or two workers of one core each, as processes of this machine."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def driver(master: str, conf: Path) -> dict[str, str]:
 
 @contextmanager
 def cluster(folder: Path, conf: Path, hide: Sequence[Path | None]) -> Iterator[tuple[str, list[Program]]]:
-    """A master and two workers; the URL of the master, and the workers.
+    """A master and its workers; the URL of the master, and the workers.
 
     Args:
         folder: for logs and work.
         conf: Spark's settings.
-        hide: for each worker a folder that it has empty, or None.
+        hide: for each worker a folder that it has empty, or None; there are at most two.
     """
     folder.mkdir()
     port, page = free_port(17077), free_port(18077)
@@ -41,12 +41,12 @@ def cluster(folder: Path, conf: Path, hide: Sequence[Path | None]) -> Iterator[t
         options = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", str(page), *told]
         master = stack.enter_context(running(_daemon("master.Master", folder / "master.log", options)))
         master.until(listens(port), "its port")
-        for number, host in enumerate(HOSTS):
+        for number, (host, hidden) in enumerate(zip(HOSTS[: len(hide)], hide, strict=True)):
             work = folder / f"worker-{number}"
             work.mkdir()
             size = ["--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(work)]
             log = folder / f"worker-{number}.log"
-            daemon = _daemon("worker.Worker", log, ["--host", host, *size, *told, url], hide[number])
+            daemon = _daemon("worker.Worker", log, ["--host", host, *size, *told, url], hidden)
             worker = stack.enter_context(running(daemon))
             workers.append(worker)
             worker.until(lambda: "registered with master" in worker.said(), "its registration")  # noqa: B023

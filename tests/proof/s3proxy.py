@@ -64,6 +64,11 @@ class Server:
         """Kill it; what it holds stays."""
         self._program.stop(signal.SIGKILL)
 
+    @property
+    def pid(self) -> int:
+        """Its process, while it runs."""
+        return self._program.pid
+
     def written(self) -> int:
         """The time of the newest change of what it holds, in nanoseconds."""
         times = [self._data.stat().st_mtime_ns]

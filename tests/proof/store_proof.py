@@ -13,6 +13,7 @@ away         the store goes away in the middle of a step, until that has ended, 
 minute       the store goes away in the middle of a step for a minute
 verbs        verbs say the same of both lakes
 landing      landed files in a store that is away wait
+replaced     a landed file that is replaced by one of its size within the second is read again
 """
 
 from __future__ import annotations
@@ -27,13 +28,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 
 from chainlake.days import Days
+from chainlake.definitions.source import find_source
 from chainlake.env.ports import free_port
 from chainlake.env.processes.ending import end
+from chainlake.ingest.landing.discovery import discover
 from chainlake.lake.delta import tables
 from chainlake.lake.leases.conditional import require_conditional_writes
 from chainlake.lake.records import ops
@@ -45,6 +48,7 @@ from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.ops_rows import RateRow
+from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 from tests.proof.history import (
     PATTERN,
@@ -63,6 +67,8 @@ from tests.proof.s3proxy import BUCKET, Server, serving
 from tests.proof.small import in_folder
 
 _RACERS, _APPENDS = 3, 8
+#: To replace a file in the second in which it was written.
+_ATTEMPTS = 50
 #: A holder sleeps until it is killed, and no longer than this.
 _HOLD_S = 86_400
 #: A lease that runs out on a holder that nobody can see, and how many of its beats a waiting process must have seen.
@@ -162,6 +168,25 @@ def landing(root: Path, server: Server) -> Iterator[str]:
         counts.append(tables.arrow(home, "events", SOURCE, columns=["event_id"]).num_rows)
     if not counts[0] or len(set(counts)) > 1:
         yield f"events before, while the store is away, and after: {counts}"
+
+
+def replaced(root: Path) -> Iterator[str]:
+    """Two states of a landed file that its place, its size and its time do not tell apart."""
+    home = replace(installation(root / "replaced", None), landing_root=f"s3://{BUCKET}/landing-replaced")
+    source = find_source(home, SOURCE)
+    path = f"{home.landed(SOURCE)}/twice.csv"
+    storage = storage_of(path)
+    for attempt in range(_ATTEMPTS):
+        storage.write(path, b"a,1\n")
+        stamp, first = storage.stamp(path), discover(home, source, datetime.now(UTC)).files["twice.csv"].checksum
+        storage.write(path, b"a,2\n")
+        if storage.stamp(path) == stamp:
+            second = discover(home, source, datetime.now(UTC)).files["twice.csv"].checksum
+            print(f"  replaced in the same second at attempt {attempt + 1}", flush=True)
+            if second == first:
+                yield "the file that took its place was not read"
+            return
+    yield f"{_ATTEMPTS} times the second file had another time than the first"
 
 
 @dataclass(frozen=True)
@@ -280,7 +305,7 @@ def histories(local: Home, store: Home, days: int) -> list[str]:
     return compared(local, store)
 
 
-NAMES = ("refusals", "overwriting", "race", "killed", "tables", "away", "minute", "verbs", "landing")
+NAMES = ("refusals", "overwriting", "race", "killed", "tables", "away", "minute", "verbs", "landing", "replaced")
 #: Windows of the pattern that is edited before the store goes away, and for how long it does.
 OUTAGES = {"away": Outage("20 min", None), "minute": Outage("25 min", 60.0)}
 
@@ -303,6 +328,7 @@ def _parts(root: Path, server: Server, only: Sequence[str], days: int) -> int:
         *(partial(one.faults, local, store, days, server) for one in OUTAGES.values()),
         lambda: verbs(local, store, days),
         lambda: landing(root, server),
+        lambda: replaced(root),
     )
     needs = dict.fromkeys(("verbs", *OUTAGES), ("tables",))
     parts = [Part(name, body, needs.get(name, ())) for name, body in zip(NAMES, bodies, strict=True)]

@@ -77,6 +77,8 @@ exec python -c 'import socket; socket.create_connection(("127.0.0.1", 9000), 5)'
 """
 #: Programs that only building needs, which a container must not have.
 _UNWANTED = ("gcc", "cc", "g++", "make", "git", "curl", "uv")
+#: Says which packages the image's Python has.
+_PACKAGES = 'from importlib.metadata import distributions as all; print(*(one.name for one in all()), sep="\\n")'
 
 
 class Images:
@@ -121,6 +123,14 @@ class Images:
         # The base may have a pip of its own.
         found = self._within("ls -d /opt/venv/bin/pip /opt/venv/bin/uv /opt/chainlake/secrets 2>/dev/null || true")
         yield from (f"it has {line}" for line in found.splitlines())
+        lock = (PROJECT / "docker" / "requirements.txt").read_text()
+        wanted_packages = {"chainlake", *(_normal(name) for name in re.findall(r"^([\w.-]+)(?:\[.*\])?==", lock, re.M))}
+        there = {_normal(name) for name in self._within(f"python -c '{_PACKAGES}'").splitlines()}
+        if not there:
+            yield "it has no package"
+        yield from (
+            f"it has the package {name}, which its lock does not name" for name in sorted(there - wanted_packages)
+        )
         writable = "find / -xdev -type d -writable -not -path '/proc/*' -not -path '/dev/*' 2>/dev/null || true"
         wanted = {"/tmp", "/var/tmp", "/run/lock", "/var/lib/chainlake", "/var/lib/airflow", "/var/cache/chainlake"}
         wanted |= {"/var/lib/spark"}
@@ -174,6 +184,11 @@ class Images:
             'events_logger = "file"\n[network]\nnetwork_backend = "netavark"\n'
         )
         return file
+
+
+def _normal(name: str) -> str:
+    """A package's name as indexes compare it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _repository() -> str:

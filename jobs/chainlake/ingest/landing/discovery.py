@@ -38,7 +38,7 @@ from chainlake.terminal import storable
 
 #: A file that changed less than this ago may change again without its times changing.
 _MTIME_GRAIN_S = 2.0
-#: Stores give times in whole seconds, of a clock that may differ by minutes.
+#: Stores give times in whole seconds, of their own clock; one that differs by more than 15 minutes refuses requests.
 _STORE_GRAIN_NS, _STORE_GRAIN_S = 1_000_000_000, 900.0
 
 
