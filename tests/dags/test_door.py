@@ -182,5 +182,5 @@ def test_the_plugin_puts_the_door_first() -> None:
     }
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, cwd=PROJECT)
     # Tasks elsewhere call the server by the name that they have for it.
-    wanted = "Door 127.0.0.1:8080 api-server:8080 localhost:8080"
+    wanted = "AccessMiddleware 127.0.0.1:8080 api-server:8080 localhost:8080"
     assert done.stdout.splitlines()[-1:] == [wanted], done.stderr[-2000:]

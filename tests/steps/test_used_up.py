@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -19,6 +19,8 @@ from chainlake.cep.matches.consumed import Consumed
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.detect.chained import rounds
+from chainlake.detect.chained.walk import Leg, Walked
+from chainlake.detect.feed import Events
 from chainlake.errors import InputError
 from chainlake.lake.delta import tables
 from chainlake.lake.sql.query import SqlConnection
@@ -26,6 +28,7 @@ from chainlake.paths import Home
 from chainlake.quality import Audit
 from chainlake.quality.matches import gate
 from chainlake.quality.published import matches
+from chainlake.run.tasks import Tasks
 from tests.steps.consuming import KINDS, events_of
 from tests.steps.history import day, deliver
 from tests.steps.in_process import run
@@ -77,7 +80,10 @@ def test_what_is_staged_is_audited_with_what_was_used_up_before(home: Home, monk
     run(lake, Days(day(0), day(3)))
     deliver(lake, {3: contents[3]})
     real = rounds.walk
-    forgetful = lambda files, key, leg: real(files, key, replace(leg, state=Consumed.none()))  # noqa: E731
+
+    def forgetful(tasks: Tasks, events: Events, key: str, legs: Sequence[Leg]) -> list[Walked]:
+        return real(tasks, events, key, [replace(leg, state=Consumed.none()) for leg in legs])
+
     monkeypatch.setattr(rounds, "walk", forgetful)
     with measured_audits() as seen, contextlib.suppress(InputError):
         run(lake, Days.one(day(3)), repair_horizon=0)
