@@ -135,6 +135,8 @@ class View:
         groups: sets bound at this level.
         parent: the bindings that were extended, or None.
         at: for each row, its row of the parent.
+
+    ``left`` says in which rows a value that was computed depends on a call that is not known yet.
     """
 
     def __init__(
@@ -147,6 +149,7 @@ class View:
         at: np.ndarray | None = None,
     ) -> None:
         self.data, self.n, self.singles, self.groups, self.parent, self.at = data, n, singles, groups, parent, at
+        self.left = np.zeros(n, bool)
 
     @classmethod
     def of_all(cls, data: Dataset, name: str, candidates: Candidates) -> View:
@@ -195,10 +198,13 @@ class View:
     def call(self, node: ast.Call) -> Value:
         """A function applied to values."""
         if node.own is not None:
+            before, self.left = self.left, np.zeros(self.n, bool)
             args = [self.value(arg) for arg in node.args]
             if self.data.calls is None:
                 self.data.calls = Calls()
-            return self.data.calls.value(node, args, self.n, self.data.texts, self.events)
+            found, left = self.data.calls.value(node, args, self.left, self.data.texts, self.events)
+            self.left = before | left
+            return found
         found = functions.lookup(node.function)
         assert found is not None, "resolve.py lets only known functions through"
         texts = self.data.texts
@@ -308,10 +314,23 @@ class View:
             if not literal.heavy:
                 truth = truth | self.truth(literal)
         found = np.broadcast_to(np.asarray(truth, bool), (self.n,))
-        for literal in clause.literals if clause.heavy else ():
-            if literal.heavy:
-                found = found | self._only(~found, partial(View.truth, literal=literal))
+        if not clause.heavy:
+            return found
+        found, untold = found.copy(), ~found
+        for literal in (one for one in clause.literals if one.heavy):
+            at = np.flatnonzero(untold)
+            if len(at):
+                found[at], left = self._at(at).tested(literal)
+                untold[at] = ~(found[at] | left)
         return found
+
+    def tested(self, literal: ast.Node) -> tuple[np.ndarray, np.ndarray]:
+        """Where a condition is known to be TRUE, and where that is not known yet."""
+        self.left = np.zeros(self.n, bool)
+        truth = self.truth(literal)
+        if self.data.calls is not None:
+            self.data.calls.note(self.left)
+        return truth & ~self.left, self.left
 
     def all_hold(self, clauses: Sequence[Clause], kleene: frozenset[str]) -> np.ndarray:
         """Where all of these clauses are TRUE; a heavy one is tested only where those before it are TRUE.
@@ -333,11 +352,13 @@ class View:
         """A condition that is computed only at the rows ``where``; false at all others."""
         rows = np.flatnonzero(where)
         found = np.zeros(self.n, bool)
-        if len(rows) == self.n:
-            found[:] = truth(self)
-        elif len(rows):
-            found[rows] = truth(View(self.data, len(rows), {}, {}, self, rows))
+        if len(rows):
+            found[rows] = truth(self._at(rows))
         return found
+
+    def _at(self, rows: np.ndarray) -> View:
+        """Some of the rows, in ascending order."""
+        return self if len(rows) == self.n else View(self.data, len(rows), {}, {}, self, rows)
 
 
 def _every(truth: np.ndarray, offsets: np.ndarray) -> np.ndarray:

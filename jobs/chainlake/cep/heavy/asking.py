@@ -63,12 +63,14 @@ class Asks:
         most: how many are taken; what depends on others stays open.
         count: how many were taken.
         open: whether the search left out what depends on a value that is neither known nor asked for.
+        doubt: whether a condition was left open, so that what is found may be no match.
     """
 
     keep: Callable[[Asked], None]
     most: int = MOST_PAIRS
     count: int = 0
     open: bool = False
+    doubt: bool = False
     _asked: Memo = field(default_factory=Memo)
 
     def ask(

@@ -71,14 +71,19 @@ class Calls:
         return cls(given, counted, events[NUMBER].to_numpy(), asks, events)
 
     def value(
-        self, node: ast.Call, args: Sequence[Value], n: int, texts: Texts, rows: Callable[[str], np.ndarray]
-    ) -> Value:
-        """The value of a call in ``n`` rows; null where one of its arguments is, and where it is asked for.
+        self,
+        node: ast.Call,
+        args: Sequence[Value],
+        left: np.ndarray,
+        texts: Texts,
+        rows: Callable[[str], np.ndarray],
+    ) -> tuple[Value, np.ndarray]:
+        """The value of a call, null where one of its arguments is; and in which rows it is not known yet.
 
         Args:
             node: the call.
             args: its arguments.
-            n: how many rows.
+            left: for each row, whether an argument depends on a call that is not known yet, so that it may be wrong.
             texts: what codes of texts stand for.
             rows: gives, for a name, the row in the events table of the event that each row binds to it.
 
@@ -87,21 +92,34 @@ class Calls:
         """
         assert node.own is not None and node.own.heavy is not None, "resolve.py says which functions are called so"
         function = node.own.heavy
-        known = np.ones(n, bool)
+        n, known = len(left), ~left
         for arg in args:
             known &= np.broadcast_to(np.asarray(not_null(arg), bool), (n,))
         asked = np.flatnonzero(known)
         found = np.zeros(len(asked), bool if function.result == "bool" else np.float64)
         if len(asked):
             found, there = self._known(node, function, asked, rows, lambda at: self._columns(args, at, texts))
+            if not there.all():
+                left = left.copy()
+                left[asked[~there]] = True
             asked, found = asked[there], found[there]
         if function.result == "bool":
             truth, known = np.zeros(n, bool), np.zeros(n, bool)
             truth[asked], known[asked] = found, True
-            return Value(truth, None if len(asked) == n else known, "bool")
+            return Value(truth, None if len(asked) == n else known, "bool"), left
         values = np.full(n, np.nan)
         values[asked] = found
-        return Value(values, None, "number")
+        return Value(values, None, "number"), left
+
+    @property
+    def doubt(self) -> bool:
+        """Whether conditions were left open, so that nothing is asked for what is computed of matches."""
+        return self.asks is not None and self.asks.doubt
+
+    def note(self, left: np.ndarray) -> None:
+        """Take in which rows a condition is not known yet."""
+        if self.asks is not None and left.any():
+            self.asks.doubt = True
 
     def _known(
         self,

@@ -8,7 +8,7 @@ import pyarrow as pa
 from chainlake.cep.conditions.blocks import Bindings
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.pattern import Pattern
-from chainlake.cep.values.values import Value, as_float, not_null
+from chainlake.cep.values.values import NULL, Value, as_float, not_null
 from chainlake.schemas.table import TIMESTAMP
 
 #: Microseconds per second; durations are written in seconds.
@@ -29,9 +29,12 @@ def measured(pattern: Pattern, branch: int, found: Bindings, scan: Scan) -> dict
         numbers, they are whole numbers if all are.
     """
     view = found.view(scan.data, scan.candidates)
+    doubt = scan.data.calls is not None and scan.data.calls.doubt
+    nodes = {measure.name: measure.values[branch] for measure in pattern.extras.values}
     return {
-        measure.name: as_arrow(view.value(measure.values[branch]), found.n, scan, pattern.strict)
-        for measure in pattern.extras.values
+        # What is in doubt is found again, and a function must not be asked about events that are no match.
+        name: as_arrow(NULL if doubt and node.heavy else view.value(node), found.n, scan, pattern.strict)
+        for name, node in nodes.items()
     }
 
 
