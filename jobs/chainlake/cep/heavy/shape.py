@@ -26,14 +26,22 @@ class Shape:
 
     @classmethod
     def of(cls, node: ast.Call, function: Heavy) -> Shape:
-        names = tuple(dict.fromkeys(ref.name for ref in node.walk() if isinstance(ref, ast.Ref)))
+        names = _names(node)
         if node.aggregated or not 1 <= len(names) <= 2 or frozenset(names) != node.plain:
             return cls(None, node.written, False)
-        key = f"{function.name}: {_renamed(node, names).written}"
+        key = _renamed(node, names).written
         half = len(node.args) // 2
+        if not function.symmetric or len(node.args) != 2 * half:
+            return cls(names, f"{function.name}: {key}", False)
         turned = ast.Call(node.function, (*node.args[half:], *node.args[:half]), node.at, node.own)
-        same = len(names) == 2 and key == f"{function.name}: {_renamed(turned, names[::-1]).written}"
-        return cls(names, key, function.symmetric and len(node.args) == 2 * half and same)
+        same = len(names) == 2 and key == _renamed(turned, names[::-1]).written
+        # Written in either way, it is one call.
+        key, names = min((key, names), (_renamed(turned, _names(turned)).written, _names(turned)))
+        return cls(names, f"{function.name}: {key}", same)
+
+
+def _names(node: ast.Node) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(ref.name for ref in node.walk() if isinstance(ref, ast.Ref)))
 
 
 def _renamed(node: ast.Node, names: Sequence[str]) -> ast.Node:
