@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,18 @@ class Called:
         self.pairs.update(("total", *pair) for pair in zip(one.tolist(), other.tolist(), strict=True))
         return one + other
 
-    def rows(self, text: str, cuts: list[int], folder: Path) -> list[dict[str, Any]]:
+    def rows(
+        self,
+        text: str,
+        cuts: list[int],
+        folder: Path,
+        events: Sequence[dict[str, Any]] | None = None,
+        front: str = FRONT,
+    ) -> list[dict[str, Any]]:
         """What tasks find that own the times between cuts."""
         codes = {"gap": Code(self.gap), "total": Code(self.total)}
-        pattern = compile_pattern(FRONT + text, params=codes, strict_units=False)
-        found, rows = run_of(pattern, of_seconds(points()), cuts, folder)
+        pattern = compile_pattern(front + text, params=codes, strict_units=False)
+        found, rows = run_of(pattern, of_seconds(points() if events is None else events), cuts, folder)
         assert found.failure is None
         return [bound(pattern, row) | ({"m": row["m"]} if "m" in row else {}) for row in rows]
 
@@ -101,3 +109,33 @@ def test_tasks_ask_for_no_pair_that_one_task_would_not_need(case: str, tmp_path:
     rows = together.rows(text, [0, 10, 20, 40], tmp_path / "three")
     assert canonical(rows) == canonical(wanted) and rows
     assert together.pairs.keys() <= alone.pairs.keys() and max(together.pairs.values()) == 1
+
+
+@pytest.mark.parametrize("cuts", [[0, 40], [0, 10, 20, 40]])
+def test_a_function_is_given_doubles_where_a_whole_number_exceeds_64_bits(cuts: list[int], tmp_path: Path) -> None:
+    events = [{**one, "attrs": {"x": (i % 4) * 2**61}} for i, one in enumerate(points())]
+    query = "PATTERN AND(A a, A b, A c) WHERE {} AND c.x > b.x WITHIN 4"
+    rows = Called().rows(query.format("gap(a.x + b.x, b.x) > 3e18"), cuts, tmp_path, events)
+    wanted = match(query.format("a.x > 3e18"), events)
+    assert canonical(rows) == canonical([{name: str(one) for name, one in found.items()} for found in wanted]) and rows
+
+
+@pytest.mark.parametrize("cuts", [[0, 40], [0, 10, 20, 40]])
+@pytest.mark.parametrize(
+    "condition",
+    ["gap(a.x, b.y) > 2 AND gap(b.y, a.x) < 9", "gap(a.x, a.y) > 2 AND gap(a.y, a.x) < 9 AND a.x != b.x"],
+)
+def test_a_symmetric_call_is_made_once_though_it_is_written_in_both_ways(
+    condition: str, cuts: list[int], tmp_path: Path
+) -> None:
+    events = [
+        {**one, "attrs": {"x": one["attrs"]["x"], "y": (i if i % 2 else i + 0.5) * 3}} for i, one in enumerate(points())
+    ]
+    text = f"PATTERN AND(A a, A b, A c) WHERE {condition} AND c.x > b.x WITHIN 4"
+    called = Called()
+    rows = called.rows(text, cuts, tmp_path, events, FRONT.replace("'n:gap'", "'n:gap', symmetric: true"))
+    plain = text.replace("gap(a.x, b.y)", "Abs(a.x - b.y)").replace("gap(b.y, a.x)", "Abs(a.x - b.y)")
+    plain = plain.replace("gap(a.x, a.y)", "Abs(a.x - a.y)").replace("gap(a.y, a.x)", "Abs(a.x - a.y)")
+    wanted = [{name: str(one) for name, one in found.items()} for found in match(plain, events)]
+    assert canonical(rows) == canonical(wanted) and rows
+    assert max(called.pairs.values()) == 1

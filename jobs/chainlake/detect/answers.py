@@ -55,22 +55,23 @@ class PairFile:
 
 
 class AskedFiles:
-    """Writes the pairs that a search asks for, a file for each call."""
+    """Writes the pairs that a search asks for, a file for each call and each type of its arguments."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._files: dict[tuple[str, bool], _AskedFile] = {}
+        self._files: dict[tuple[str, bool, pa.Schema], _AskedFile] = {}
 
     def keep(self, asked: Asked) -> None:
         """Take pairs, in any order."""
-        key = asked.key, asked.either_way
+        # Sums of whole numbers are doubles in blocks where one of them does not fit 64 bits.
+        key = asked.key, asked.either_way, asked.pairs.schema
         if key not in self._files:
             self._files[key] = _AskedFile(_new(self._folder, "asked"))
         self._files[key].add(asked.pairs)
 
     def close(self) -> tuple[PairFile, ...]:
         """Finish the files."""
-        return tuple(PairFile(*key, file.path, file.close()) for key, file in self._files.items())
+        return tuple(PairFile(key, way, file.path, file.close()) for (key, way, _), file in self._files.items())
 
 
 class _AskedFile:

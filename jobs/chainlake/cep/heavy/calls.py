@@ -176,6 +176,8 @@ class Calls:
                 found[place] = lists.matrix[row, : lists.lengths[row]].copy()
             return found
         values = value.values[at] if isinstance(value.values, np.ndarray) else np.full(len(at), value.values)
+        if value.kind == "number" and values.dtype == object:  # whole numbers beyond int64
+            values = values.astype(np.float64)
         if value.kind == "string":
             if len(self._words) < len(texts.words):
                 self._words = np.array(texts.words, object)
