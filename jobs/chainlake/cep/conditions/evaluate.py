@@ -202,9 +202,9 @@ class View:
             args = [self.value(arg) for arg in node.args]
             if self.data.calls is None:
                 self.data.calls = Calls()
-            found, left = self.data.calls.value(node, args, self.left, self.data.texts, self.events)
+            value, left = self.data.calls.value(node, args, self.left, self.data.texts, self.events)
             self.left = before | left
-            return found
+            return value
         found = functions.lookup(node.function)
         assert found is not None, "resolve.py lets only known functions through"
         texts = self.data.texts
