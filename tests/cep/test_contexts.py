@@ -371,3 +371,17 @@ def test_a_row_of_many_matches_has_no_measures(measure: str) -> None:
     with pytest.raises(DefinitionError, match="CONTEXT cumulative cannot be combined with MEASURES") as caught:
         compile_pattern(f"PATTERN SEQ(A a, B b) WITHIN 5 s CONTEXT cumulative MEASURES {measure}")
     assert caught.value.column == 62
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_a_pause_is_measured_in_the_events_own_times_where_ties_are_in_order(backend: str) -> None:
+    events = [
+        {"id": "a1", "type": "A", "ts": 0},
+        {"id": "a2", "type": "A", "ts": 0},
+        {"id": "b1", "type": "B", "ts": 3},
+        {"id": "a3", "type": "A", "ts": 7},
+    ]
+    text = "PATTERN AND(A a, B b) WITHIN 9 PAUSE 3"
+    for ties_in_order in (False, True):
+        found = [(one["a"], one["b"]) for one in match(text, events, backend=backend, ties_in_order=ties_in_order)]
+        assert sorted(found) == [("a1", "b1"), ("a2", "b1")]
