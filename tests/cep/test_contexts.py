@@ -6,6 +6,7 @@ import itertools
 import json
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -385,3 +386,41 @@ def test_a_pause_is_measured_in_the_events_own_times_where_ties_are_in_order(bac
     for ties_in_order in (False, True):
         found = [(one["a"], one["b"]) for one in match(text, events, backend=backend, ties_in_order=ties_in_order)]
         assert sorted(found) == [("a1", "b1"), ("a2", "b1")]
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@pytest.mark.parametrize("context", ["recent", "chronicle", "continuous", "cumulative"])
+def test_a_context_gives_the_same_whatever_times_a_search_goes_by(context: str, backend: str) -> None:
+    """It moves times where events are searched by parts, or where those of one time have an order."""
+    rng = random.Random(context)
+    text = f"PATTERN SEQ(A a, B b) WHERE a.k = b.k WITHIN 9 CONTEXT {context}"
+    pattern = compile_pattern(text, strict_units=False)
+    found = 0
+    for _ in range(12):
+        events = [
+            {"id": f"{n:02}", "type": rng.choice("AB"), "ts": rng.randrange(14), "attrs": {"k": rng.randrange(3)}}
+            for n in rng.sample(range(60), 40)
+        ]
+        table, _ = from_dicts(events)
+        parts = table["k"].to_numpy().astype(np.int64)
+        wanted = rows_of(find(pattern, table, backend="numpy", options=SearchOptions(mode="P")))
+        found += len(wanted)
+        for options in (SearchOptions(), SearchOptions(parts=parts)):
+            assert rows_of(find(pattern, table, backend=backend, options=options)) == wanted
+        # Events of one time may then follow one another, so there are other matches.
+        in_order = SearchOptions(ties_in_order=True)
+        wanted = rows_of(find(pattern, table, backend="numpy", options=replace(in_order, mode="P")))
+        assert rows_of(find(pattern, table, backend=backend, options=in_order)) == wanted
+    assert found > 60
+
+
+def rows_of(batches: Any) -> list[tuple]:
+    """Times and events of matches, in the order in which they are published."""
+    found = []
+    for batch in batches:
+        for n in range(batch.n):
+            times = (batch.start_us[n], batch.end_us[n], batch.decision_us[n])
+            single = {name: [int(rows[n])] for name, rows in batch.single.items()}
+            sets = {name: rows[begin[n] : begin[n + 1]].tolist() for name, (begin, rows) in batch.kleene.items()}
+            found.append((times, sorted({**single, **sets}.items())))
+    return found

@@ -264,7 +264,7 @@ class _Asked:
             found = run.found(ready, [])
             if ready.chooses:
                 self.statistics.modes.append(("S", able[0].why if able[0] else ""))
-                yield from found if run.data.clock is None else Selection(policy, names, self.events).all(found)
+                yield from found if run.data.clock is None else Selection(policy, names, self.events).chosen(found)
                 return
         else:
             found = self.all(own)

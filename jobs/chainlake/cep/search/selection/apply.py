@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from chainlake.cep.events.columns import ticks_of
 from chainlake.cep.events.order import total_order
 from chainlake.cep.policy import Policy
-from chainlake.cep.search.found.batch import MatchBatch
+from chainlake.cep.search.found.batch import MatchBatch, concatenated
 from chainlake.cep.search.selection.order import NONE, Ranked
 from chainlake.cep.search.selection.resolve import Published, published
 
@@ -59,6 +59,24 @@ class Selection:
                 size = sum(batch.n for batch in every)
                 most = max(_REDUCED, 2 * size)
         yield from self._published(every)
+
+    def chosen(self, batches: Iterable[MatchBatch]) -> Iterator[MatchBatch]:
+        """Matches of one branch that a kernel chose, in the order of its own times, as they are published."""
+        if not self.policy.accumulates:
+            yield from self.all(batches)
+            return
+        every = [batch for batch in batches if batch.n]
+        if not every:
+            return
+        # Each row has a last event of its own, so these alone say the order.
+        rows = concatenated(every)
+        last = np.max([np.maximum.reduceat(self._place[at], begin[:-1]) for begin, at in rows.kleene.values()], axis=0)
+        ordered = rows.at(np.argsort(last))
+        groups = {}
+        for name, (begin, at) in ordered.kleene.items():
+            of_row = np.repeat(np.arange(rows.n), np.diff(begin))
+            groups[name] = (begin, at[np.lexsort((self._by_id[at], of_row))])
+        yield replace(ordered, kleene=groups)
 
     def in_blocks(
         self,
