@@ -191,25 +191,4 @@ def _part(every: list[MatchBatch], begin: np.ndarray, rows: np.ndarray) -> _Part
         for batch, first, lo, hi in zip(every, begin, cuts, cuts[1:], strict=False)
         if hi > lo
     ]
-    return _Part(_joined(found), np.searchsorted(ascending, rows))
-
-
-def _joined(parts: list[MatchBatch]) -> MatchBatch:
-    """Matches of single events of one branch as one batch."""
-    first = parts[0]
-    if len(parts) == 1:
-        return first
-
-    def joined(arrays: Iterable[np.ndarray]) -> np.ndarray:
-        return np.concatenate(list(arrays))
-
-    return MatchBatch(
-        first.branch,
-        sum(part.n for part in parts),
-        joined(part.start_us for part in parts),
-        joined(part.end_us for part in parts),
-        joined(part.decision_us for part in parts),
-        {name: joined(part.single[name] for part in parts) for name in first.single},
-        {},
-        {name: pa.concat_arrays([part.measures[name] for part in parts]) for name in first.measures},
-    )
+    return _Part(concatenated(found), np.searchsorted(ascending, rows))
