@@ -28,6 +28,7 @@ from typing import Any
 
 import psutil
 
+from benchmarks.processes import cpu_seconds
 from chainlake.days import Days
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
@@ -103,18 +104,6 @@ def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
     result = work()
     seconds = time.monotonic() - started
     return seconds, peak.end(), result
-
-
-def cpu_seconds() -> float:
-    """CPU seconds so far of this process and all its descendants."""
-    me, total = psutil.Process(), 0.0
-    for process in (me, *me.children(recursive=True)):
-        try:
-            times = process.cpu_times()
-        except psutil.NoSuchProcess:
-            continue
-        total += times.user + times.system + times.children_user + times.children_system
-    return total
 
 
 def measure_small(number: int, root: Path) -> dict[str, Any]:

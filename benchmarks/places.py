@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import secrets
 import shutil
 import subprocess
@@ -28,8 +27,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
-
+from benchmarks.processes import cpu_seconds
 from chainlake.days import Days
 from chainlake.env.java import use_java
 from chainlake.env.processes.ending import end
@@ -147,20 +145,6 @@ def work(source: str, watched: Sequence[int], files: Sequence[Path]) -> dict[str
     # Exchanges close in the evening of the local day, which is the next day of UTC for some sources.
     steps(files[1:], Days(second, FIRST + timedelta(days=len(files) + 1)))
     return found | {"events": events() - first}
-
-
-def cpu_seconds(watched: Sequence[int]) -> float:
-    """CPU seconds so far of this process, of those that are watched, and of all that they started."""
-    total = 0.0
-    for pid in (os.getpid(), *watched):
-        first = psutil.Process(pid)
-        for process in (first, *first.children(recursive=True)):
-            try:
-                total += sum(process.cpu_times()[:4])
-            except psutil.NoSuchProcess:
-                # It has ended since; what it spent is in its parent's times of children.
-                continue
-    return total
 
 
 def print_table(results: dict[str, dict[str, Any]]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
+from collections.abc import Sequence
 from types import TracebackType
 
 import psutil
@@ -65,6 +67,20 @@ class PeakMemory:
                 self.peak[kind] = max(self.peak[kind], highest)
                 self._spent[process.pid] = kind, times.user + times.system
         self.together = {kind: max(most, now[kind]) for kind, most in self.together.items()}
+
+
+def cpu_seconds(watched: Sequence[int] = ()) -> float:
+    """CPU seconds so far of this process, of those that are watched, and of all that they started."""
+    total = 0.0
+    for pid in (os.getpid(), *watched):
+        first = psutil.Process(pid)
+        for process in (first, *first.children(recursive=True)):
+            try:
+                total += sum(process.cpu_times()[:4])
+            except psutil.NoSuchProcess:
+                # It has ended since; what it spent is in its parent's times of children.
+                continue
+    return total
 
 
 def _kind(words: list[str]) -> str | None:
