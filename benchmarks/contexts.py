@@ -32,7 +32,10 @@ import pyarrow as pa
 
 from benchmarks.kernel_peers import PATIENCE_S, csv_of, least, parts
 from benchmarks.kernel_streams import QUERY, STREAMS, Stream, stream
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 
 LIMITS, THREE = QUERY.split("PATTERN ")
 TWO = "SEQ(A a, B b) WITHIN 60 s"

@@ -41,8 +41,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import cloudpickle
 
-from chainlake.cep import Pattern, compile_pattern
 from chainlake.cep.language.declared.function import Code
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import Days
 from chainlake.detect.division.counts import Counting

@@ -29,7 +29,9 @@ import pyarrow as pa
 from benchmarks import kernel_peers as peers
 from benchmarks.kernel_peers import least
 from benchmarks.kernel_streams import QUERY, STREAMS, WINDOW_MS, Stream, stream
-from chainlake.cep import Statistics, compile_pattern, find
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.values.arrow import whole_array
 
 PATTERN = compile_pattern(QUERY)

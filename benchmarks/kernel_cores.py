@@ -28,9 +28,10 @@ import pyarrow.ipc
 from benchmarks.kernel import ours
 from benchmarks.kernel_peers import least
 from benchmarks.kernel_streams import QUERY, Stream, stream
-from chainlake.cep import Statistics, compile_pattern
 from chainlake.cep.matches.day_limit import DayLimit
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.statistics import Statistics
 from chainlake.detect.division.cut import PIECES, Slice, slice_of
 from chainlake.detect.matcher import Matcher
 from chainlake.schemas.matches import matches_table

@@ -19,8 +19,8 @@ import psutil
 import pyarrow as pa
 
 from benchmarks.kernel_streams import QUERY, WINDOW_MS, Stream
-from chainlake.cep import compile_pattern
 from chainlake.cep.automata.simulate import simulate
+from chainlake.cep.pattern import compile_pattern
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

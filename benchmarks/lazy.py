@@ -31,10 +31,12 @@ from typing import Any
 import pyarrow as pa
 
 from benchmarks.lazy_data import Quotes, quotes, rotating
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.automata.meter import Costs
 from chainlake.cep.automata.simulate import NEGATIONS, simulate, unfit_for
-from chainlake.cep.pattern import Pattern
+from chainlake.cep.pattern import Pattern, compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 
 PROJECT = Path(__file__).resolve().parent.parent
 CHAINS = tuple("".join(order) for order in permutations("abc"))

@@ -28,9 +28,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.processes import PeakMemory, high_water_mb
-from chainlake.cep import Pattern, Statistics, compile_pattern
 from chainlake.cep.matches.day_limit import DayLimit
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.statistics import Statistics
 from chainlake.detect.division.cut import Share, slice_of
 from chainlake.detect.matcher import Matcher
 from chainlake.errors import LimitExceeded

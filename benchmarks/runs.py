@@ -80,7 +80,8 @@ def events(rows: int, keys: int) -> pa.Table:
 
 def search(task: str, table: pa.Table) -> Asked:
     """Key, first time, last time and size of each match of the pattern."""
-    from chainlake.cep import compile_pattern, find
+    from chainlake.cep.pattern import compile_pattern
+    from chainlake.cep.search.find import find
     from chainlake.definitions.derived import Series
 
     pattern = compile_pattern(PATTERNS[task], series=Series("k"))

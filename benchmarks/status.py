@@ -23,10 +23,13 @@ sys.path.insert(0, str(PROJECT))
 
 from chainlake.catalog.patterns import load_patterns  # noqa: E402
 from chainlake.definitions.source import load_sources  # noqa: E402
+from chainlake.lake.delta.tables import ensure_table  # noqa: E402
 from chainlake.lake.records import ops  # noqa: E402
 from chainlake.lake.records.event_days import EventDays  # noqa: E402
 from chainlake.lake.records.staleness import fingerprint  # noqa: E402
 from chainlake.paths import Home  # noqa: E402
+from chainlake.schemas.events import events_table  # noqa: E402
+from chainlake.schemas.raw import raw_table  # noqa: E402
 
 SOURCE = """\
 key: sensor
@@ -99,8 +102,12 @@ def make(home: Home, patterns: int, years: int) -> int:
         ]  # fmt: skip
 
     before = EventDays.of("lab", event_days("first"))
-    compiled, broken = load_patterns(home, load_sources(home))
+    sources = load_sources(home)
+    compiled, broken = load_patterns(home, sources)
     assert len(compiled) == patterns and not broken, broken
+    # Days whose table is gone are stale, and those of a table at another version are suspect.
+    for table in (events_table(sources["lab"]), raw_table(sources["lab"]), *(item.table for item in compiled)):
+        ensure_table(home, table)
 
     def intervals() -> Iterator[dict[str, object]]:
         for n, item in enumerate(compiled):
@@ -112,11 +119,13 @@ def make(home: Home, patterns: int, years: int) -> int:
                 yield {
                     "definition": definition.name, "day": day, "table_name": definition.table_name, "rows": at % 5,
                     "definition_hash": "edited" if n == 5 else definition.definition_hash, "added": 0, "changed": 0,
-                    "engine_version": definition.engine_version, "withdrawn": 0, "published_version": at,
+                    "engine_version": definition.engine_version, "withdrawn": 0, "published_version": 0,
                     "input_fingerprint": fingerprint(definition, day, before),
                     "status": "failed" if failed else "done", "reason": "no memory left" if failed else None,
                 }  # fmt: skip
 
+    read = {"source": "lab", "path": "all.csv", "file_id": "all", "load_id": "all", "outcome": "ok"}
+    ops.append(home, "files", [read], "made")
     ops.append(home, "event_days", event_days(""), "made")
     rows = list(intervals())
     # As after daily runs: many commits, merged from time to time, and two rows for every day, since publishing is noted

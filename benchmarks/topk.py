@@ -35,7 +35,10 @@ import pyarrow.compute as pc
 
 from benchmarks.kernel_peers import JOIN, PATIENCE_S, bucketed, spark, spent_by
 from benchmarks.kernel_streams import QUERY, WINDOW_MS, stream
-from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
+from chainlake.cep.pattern import Pattern, compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 
 DAY = 86_400_000_000
 #: Limits for streams with many matches.

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chainlake.cep import Pattern
+    from chainlake.cep.pattern import Pattern
     from chainlake.run.tasks import Tasks
 
 #: Binding orders tried per pattern case with ``--orders all``.
@@ -69,7 +69,8 @@ def run_file(path: Path, *, all_orders: bool = False, engine: str = "kernel") ->
 
 def _other_case(case: dict[str, Any], backend: str) -> Result:
     """A case of contexts or of rankings, in several orders of rows and binding."""
-    from chainlake.cep import compile_pattern, match
+    from chainlake.cep.library import match
+    from chainlake.cep.pattern import compile_pattern
     from tests.cep.context_cases import events_of, text_of
 
     if "rows" in case["expect"]:
@@ -102,9 +103,9 @@ def pattern_case(case: dict[str, Any], *, all_orders: bool = False, engine: str 
 
 
 def _ran(case: dict[str, Any], all_orders: bool, engine: str) -> Result:
-    from chainlake.cep import compile_pattern
     from chainlake.cep.automata.simulate import unfit_for
     from chainlake.cep.compiling.tail import UNBOUNDED
+    from chainlake.cep.pattern import compile_pattern
     from chainlake.definitions.derived import Series
     from tests.task_cases import STREAM
 
@@ -152,9 +153,8 @@ def _runs(
     case: dict[str, Any], pattern: Pattern, orders: list[list[str] | None], engine: str
 ) -> Iterator[tuple[str, list[str]]]:
     """How each run was made, and what it found, as sorted texts."""
-    from chainlake.cep import match
     from chainlake.cep.automata.simulate import NEGATIONS, simulate
-    from chainlake.cep.library import from_dicts
+    from chainlake.cep.library import from_dicts, match
 
     negated = any(branch.negated for branch in pattern.branches)
     draw = random.Random(case["name"])

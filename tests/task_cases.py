@@ -23,7 +23,7 @@ from chainlake.schemas.table import TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from chainlake.cep import Pattern
+    from chainlake.cep.pattern import Pattern
     from chainlake.schemas.table import Table
 
 

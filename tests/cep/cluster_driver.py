@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainlake.cep import Pattern, compile_pattern
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.definitions.derived import History, Series
 from tests.cep import test_cut

@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from chainlake.cep import Pattern, Statistics
 from chainlake.cep.matches.day_limit import DayLimit
+from chainlake.cep.pattern import Pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.statistics import Statistics
 from chainlake.detect.division.cut import Slice
 from chainlake.detect.feed import KeyShare, by_time
 from chainlake.detect.matcher import Matcher

@@ -6,9 +6,11 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts, from_dicts
-from chainlake.cep.pattern import Pattern
+from chainlake.cep.pattern import Pattern, compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import UsageError
 
 SHAPES = [

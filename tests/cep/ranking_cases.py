@@ -14,15 +14,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, match
-from chainlake.cep.library import from_dicts
+from chainlake.cep.library import from_dicts, match
 from chainlake.cep.matches.best import ranked_rows, thinned
 from chainlake.cep.matches.candidates import find_candidates, keeps_all
 from chainlake.cep.matches.rows import match_rows
-from chainlake.cep.pattern import Pattern
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.cep.search.bounding import cut, thresholds
 from chainlake.cep.search.bounding.strategy import strategies
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import UsageError
 from chainlake.schemas.matches import matches_table
 from tests.cep import ranking_by_definition as definition

@@ -8,8 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.pattern import Pattern, compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from tests.cep.brute_force import brute_force
 from tests.cep.strategies import Random, stream, text_of
 from tests.cep.test_differential import canonical

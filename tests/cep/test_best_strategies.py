@@ -10,11 +10,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
+from chainlake.cep.library import match
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.ranking.rule import Period
 from chainlake.cep.search.bounding import cut, lists
 from chainlake.cep.search.bounding.score import Bound
 from chainlake.cep.search.bounding.strategy import strategies
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import UsageError
 from tests.cep import ranking_cases as cases
 from tests.cep import ranking_queries as queries

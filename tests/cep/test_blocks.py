@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import compile_pattern, find
 from chainlake.cep.events.order import by_number
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
 from chainlake.cep.search.options import SearchOptions
 from chainlake.definitions.derived import Series
 

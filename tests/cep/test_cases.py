@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from chainlake.cep import compile_pattern, find, match
-from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.library import as_dicts, from_dicts, match
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
 from tests.run_cases import main, pattern_case
 
 FILE = Path(__file__).parent.parent / "cases" / "pattern-cases.json"

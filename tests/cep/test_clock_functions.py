@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from chainlake.cep import match
+from chainlake.cep.library import match
 
 
 def test_the_clock_at_the_change_of_summer_time() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from chainlake.cep import match
+from chainlake.cep.library import match
 from chainlake.cep.lint.report import lint
 
 PAGE = (Path(__file__).parents[2] / "docs" / "coming-from.md").read_text(encoding="utf-8")

@@ -13,12 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.conditions.scan import BLOCK_ROWS
 from chainlake.cep.explain.report import chosen_orders, explain
 from chainlake.cep.language import functions
-from chainlake.cep.library import as_dicts
+from chainlake.cep.library import as_dicts, match
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.search.compiled import machine
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.values.values import absolute
 from chainlake.errors import LimitExceeded, UsageError
 from tests import fuzz
@@ -285,7 +288,7 @@ def test_constants_and_windows_share_one_kernel() -> None:
 
 def test_two_processes_that_compile_one_shape_at_once_agree(tmp_path: Path) -> None:
     program = (
-        "from chainlake.cep import match\n"
+        "from chainlake import match\n"
         "events = [{'id': str(i), 'type': 'AB'[i % 2], 'ts': i, 'attrs': {'x': i}} for i in range(6)]\n"
         "print(len(list(match('PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 9', events, backend='compiled'))))\n"
     )
@@ -350,7 +353,7 @@ def test_without_a_cache_that_can_be_written_kernels_are_compiled_for_the_proces
 
 def test_matching_a_small_file_does_not_import_numba() -> None:
     program = (
-        "import sys\nfrom chainlake.cep import match\n"
+        "import sys\nfrom chainlake import match\n"
         "list(match('PATTERN SEQ(A a, B b) WITHIN 9', [{'id': 'a', 'type': 'A', 'ts': 1}]))\n"
         "print('numba' in sys.modules)"
     )

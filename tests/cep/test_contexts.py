@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep import SearchOptions, compile_pattern, find, match
-from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.library import as_dicts, from_dicts, match
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.policy import PickRule, Policy
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.selection.order import NONE, Ranked
 from chainlake.cep.search.selection.resolve import published
 from chainlake.errors import DefinitionError, UsageError

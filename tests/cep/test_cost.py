@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.estimate.cost import Density, Model, linear_extensions
 from chainlake.cep.estimate.selectivity import density, measure
 from chainlake.cep.library import from_dicts
-from chainlake.cep.search.find import candidates_of, dataset
+from chainlake.cep.pattern import Pattern, compile_pattern
+from chainlake.cep.search.find import candidates_of, dataset, find
 from chainlake.cep.search.hindsight import sample_of
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import UsageError
 
 Events = list[dict[str, Any]]

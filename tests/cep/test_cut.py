@@ -11,8 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find
+from chainlake.cep.pattern import Pattern, compile_pattern
+from chainlake.cep.search.find import find
 from chainlake.cep.search.hindsight import sample_of
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from chainlake.days import Days
 from chainlake.detect.division.curve import Count, Curve, Estimate, count_cells, work_curve
 from chainlake.detect.division.cut import (

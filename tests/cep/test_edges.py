@@ -6,8 +6,8 @@ from itertools import permutations
 
 import pytest
 
-from chainlake.cep import compile_pattern
 from chainlake.cep.automata.edges import State, states_of
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.plan.order import given_order
 from chainlake.cep.plan.steps import make_plan
 

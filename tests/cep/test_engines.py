@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
-from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.automata import simulate as simulation
 from chainlake.cep.automata.meter import Costs
 from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, simulate, unfit_for
 from chainlake.cep.automata.tree import Tree
 from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.statistics import Statistics
 from tests.cep.brute_force import brute_force
 from tests.cep.strategies import queries, streams, text_of
 from tests.cep.test_differential import SLOW, canonical, compiled, orders_of

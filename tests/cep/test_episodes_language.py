@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import chainlake as cl
-from chainlake.cep import compile_pattern, find, match_rows
 from chainlake.cep.episodes.merge import merged
 from chainlake.cep.episodes.sources import columns_of, of_batch, of_rows
 from chainlake.cep.explain.report import chosen_orders, explain
@@ -20,7 +19,10 @@ from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.library import from_dicts
 from chainlake.cep.lint.report import Schema, laid_out, lint
+from chainlake.cep.matches.rows import match_rows
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.find import find
 from chainlake.cli.main import main
 from chainlake.definitions.derived import Series
 from chainlake.errors import ChainlakeError, InputError, UsageError

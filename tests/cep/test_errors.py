@@ -8,7 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import compile_pattern, match
+from chainlake.cep.library import match
+from chainlake.cep.pattern import compile_pattern
 from chainlake.errors import DefinitionError, InputError, UsageError
 
 COLUMNS = {

@@ -7,7 +7,8 @@ from itertools import permutations
 
 import pytest
 
-from chainlake.cep import Statistics, match
+from chainlake.cep.library import match
+from chainlake.cep.search.statistics import Statistics
 
 RISING = "PATTERN SEQ(A a, B b, C c) WHERE a.price < b.price AND b.price < c.price WITHIN 1000"
 HUNDRED = [*(f"a{i}" for i in range(1, 101)), *(f"b{150 if i == 50 else 200 + i}" for i in range(1, 101)), "c160"]

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Statistics, compile_pattern, match
 from chainlake.cep.automata.simulate import simulate
-from chainlake.cep.library import from_dicts
+from chainlake.cep.library import from_dicts, match
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import InputError
 from tests.cep.interpreted import no_compiler
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from chainlake.cep import compile_pattern
 from chainlake.cep.explain import report as explain_module
 from chainlake.cep.library import from_dicts
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cli.main import main
 from chainlake.cli.verbs.files import explain as explain_command
 from tests.cep.test_evaluations import RISING, stream

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from chainlake.cep import compile_pattern, find
 from chainlake.cep.explain.near_misses import near_misses
 from chainlake.cep.explain.report import chosen_orders, explain, mermaid
 from chainlake.cep.library import from_dicts
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
 from chainlake.definitions.derived import Series
 
 

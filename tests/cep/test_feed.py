@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.cep import compile_pattern
 from chainlake.cep.events.history import add_histories
+from chainlake.cep.pattern import compile_pattern
 from chainlake.days import US_PER_DAY
 from chainlake.definitions.derived import History
 from chainlake.detect.feed import Feed, merged, with_keys

@@ -13,10 +13,12 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Statistics, compile_pattern, find, match
 from chainlake.cep.automata.simulate import simulate
 from chainlake.cep.conditions.computed import add_computed
-from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.library import as_dicts, from_dicts, match
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import DefinitionError, InputError
 from tests.cep.test_differential import canonical
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import compile_pattern
 from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.search.compiled.lists.gathered import gather
 from chainlake.cep.search.find import candidates_of, dataset
 from tests.cep.interpreted import no_compiler

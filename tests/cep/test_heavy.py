@@ -13,10 +13,13 @@ import numpy as np
 import pytest
 
 import chainlake as cl
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.language.declared.function import Code
-from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.library import as_dicts, from_dicts, match
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 
 Event = dict[str, Any]
 

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chainlake.cep import Pattern, compile_pattern, match
 from chainlake.cep.heavy.asking import AT, ONE, OTHER, VALUE, Asked, Asks, Given, answered
 from chainlake.cep.heavy.errors import FunctionFailed
 from chainlake.cep.heavy.memo import Memo
 from chainlake.cep.heavy.shape import Shape
 from chainlake.cep.language.declared.function import Code, Heavy
-from chainlake.cep.library import from_dicts
+from chainlake.cep.library import from_dicts, match
 from chainlake.cep.matches.consumed import Consumed
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import Days
 from chainlake.detect import answers

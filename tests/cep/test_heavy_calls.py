@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep import compile_pattern, match
 from chainlake.cep.heavy.errors import FunctionFailed
 from chainlake.cep.language.declared.function import Code
+from chainlake.cep.library import match
+from chainlake.cep.pattern import compile_pattern
 from chainlake.errors import DefinitionError
 from tests.cep.test_heavy import CODES, FRONT, Event, Seen, all_of, near
 

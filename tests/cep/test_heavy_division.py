@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chainlake.cep import Pattern, compile_pattern, find
 from chainlake.cep.estimate.cost import Model
 from chainlake.cep.estimate.selectivity import density
 from chainlake.cep.language.declared.function import Code
 from chainlake.cep.library import as_dicts
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.find import find
 from chainlake.days import Days, day_of_us
 from chainlake.detect.division.counts import Counting
 from chainlake.detect.division.curve import Estimate, count_cells, work_curve

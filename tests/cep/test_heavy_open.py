@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep import compile_pattern, match
 from chainlake.cep.language.declared.function import Code
+from chainlake.cep.library import match
+from chainlake.cep.pattern import compile_pattern
 from tests.cep.test_heavy import canonical
 from tests.cep.test_heavy_asking import bound, of_seconds, run_of
 

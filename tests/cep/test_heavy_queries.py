@@ -11,9 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.language.declared.function import Code
 from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from tests.cep.context_cases import events_of, text_of
 
 CASES = {

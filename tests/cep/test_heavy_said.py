@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import chainlake as cl
-from chainlake.cep import Statistics, compile_pattern, match
 from chainlake.cep.automata.simulate import simulate, unfit_for
 from chainlake.cep.explain.report import chosen_orders, explain
 from chainlake.cep.language.declared.function import Code
-from chainlake.cep.library import from_dicts
+from chainlake.cep.library import from_dicts, match
 from chainlake.cep.lint.report import lint
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.values.pairs import RADIUS, distance, similar
 from tests.cep.test_heavy import CODES, FRONT, all_of, compiled, drawn, many
 

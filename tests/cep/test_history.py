@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.cep import compile_pattern, match
 from chainlake.cep.events.history import add_histories
+from chainlake.cep.library import match
+from chainlake.cep.pattern import compile_pattern
 from chainlake.definitions.derived import History, Series, parse_history
 from chainlake.errors import DefinitionError, InputError, UsageError
 from tests.cep.series_rows import DAY, rows_of_series, table_of_series

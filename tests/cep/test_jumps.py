@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep import SearchOptions, Statistics, compile_pattern
 from chainlake.cep.library import from_dicts
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.search.compiled.lists import nearest
 from chainlake.cep.search.compiled.lists.jumps import next_easier
 from chainlake.cep.search.find import candidates_of, dataset
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from tests.cep.interpreted import no_compiler
 from tests.cep.policy_pairs import Events, rows
 

@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import compile_pattern, find, match
 from chainlake.cep.automata.simulate import simulate
 from chainlake.cep.language.ast import AGGREGATES
 from chainlake.cep.language.ast.aggregates import AggregateRule
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.parsing.lexer import misspelt
-from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.library import as_dicts, from_dicts, match
 from chainlake.cep.lint.report import lint
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.find import find
 from chainlake.cep.values import aggregates
 from chainlake.cep.values.aggregates import Function, Members, aggregate
 from chainlake.cep.values.values import Value, arithmetic

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep import compile_pattern, match
+from chainlake.cep.library import match
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.ranking.kinds import COMBINES, Combining
 from chainlake.cep.search.bounding.strategy import strategies
 from chainlake.errors import DefinitionError

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from chainlake.catalog.patterns import check_pattern
-from chainlake.cep import compile_pattern, match
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.parsing.lexer import misspelt
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.library import match
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.ranking.days import owners, spans
 from chainlake.cep.ranking.kinds import PERIODS, Calendar
 from chainlake.cep.ranking.periods import periods

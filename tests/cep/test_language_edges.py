@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from chainlake.cep import compile_pattern, match
 from chainlake.cep.automata.simulate import unfit_for
+from chainlake.cep.library import match
 from chainlake.cep.lint.report import laid_out, lint
+from chainlake.cep.pattern import compile_pattern
 from chainlake.errors import DefinitionError
 from tests.run_cases import ENGINES, pattern_case
 

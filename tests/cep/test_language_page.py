@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import chainlake as cl
-from chainlake.cep import match
 from chainlake.cep.language.ast import AGGREGATES
 from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.functions import known
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.library import match
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.cep import compile_pattern
 from chainlake.cep.language.layout import WIDTH
 from chainlake.cep.lint.report import laid_out, lint
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cli.main import main
 from chainlake.errors import DefinitionError
 from tests.cep.strategies import queries, text_of

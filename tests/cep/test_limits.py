@@ -7,10 +7,11 @@ import itertools
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Pattern, compile_pattern, find, match
 from chainlake.cep.explain.near_misses import near_misses
-from chainlake.cep.library import from_dicts
+from chainlake.cep.library import from_dicts, match
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.plan.steps import make_plan
+from chainlake.cep.search.find import find
 from chainlake.cep.search.keys import parts_by_key
 from chainlake.errors import LimitExceeded
 from tests.cep.distributed import distributed

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.cep import compile_pattern
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.source_text import SourceText
 from chainlake.cep.lint.observed import ObservedValues, unknown_values
 from chainlake.cep.lint.report import Report, Schema, lint
+from chainlake.cep.pattern import compile_pattern
 from chainlake.definitions.errors import UnknownSource
 from chainlake.errors import DefinitionError
 from chainlake.paths import PROJECT

@@ -7,8 +7,8 @@ import time
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import compile_pattern
 from chainlake.cep.lint.report import Schema, laid_out, lint
+from chainlake.cep.pattern import compile_pattern
 from chainlake.errors import DefinitionError
 
 HEAD = "---\nsource: doors\ndescription: d\n---\n"

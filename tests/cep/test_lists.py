@@ -8,8 +8,9 @@ from datetime import timedelta
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import compile_pattern, find, match
-from chainlake.cep.library import from_dicts
+from chainlake.cep.library import from_dicts, match
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
 from chainlake.errors import DefinitionError
 from tests.cep.test_functions import NAN, START
 

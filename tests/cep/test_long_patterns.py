@@ -6,12 +6,13 @@ from datetime import UTC, datetime
 
 import pytest
 
-from chainlake.cep import compile_pattern, find, match
 from chainlake.cep.estimate.cost import linear_extensions
 from chainlake.cep.explain.report import chosen_orders, explain
 from chainlake.cep.language.normal_form import MAX_CLAUSES, MAX_NAMES
-from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.library import as_dicts, from_dicts, match
 from chainlake.cep.lint.report import lint
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
 from chainlake.errors import DefinitionError
 from tests.cep.brute_force import brute_force
 from tests.cep.strategies import Random, query, stream, text_of

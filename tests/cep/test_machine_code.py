@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from chainlake.cep import compile_pattern, find
 from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.search.compiled import machine
+from chainlake.cep.search.find import find
 from tests.cep.distributed import distributed
 from tests.cep.interpreted import always_by_value, always_compiled
 from tests.cep.shapes import PATTERNS, Pair, pair

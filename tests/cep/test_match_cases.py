@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from chainlake.cep import match
+from chainlake.cep.library import match
 from chainlake.cli.main import main
 from chainlake.errors import InputError
 

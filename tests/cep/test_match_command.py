@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from chainlake.cep import match
+from chainlake.cep.library import match
 from chainlake.cli.main import main
 from chainlake.errors import InputError
 

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chainlake.detect.matcher as matcher
-from chainlake.cep import Statistics, compile_pattern
 from chainlake.cep.library import from_dicts
 from chainlake.cep.matches.day_limit import DayLimit
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.statistics import Statistics
 from chainlake.detect.division.cut import Slice, slice_of
 from chainlake.errors import InfrastructureError, LimitExceeded
 from chainlake.schemas.matches import matches_table

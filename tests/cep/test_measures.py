@@ -10,7 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import compile_pattern, find, match, match_rows
+from chainlake.cep.library import match
+from chainlake.cep.matches.rows import match_rows
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
 from chainlake.errors import DefinitionError
 from chainlake.schemas.table import TIMESTAMP
 

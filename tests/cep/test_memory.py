@@ -15,14 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.conditions.evaluate import Candidates
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.library import as_dicts, from_dicts
-from chainlake.cep.pattern import Pattern
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.remembered import Remembered
 from chainlake.cep.search.compiled import run as compiled_run
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from tests.cep.brute_force import brute_force
 from tests.cep.interpreted import always_by_value, always_limited, no_compiler
 from tests.cep.strategies import Random, query, stream
@@ -221,7 +223,7 @@ def test_an_order_is_chosen_anew_once_searches_take_other_efforts() -> None:
 def test_a_search_takes_the_memory_again_that_the_one_before_has_freed() -> None:
     """Else each array of NumPy costs a page fault per 4 KB: more than half of a search."""
     program = (
-        "import resource, sys; import numpy as np, pyarrow as pa; from chainlake.cep import compile_pattern, find\n"
+        "import resource, sys; import numpy as np, pyarrow as pa; from chainlake import compile_pattern, find\n"
         "n = 20_000; rows = np.arange(n)\n"
         "events = pa.table({'event_id': rows, 'ts': rows, 'x': np.random.default_rng(1).random(n),\n"
         "                   'type': pa.array(np.array(['A', 'B'])[rows % 2])})\n"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chainlake.cep import match
+from chainlake.cep.library import match
 from chainlake.cep.lint.report import lint
 from chainlake.errors import DefinitionError, LimitExceeded
 from tests.cep.test_language_page import EXAMPLES

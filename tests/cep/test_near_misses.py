@@ -9,10 +9,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from chainlake.cep import compile_pattern, find
 from chainlake.cep.explain.near_misses import describe, near_misses
 from chainlake.cep.library import from_dicts
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.plan.steps import make_plan
+from chainlake.cep.search.find import find
 from chainlake.cli.main import main
 from tests.cep.strategies import queries, streams, text_of
 from tests.cep.test_differential import SLOW, compiled

@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Pattern, compile_pattern, find, match
-from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.library import as_dicts, from_dicts, match
 from chainlake.cep.matches.day_limit import DayLimit
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.find import find
 from chainlake.cep.search.largest.contained import contained
 from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.statistics import Statistics

@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from chainlake.cep import compile_pattern, find, match_rows
+from chainlake.cep.matches.rows import match_rows
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.find import find
 from chainlake.schemas.matches import matches_table
 
 COLUMNS = {

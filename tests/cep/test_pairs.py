@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.conditions.scan import Scan
 from chainlake.cep.language import ast
-from chainlake.cep.pattern import Pattern
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.plan.steps import make_plan
 from chainlake.cep.search.compiled.lists.skip import choose_loops
 from chainlake.cep.search.compiled.text.comparison import Pairing, pairing_of
-from chainlake.cep.search.find import candidates_of, dataset
+from chainlake.cep.search.find import candidates_of, dataset, find
 from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from tests.cep.interpreted import always_limited, always_paired, no_compiler
 
 WINDOW = 9

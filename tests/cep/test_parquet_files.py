@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from chainlake.cep import match
+from chainlake.cep.library import match
 from chainlake.cep.plain_files.read import Asked, read_events
 from chainlake.cli.main import main
 from chainlake.errors import InputError

@@ -14,9 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import chainlake.detect.matcher as matcher
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.events.clock import Clock
 from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import InputError, LimitExceeded, UsageError
 from tests.cep.brute_force import brute_force
 from tests.cep.distributed import distributed

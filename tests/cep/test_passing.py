@@ -10,15 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.conditions.scan import Scan
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.plan.steps import Plan, make_plan
 from chainlake.cep.search.compiled.lists.skip import choose_loops, choose_selecting
 from chainlake.cep.search.compiled.passing.choice import in_passes, share_left
 from chainlake.cep.search.compiled.passing.comparisons import all_prefilters
 from chainlake.cep.search.compiled.passing.counted import counted_before
 from chainlake.cep.search.compiled.passing.leave_out import Together, only_passing
-from chainlake.cep.search.find import candidates_of, dataset
+from chainlake.cep.search.find import candidates_of, dataset, find
+from chainlake.cep.search.statistics import Statistics
 from tests.cep.interpreted import always_limited, no_compiler
 
 WINDOW = 9

@@ -8,14 +8,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.normal_form import normal_form
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.resolve import Resolver
 from chainlake.cep.language.source_text import SourceText
-from chainlake.cep.library import from_dicts
+from chainlake.cep.library import from_dicts, match
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.plan.steps import make_plan
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from tests.cep.strategies import queries, text_of
 from tests.cep.test_errors import COLUMNS
 

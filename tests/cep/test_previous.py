@@ -14,14 +14,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.cep import Pattern, Statistics, compile_pattern, find, match
 from chainlake.cep.conditions.computed import add_computed
 from chainlake.cep.events.previous import add_previous, positions
 from chainlake.cep.language import ast
 from chainlake.cep.language.computed import shown
-from chainlake.cep.library import as_dicts
+from chainlake.cep.library import as_dicts, match
 from chainlake.cep.matches.day_limit import DayLimit
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.find import find
+from chainlake.cep.search.statistics import Statistics
 from chainlake.definitions.derived import Series
 from chainlake.detect.feed import Feed, KeyShare
 from chainlake.detect.matcher import Matcher, needed

@@ -14,17 +14,20 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.layout import format_text
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import SourceText
-from chainlake.cep.library import from_dicts
+from chainlake.cep.library import from_dicts, match
 from chainlake.cep.lint.report import lint
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.ranking.best import UNBOUND
 from chainlake.cep.ranking.periods import periods
 from chainlake.cep.ranking.rule import Period
 from chainlake.cep.search import ranked
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import DefinitionError, InputError, UsageError
 from tests.cep import ranking_by_definition as definition
 from tests.cep import ranking_queries as queries

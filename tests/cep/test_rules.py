@@ -7,9 +7,9 @@ import json
 
 import pytest
 
-from chainlake.cep import compile_pattern, match
 from chainlake.cep.automata.simulate import NEGATIONS, simulate
-from chainlake.cep.library import from_dicts
+from chainlake.cep.library import from_dicts, match
+from chainlake.cep.pattern import compile_pattern
 from tests.cep.interpreted import no_compiler
 
 

@@ -7,10 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.automata.simulate import simulate
 from chainlake.cep.language import functions
 from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.statistics import Statistics
 from chainlake.cep.values.values import Value
 from tests.cep.test_differential import canonical
 

@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Statistics, compile_pattern, find
 from chainlake.cep.estimate.cost import Density, Model
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.search.choosing.seconds import best_order, compiled_seconds, numpy_seconds
 from chainlake.cep.search.compiled import machine
+from chainlake.cep.search.find import find
+from chainlake.cep.search.statistics import Statistics
 from tests.cep.interpreted import no_compiler
 
 RISING = compile_pattern("PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x AND b.x < c.x WITHIN 200", strict_units=False)

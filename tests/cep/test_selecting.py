@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.explain.report import chosen_orders, explain
-from chainlake.cep.library import from_dicts
+from chainlake.cep.library import from_dicts, match
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.policy import Policy
 from chainlake.cep.search.choosing.backend import decide
 from chainlake.cep.search.compiled import machine
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
 from chainlake.cep.search.selection import apply
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import LimitExceeded, UsageError
 from tests.cep import test_contexts
 from tests.cep.interpreted import always_by_value, always_limited, load, no_compiler

@@ -12,11 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Pattern, SearchOptions, Statistics, compile_pattern, find, match
 from chainlake.cep.automata.simulate import simulate, unfit_for
 from chainlake.cep.explain.near_misses import near_misses
-from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.library import as_dicts, from_dicts, match
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.plan.steps import make_plan
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from chainlake.cli.inputs.event_files import with_type
 from chainlake.detect.division.cut import slice_of
 from chainlake.errors import DefinitionError, InputError, LimitExceeded

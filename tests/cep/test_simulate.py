@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks import lazy
-from chainlake.cep import Statistics, compile_pattern, find, match
 from chainlake.cep.automata.chain import Chain
 from chainlake.cep.automata.meter import Costs
 from chainlake.cep.automata.simulate import ENGINES, NEGATIONS, Outcome, simulate
-from chainlake.cep.library import from_dicts
+from chainlake.cep.library import from_dicts, match
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.statistics import Statistics
 from chainlake.errors import LimitExceeded, UsageError
 from tests.cep.test_evaluations import HUNDRED, ORDERS, RISING, stream
 

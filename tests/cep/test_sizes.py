@@ -6,8 +6,8 @@ from itertools import combinations
 
 import pytest
 
-from chainlake.cep import match
 from chainlake.cep.language.ast import Size
+from chainlake.cep.library import match
 from chainlake.cep.plan.sizes import most_usable, number_of_sets
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from chainlake.cep import find
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
+from chainlake.cep.search.find import find
 from chainlake.env.java import use_java
 from chainlake.paths import PROJECT
 from tests.cep.cluster_driver import HISTORIES, compiled, events

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from chainlake.cep import compile_pattern, find, match
-from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.library import as_dicts, from_dicts, match
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
 
 TICK = """PATTERN SEQ STRICT (Tick a, Tick+ b, Tick c, Tick+ d)
 WHERE b.x < PREV(b.x) AND c.x > PREV(c.x) AND c.x < a.x AND d.x > PREV(d.x) AND d.x > a.x

@@ -198,7 +198,7 @@ def test_events_beside_the_pattern_have_the_types_of_the_source(
 
 def test_tests_change_no_match(project: Path) -> None:
     """An edit of the tests must not make a lake compute all days anew."""
-    from chainlake.cep import compile_pattern
+    from chainlake.cep.pattern import compile_pattern
 
     file = project / "patterns" / "shakeout.sase"
     before = compile_pattern(file.read_text()).definition_hash

@@ -11,7 +11,7 @@ import pytest
 
 from chainlake.cli.main import main
 from chainlake.cli.printed_findings import PRINTED
-from chainlake.model_change import monitor
+from chainlake.model_change.library import monitor
 from chainlake.paths import Home
 from chainlake.schemas.models import FINDINGS
 from tests.model_change import lab

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from chainlake.cep import compile_pattern
+from chainlake.cep.pattern import compile_pattern
 from chainlake.definitions.derived import parse_history
 from chainlake.definitions.duration import UNITS, parse_duration, parse_span
 from chainlake.definitions.source import load_source

@@ -12,9 +12,9 @@ import pytest
 
 from chainlake.catalog.functions import codes_of
 from chainlake.catalog.patterns import load_patterns
-from chainlake.cep import compile_pattern
 from chainlake.cep.heavy.errors import FunctionFailed
 from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.search.find import find
 from chainlake.definitions.source import load_sources
 from chainlake.detect.order import SearchPlan, record_plan

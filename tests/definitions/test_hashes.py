@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from chainlake.catalog.patterns import load_patterns
-from chainlake.cep import compile_pattern
 from chainlake.cep.compiling import identity
 from chainlake.cep.language import front_matter
 from chainlake.cep.language.ast import Query
 from chainlake.cep.language.parsing.query import parse
 from chainlake.cep.language.source_text import SourceText
+from chainlake.cep.pattern import compile_pattern
 from chainlake.definitions import source_keys
 from chainlake.definitions.derived import History, Series
 from chainlake.definitions.source import load_source, load_sources

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from chainlake.cep import match
+from chainlake.cep.library import match
 from chainlake.cli.main import main
 from chainlake.definitions.source import load_source
 from chainlake.generate import Recipe, generate

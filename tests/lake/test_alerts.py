@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import compile_pattern
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cli.main import main
 from chainlake.errors import DefinitionError
 from chainlake.lake.delta import tables

@@ -11,8 +11,8 @@ from chainlake.cli.main import main
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
-from chainlake.model_change import monitor as library
 from chainlake.model_change.days.definitions import load_definition, result_table
+from chainlake.model_change.library import monitor as library
 from chainlake.operations.backfills import launch
 from chainlake.paths import Home
 from tests.model_change.companions import COMPANIONS

@@ -13,8 +13,8 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.sql.query import SqlConnection
 from chainlake.lake.upkeep.same import MODELS
-from chainlake.model_change import monitor as library
 from chainlake.model_change.days.definitions import KINDS, kind_name, load_definition, result_table
+from chainlake.model_change.library import monitor as library
 from chainlake.monitoring.step import monitor
 from chainlake.quality import Audit
 from chainlake.quality import published as gate

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainlake.errors import DefinitionError, InputError
-from chainlake.model_change import monitor
 from chainlake.model_change.days.definitions import load_definition, parse_definition
+from chainlake.model_change.library import monitor
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.paths import PROJECT
 
@@ -203,7 +203,7 @@ def test_the_hash_follows_what_an_expression_says_and_not_how_it_is_written() ->
 def test_what_expressions_give_belongs_to_the_version_of_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
     models = [parse_definition(MODEL), parse_definition(MODEL | {"where": "seen > 3"})]
     before = [model.definition_hash for model in models]
-    monkeypatch.setattr("chainlake.cep.ENGINE_VERSION", 1000)
+    monkeypatch.setattr("chainlake.cep.versions.ENGINE_VERSION", 1000)
     assert [model.definition_hash == old for model, old in zip(models, before, strict=True)] == [True, False]
 
 

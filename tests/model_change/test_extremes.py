@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from chainlake.errors import InputError
-from chainlake.model_change import monitor
+from chainlake.model_change.library import monitor
 from tests.model_change.test_monitor import START, events, model
 
 THRESHOLD = {

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from chainlake.model_change import monitor
+from chainlake.model_change.library import monitor
 from chainlake.model_change.statistics.records import Settings
 from tests.model_change.test_kernel import feed
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.model_change import monitor
 from chainlake.model_change.faults.sign import Scores, bound, directions, r_squared, rolled, sketch, standardised
 from chainlake.model_change.faults.variance import Normaliser, inside, tangent
+from chainlake.model_change.library import monitor
 from chainlake.schemas.models import FAULT_SCORES, METRICS
 from tests.model_change.refusals import refused
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from benchmarks.companions import shared_disjunction
 from chainlake.errors import DefinitionError
-from chainlake.model_change import monitor
 from chainlake.model_change.errors import Diverged
 from chainlake.model_change.learning.learners import LOSSES, Loss, Rule, Shared, divergence
+from chainlake.model_change.library import monitor
 from chainlake.schemas.models import LEARNERS, METRICS
 from chainlake.starter.editors.files import EDITORS
 from tests.model_change.refusals import refused

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainlake.errors import InputError
-from chainlake.model_change import monitor
 from chainlake.model_change.days.daily import GroupMonitor
 from chainlake.model_change.days.definitions import parse_definition
 from chainlake.model_change.days.replay import by_day
+from chainlake.model_change.library import monitor
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.model_change.rounds.rounds import Rounds
 from chainlake.model_change.statistics import state as states

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainlake.errors import DefinitionError
-from chainlake.model_change import monitor
 from chainlake.model_change.days.definitions import parse_definition
+from chainlake.model_change.library import monitor
 from tests.model_change.plain_loop import identifiable, value_of
 
 pytestmark = pytest.mark.slow

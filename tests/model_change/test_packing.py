@@ -18,7 +18,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.event_days import pin
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.store.files import FilesLake
-from chainlake.model_change import monitor as library
+from chainlake.model_change.library import monitor as library
 from chainlake.monitoring import compute as monitor_compute
 from chainlake.monitoring import run as monitor_run
 from chainlake.monitoring.step import monitor

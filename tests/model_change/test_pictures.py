@@ -16,9 +16,9 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import fingerprint
-from chainlake.model_change import monitor
 from chainlake.model_change.days.definitions import parse_definition
 from chainlake.model_change.days.traces import trace_group
+from chainlake.model_change.library import monitor
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.monitoring.model_days import beginning, find_model, published, read_rounds
 from chainlake.monitoring.states import digest_of

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 import numpy as np
 import pytest
 
-from chainlake.model_change import monitor
+from chainlake.model_change.library import monitor
 from chainlake.model_change.statistics import state as states
 from chainlake.model_change.statistics.records import State
 

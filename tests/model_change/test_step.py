@@ -22,7 +22,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import TO_DO, fingerprint, judge, status_rows
-from chainlake.model_change import monitor as library
+from chainlake.model_change.library import monitor as library
 from chainlake.monitoring import run as monitor_run
 from chainlake.monitoring import step as monitor_step
 from chainlake.monitoring.states import KeptStates

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.model_change import monitor
 from chainlake.model_change.detectors.threshold import ThresholdMonitor
+from chainlake.model_change.library import monitor
 from chainlake.schemas.models import ALERTS, METRICS
 from tests.ingest.test_parse import Parsed
 from tests.model_change.refusals import refused

@@ -12,10 +12,10 @@ import pytest
 from chainlake.cli.main import main
 from chainlake.days import Days
 from chainlake.errors import InputError
-from chainlake.model_change import monitor
 from chainlake.model_change.days.definitions import kind_of, load_definition, parse_definition
 from chainlake.model_change.days.traces import trace_group
 from chainlake.model_change.days.tuning import sweep
+from chainlake.model_change.library import monitor
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.monitoring.model_days import find_model, read_rounds
 from tests.model_change import lab

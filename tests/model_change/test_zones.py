@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chainlake.model_change import monitor
 from chainlake.model_change.days.definitions import load_definition
 from chainlake.model_change.errors import UnsafeZones
+from chainlake.model_change.library import monitor
 from chainlake.model_change.zones import days as zone_days
 from chainlake.model_change.zones.config import ZonesConfig
 from chainlake.model_change.zones.design import (

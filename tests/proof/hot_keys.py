@@ -28,8 +28,9 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from chainlake.catalog.functions import codes_of
-from chainlake.cep import compile_pattern, find
 from chainlake.cep.library import as_dicts
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.detect.step import detect

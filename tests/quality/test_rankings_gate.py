@@ -12,11 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from chainlake.cep import compile_pattern
 from chainlake.cep.matches.best import ranked_rows, thinned
 from chainlake.cep.matches.candidates import find_candidates, keeps_all
 from chainlake.cep.matches.rows import match_rows
-from chainlake.cep.pattern import Pattern
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.paths import Home
 from chainlake.quality import Audit, AuditResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import compile_pattern
+from chainlake.cep.pattern import compile_pattern
 from chainlake.paths import PROJECT
 from chainlake.quality import MatchRules
 from chainlake.quality.matches.rules import rules_of

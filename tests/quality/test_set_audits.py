@@ -9,8 +9,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import compile_pattern, find, match_rows
 from chainlake.cep.library import from_dicts
+from chainlake.cep.matches.rows import match_rows
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
 from chainlake.quality.matches.measures import column_of, measures
 from chainlake.quality.matches.rules import rules_of
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from chainlake.model_change import monitor
 from chainlake.model_change.days.definitions import kind_name, load_definition
+from chainlake.model_change.library import monitor
 from chainlake.paths import PROJECT
 from tests.shipped.shipped_data import SOURCES, shipped
 

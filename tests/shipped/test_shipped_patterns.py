@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 import chainlake as cl
-from chainlake.cep import compile_pattern, find, match
 from chainlake.cep.events.history import add_histories
-from chainlake.cep.library import as_dicts
+from chainlake.cep.library import as_dicts, match
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
 from chainlake.days import day_of_us, day_start_us
 from chainlake.definitions.source import load_source
 from chainlake.paths import PROJECT

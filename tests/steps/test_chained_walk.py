@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from chainlake.cep import compile_pattern
 from chainlake.cep.matches.consumed import Consumed
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import US_PER_DAY, Days, day_of_us, day_start_us
 from chainlake.detect.chained.state import digest_of, state_at

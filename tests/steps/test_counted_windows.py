@@ -8,10 +8,11 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from chainlake.cep import Pattern, compile_pattern, find
 from chainlake.cep.matches.day_limit import DayLimit
 from chainlake.cep.matches.rows import match_rows
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.find import find
 from chainlake.cep.search.statistics import Statistics
 from chainlake.days import Days
 from chainlake.definitions.derived import Series

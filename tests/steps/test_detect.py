@@ -20,9 +20,10 @@ import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 import chainlake.detect.step as detect_step
 import chainlake.lake.delta.data_files as data_files
-from chainlake.cep import compile_pattern, find
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.library import as_dicts
+from chainlake.cep.pattern import compile_pattern
+from chainlake.cep.search.find import find
 from chainlake.days import Days
 from chainlake.definitions.source import find_source
 from chainlake.detect.division.counts import Counting

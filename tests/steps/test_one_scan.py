@@ -19,8 +19,8 @@ import chainlake.detect.order as order_choice
 import chainlake.detect.run as detect_run
 from benchmarks.made_lake import SOURCE, Stream, make_lake
 from chainlake.catalog.patterns import load_patterns
-from chainlake.cep import find
 from chainlake.cep.library import as_dicts
+from chainlake.cep.search.find import find
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
 from chainlake.detect.stage import Found, Search, stage

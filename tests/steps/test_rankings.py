@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 import chainlake as cl
-from chainlake.cep import compile_pattern
 from chainlake.cep.matches.best import ranked_rows, thinned
 from chainlake.cep.matches.candidates import find_candidates, keeps_all
 from chainlake.cep.matches.rows import match_rows
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.pattern_shape import match_shape
 from chainlake.days import Days
 from chainlake.detect import step

@@ -19,10 +19,13 @@ from deltalake import DeltaTable, write_deltalake
 
 import chainlake.detect.division.counts as counts
 import chainlake.detect.division.cut as cut
-from chainlake.cep import SearchOptions, Statistics, compile_pattern, find
 from chainlake.cep.library import as_dicts
+from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.pattern_shape import match_shape
+from chainlake.cep.search.find import find
 from chainlake.cep.search.hindsight import sample_of
+from chainlake.cep.search.options import SearchOptions
+from chainlake.cep.search.statistics import Statistics
 from chainlake.days import US_PER_DAY, Days
 from chainlake.detect.division.counts import Ask, Counting, Draw
 from chainlake.detect.division.curve import CELLS, Curve, count_cells
@@ -40,7 +43,7 @@ from tests.cep.distributed import bound
 from tests.task_cases import rows_of, written
 
 if TYPE_CHECKING:
-    from chainlake.cep import Pattern
+    from chainlake.cep.pattern import Pattern
 
 pytestmark = pytest.mark.slow
 

@@ -18,10 +18,10 @@ from chainlake.definitions.source import Source, Sources, source_for
 from chainlake.definitions.yaml_lines import load_section
 from chainlake.errors import DefinitionError
 from chainlake.lake.records.defined.definitions import Definition
-from chainlake.model_change import ENGINE_VERSION
 from chainlake.model_change.config.expressions import check_against, expression_of
 from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.days.definitions import Config, load_definition, result_table
+from chainlake.model_change.versions import ENGINE_VERSION
 from chainlake.paths import Home
 
 

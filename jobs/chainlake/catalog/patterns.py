@@ -14,11 +14,12 @@ from chainlake.catalog.episodes import CompiledEpisodes, episodes_of
 from chainlake.catalog.errors import UnboundedPattern, UnfitPattern, UnfitRankedPattern
 from chainlake.catalog.functions import codes_of
 from chainlake.catalog.rankings import ranking_of
-from chainlake.cep import Pattern, compile_pattern, engine_version
 from chainlake.cep.compiling.tail import UNBOUNDED
 from chainlake.cep.language import ast
+from chainlake.cep.pattern import Pattern, compile_pattern
 from chainlake.cep.pattern_shape import match_shape, ranking_columns
 from chainlake.cep.plan.partition import equated
+from chainlake.cep.versions import engine_version
 from chainlake.days import US_PER_DAY, Days
 from chainlake.definitions.files import (
     BrokenDefinition,

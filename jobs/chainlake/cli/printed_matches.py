@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from chainlake.cep import Pattern
 from chainlake.cep.library import as_dicts
+from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.found.batch import MatchBatch
 from chainlake.cli.tables import local_text
 

@@ -13,8 +13,8 @@ from functools import partial
 import pyarrow as pa
 
 from chainlake.catalog.patterns import load_patterns
-from chainlake.cep import Pattern
 from chainlake.cep.matches.day_limit import check_day
+from chainlake.cep.pattern import Pattern
 from chainlake.days import Days
 from chainlake.definitions.source import Sources
 from chainlake.detect.division.counts import Counting

@@ -7,8 +7,10 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from chainlake.cep import Pattern, SearchOptions, compile_pattern, find
 from chainlake.cep.library import as_dicts, from_dicts
+from chainlake.cep.pattern import Pattern, compile_pattern
+from chainlake.cep.search.find import find
+from chainlake.cep.search.options import SearchOptions
 from chainlake.definitions.derived import Series
 from chainlake.errors import DefinitionError
 from tests.cep.language_oracle.generate import Pair

@@ -17,7 +17,7 @@ from chainlake.paths import Home
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from chainlake.cep import Pattern
+    from chainlake.cep.pattern import Pattern
     from chainlake.cep.plain_files.read import Events
 
 #: How many types a note lists.

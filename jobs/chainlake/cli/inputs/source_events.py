@@ -13,7 +13,7 @@ from chainlake.paths import Home
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from chainlake.cep import Pattern
+    from chainlake.cep.pattern import Pattern
     from chainlake.definitions.source import Source
 
 

@@ -105,7 +105,7 @@ def _names(schema: pa.Schema) -> dict[str, bool]:
 
 def _policy(home: Home, pattern: str) -> Policy | None:
     """The policy of a pattern's file: which matches it wants; None if the file is missing or broken."""
-    from chainlake.cep import compile_pattern
+    from chainlake.cep.pattern import compile_pattern
 
     file = home.config / "patterns" / f"{pattern}.sase"
     try:

@@ -111,6 +111,6 @@ def _given(top: Settings) -> Iterator[tuple[Settings, str]]:
 
 def language_version() -> int:
     """The version of the language: what an expression gives can change with it."""
-    from chainlake.cep import ENGINE_VERSION
+    from chainlake.cep.versions import ENGINE_VERSION
 
     return ENGINE_VERSION

@@ -18,7 +18,7 @@ from chainlake.paths import Home
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from chainlake.cep import Pattern
+    from chainlake.cep.pattern import Pattern
     from chainlake.definitions.source import Source
 
     #: A pattern, its source, and the events that it is explained with.

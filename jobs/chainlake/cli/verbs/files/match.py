@@ -20,7 +20,7 @@ from chainlake.words import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from chainlake.cep import Pattern
+    from chainlake.cep.pattern import Pattern
     from chainlake.cep.plain_files.read import Events
     from chainlake.cep.search.found.batch import MatchBatch
     from chainlake.cep.search.statistics import Statistics

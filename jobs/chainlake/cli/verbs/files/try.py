@@ -19,7 +19,7 @@ from chainlake.paths import Home
 
 if TYPE_CHECKING:
     from chainlake.catalog.models import LoadedModel
-    from chainlake.model_change import MonitorResult
+    from chainlake.model_change.library import MonitorResult
 
 HELP = (
     "Run a model, or a monitor of another kind, over files as they land for its source. Print what it finds "
@@ -53,8 +53,8 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.catalog.models import load_one
     from chainlake.cli.inputs.landed_files import read_landed
     from chainlake.cli.printed_findings import printed_findings
-    from chainlake.model_change import monitor
     from chainlake.model_change.days.definitions import result_table
+    from chainlake.model_change.library import monitor
 
     home = Home.from_env()
     model = load_one(definition_file(home, args.model, "model"), load_sources(home))
