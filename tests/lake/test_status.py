@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -127,3 +130,16 @@ def test_an_empty_installation(home: Home, monkeypatch: pytest.MonkeyPatch, caps
         Path(empty, name).mkdir(parents=True)
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(empty))
     assert _lines(capsys) == ["0 definitions, no days yet"]
+
+
+@pytest.mark.slow
+def test_a_status_of_days_starts_without_pandas(made: Home, tmp_path: Path) -> None:
+    for name in ("sources", "patterns", "models"):
+        (tmp_path / name).mkdir()
+    code = "from chainlake.cli.main import main; import sys; print(main(['status']), 'pandas' in sys.modules)"
+    places = {"CHAINLAKE_HOME": str(made.root), "CHAINLAKE_CONFIG": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | places, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert (made.root / "lake").is_dir() and "pattern/mixed" in done.stdout
+    assert done.stdout.splitlines()[-1] == "0 False"

@@ -15,8 +15,9 @@ from chainlake.lake.records.event_days import Pinned
 from chainlake.lake.store.port import DayFiles
 from chainlake.model_change.days.definitions import result_table
 from chainlake.model_change.days.replay import GroupRun, pack
+from chainlake.model_change.days.runs import start
 from chainlake.monitoring.replay import Replay
-from chainlake.monitoring.states import digest_of, fresh_states
+from chainlake.monitoring.states import digest_of
 from chainlake.monitoring.tasks.by_value import ByValue
 from chainlake.monitoring.tasks.staging import Folder
 from chainlake.monitoring.tasks.task import GroupReport, Share, ShareReport, nullable, run_share
@@ -179,7 +180,8 @@ def _links(item: Replay, states: pa.Table) -> dict[date, Link]:
     of: dict[date, dict[str, str]] = {day: {} for day in item.days}
     for row in states.select(["group_id", "day", "state"]).to_pylist():
         of[row["day"]][row["group_id"]] = row["state"]
-    fresh = fresh_states(item.model.config)
+    config = item.model.config
+    fresh = {group: start(config, group).snapshot() for group in config.groups}
     before, links = item.state, {}
     for day, kept in of.items():
         after = digest_of(kept, fresh)

@@ -10,7 +10,6 @@ from chainlake.catalog.models import LoadedModel
 from chainlake.digests import text_digest
 from chainlake.lake.delta import tables
 from chainlake.lake.records.chain import EMPTY
-from chainlake.model_change.days.definitions import Config, start
 from chainlake.model_change.unheard import unheard_of_state
 from chainlake.paths import Home
 
@@ -26,11 +25,6 @@ def digest_of(kept: Mapping[str, str], fresh: Mapping[str, str]) -> str:
         fresh: the states of a model that has seen nothing yet.
     """
     return EMPTY if kept.items() <= fresh.items() else _hash(kept)
-
-
-def fresh_states(config: Config) -> dict[str, str]:
-    """The state of each group of a model that has seen nothing yet."""
-    return {group: start(config, group).snapshot() for group in config.groups}
 
 
 def _hash(kept: Mapping[str, str]) -> str:

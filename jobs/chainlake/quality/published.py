@@ -18,7 +18,8 @@ from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.sql.duck import connected
 from chainlake.lake.sql.matches import consumed_select
 from chainlake.lake.sql.scan import scan
-from chainlake.model_change.days.definitions import result_table, start
+from chainlake.model_change.days.definitions import result_table
+from chainlake.model_change.days.runs import start
 from chainlake.paths import Home
 from chainlake.quality.audit import Audit
 from chainlake.quality.gates.accounting import audit_accounting

@@ -20,6 +20,10 @@ _FORMS = (
 #: A transform of a column; the number stored with it says how many rounds it reaches back.
 Step = Literal["log", "diff", "lag"]
 
+#: Larger values count as not reported, and a round is not used if what a model makes of its values is larger: squares
+#: of such values, and products of these, would leave the range of doubles.
+LARGEST = 1e70
+
 
 @dataclass(frozen=True)
 class Feature:

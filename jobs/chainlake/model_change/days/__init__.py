@@ -1,6 +1,7 @@
 """A model day by day: its rows, the state between days, and sweeps over thresholds.
 
-* ``definitions``: the kinds of models: what reads each, what runs it, where its rows go
+* ``definitions``: the kinds of models: what reads each, where its rows go
+* ``runs``: what runs a group of each kind
 * ``daily``: a UTC day of a linear model: its rows, its state, its remarks
 * ``threshold_daily``: the same of a threshold monitor
 * ``replay``: several days of a group, one after the other, for the library and for the step

@@ -10,7 +10,8 @@ from datetime import date, timedelta
 import pyarrow as pa
 
 from chainlake.days import US_PER_DAY, day_start_us
-from chainlake.model_change.days.definitions import Config, start
+from chainlake.model_change.days.definitions import Config
+from chainlake.model_change.days.runs import start
 from chainlake.model_change.rounds.rows import FindingRow, MetricRow
 
 

@@ -12,16 +12,12 @@ import pyarrow.compute as pc
 
 from chainlake.days import day_of_us
 from chainlake.model_change.config.aggregates import AGGREGATES
-from chainlake.model_change.config.features import Feature, values_of
+from chainlake.model_change.config.features import LARGEST, Feature, values_of
 from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.rounds.carry import fill_forward
 from chainlake.model_change.rounds.membership import Membership, Switch
 from chainlake.model_change.statistics.statistics import Array
 from chainlake.model_change.unheard import of_no_round, of_no_round_at, unheard
-
-#: Larger values count as not reported, and a round is not used if what a model makes of its values is larger: squares
-#: of such values, and products of these, would leave the range of doubles.
-LARGEST = 1e70
 
 
 @dataclass

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from chainlake.model_change.config.features import parse_columns
+from chainlake.model_change.config.features import LARGEST, parse_columns
 from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
 from chainlake.model_change.config.series import TOLD_KEYS, SeriesConfig, shared_values
-from chainlake.model_change.rounds.rounds import LARGEST
 from chainlake.model_change.zones.design import METHODS
 from chainlake.model_change.zones.errors import WrongRegion
 from chainlake.model_change.zones.region import Region, box_region, has_inside, polygon_region

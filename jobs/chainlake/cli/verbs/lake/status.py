@@ -14,6 +14,7 @@ import numpy as np
 from chainlake.catalog.models import LoadedModel
 from chainlake.cli.errors import OptionsClash
 from chainlake.days import Days
+from chainlake.env.arrow import arrow_without_pandas
 from chainlake.lake.records.staleness import STATES, Judged, State
 from chainlake.lake.remembered import forgotten
 from chainlake.monitoring.states import KeptStates
@@ -70,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the status; the exit code is 0 whatever it is, but 1 if ingested sources are gone from the lake."""
     if (args.start is None) != (args.end is None):
         raise OptionsClash.one_day_only()
+    arrow_without_pandas()
     home = Home.from_env()
     days = Days.parse(args.start, args.end) if args.start else None
     lost = [one.lost(home) for one in forgotten(home)]
