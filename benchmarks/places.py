@@ -35,7 +35,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.records.runs import new_run_id
 from chainlake.lake.upkeep.same import published_tables, same_tables
 from chainlake.paths import PROJECT, Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 from tests.proof.cluster import QUICK, cluster, driver
 from tests.proof.history import STEPS, environment, installation, without_pages
 from tests.proof.processes import run

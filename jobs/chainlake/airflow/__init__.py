@@ -5,7 +5,7 @@
 * ``page``: the text of each DAG's page (*Dag Docs*)
 * ``tasks``: what tasks do: the day of a run, the wait for its events, the step
 * ``ranges``: what the tasks of DAGs do that are run by hand
-* ``failures``: a task that has failed for good, told to a webhook
+* ``failures``: reports a task that has failed for good to a webhook
 * ``plugin``: the timetable: when a day's run starts, which day a run by hand has, and the names of runs
 * ``broken``: broken definitions, shown as a broken DAG file
 """

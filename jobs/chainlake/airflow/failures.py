@@ -44,9 +44,9 @@ def message_of(context: Mapping[str, Any]) -> dict[str, Any]:
         context: the context of the task.
 
     Returns:
-        ``id`` (the same whenever this failure is told), ``kind``, ``dag``, ``run``, ``task``, ``index`` (-1 if the task
-        is not mapped), ``try``, ``day`` (UTC; None if the run has no day), ``reason`` in one line, and ``log``, the
-        address of the log on Airflow's page.
+        ``id`` (the same whenever this failure is reported), ``kind``, ``dag``, ``run``, ``task``, ``index`` (-1 if the
+        task is not mapped), ``try``, ``day`` (UTC; None if the run has no day), ``reason`` in one line, and ``log``,
+        the address of the log on Airflow's page.
     """
     task, error = context["ti"], context.get("exception")
     reason = error.summary if isinstance(error, ChainlakeError) else str(error or "")

@@ -177,7 +177,7 @@ def run_step(
 
 def run_on_tables(words: Sequence[str], *, run_id: str) -> dict[str, Any]:
     """:func:`run_verb` for verbs about tables alone; no process is started if there are no tables yet."""
-    from chainlake.storage.door import storage_of
+    from chainlake.storage.resolve import storage_of
 
     lake = Home.from_env().lake
     if not storage_of(lake).folders(lake):

@@ -8,7 +8,7 @@
 * ``models``: models, checked against their sources
 * ``model_lint``: what is wrong or doubtful in a model's file
 * ``functions``: the code of declared functions
-* ``heard``: keys and types that events have had
+* ``observed``: the keys and types that events have had
 * ``tables``: the tables that all of them publish to
 * ``errors``: what is wrong in a definition and only an installation can find
 """

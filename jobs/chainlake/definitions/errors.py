@@ -182,7 +182,7 @@ class UnfitAlerts(DefinitionError):
         return cls(f"{key} must be true or false")
 
     @classmethod
-    def no_stretch(cls, text: object) -> UnfitAlerts:
+    def no_range(cls, text: object) -> UnfitAlerts:
         """A muted span has the wrong form or no length."""
         hint = "Write mute: ['22:00-06:00'], in the source's zone."
         return cls(f"mute: {text} is not a time span of a day", hint=hint)

@@ -22,8 +22,8 @@ from chainlake.cep.search.ownership import calls_of
 from chainlake.detect.division.cut import pieces_of
 from chainlake.errors import ChainlakeError
 from chainlake.run.tasks import Tasks
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_rows, parquet_writer
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

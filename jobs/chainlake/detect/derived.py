@@ -76,7 +76,7 @@ class Piece:
 
     Args:
         definition: what is made.
-        inputs: gives the input fingerprints of the days that are noted as failed if it does not finish.
+        inputs: gives the input fingerprints of the days that are recorded as failed if it does not finish.
         make: makes, audits and publishes the days; what it yields is published, whatever comes after.
     """
 

@@ -1,4 +1,4 @@
-"""What tasks do: each reads a stretch of the events from the files once, and stages the matches of all its patterns.
+"""What tasks do: each reads the events of a time range from the files once, and stages the matches of all its patterns.
 
 A task returns the path of each pattern's file, and counts; no row comes back through Spark.
 """
@@ -34,8 +34,8 @@ from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.lake.delta.sums.checksums import Sums, footer
 from chainlake.run.tasks import Tasks
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_rows, parquet_writer
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq

@@ -245,8 +245,8 @@ def _tell(truth: Truth, shape: Shape, utc: np.ndarray, plan: Plan) -> None:
         return {"key": names[key], "ts": int(utc[slot]), "time": instant_text(int(utc[slot]))}
 
     for pattern, matches in plan.matches.items():
-        told = truth.patterns.setdefault(pattern, [])
-        told.extend({name: event(place) for name, place in match.items()} for match in matches)
+        planted = truth.patterns.setdefault(pattern, [])
+        planted.extend({name: event(place) for name, place in match.items()} for match in matches)
     before = plan.before
     for slot, after in plan.changes:
         us = int(utc[slot])

@@ -24,7 +24,7 @@ from chainlake.lake.delta.sums.row_hashes import row_hashes
 from chainlake.lake.delta.where import delta_literal
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.check_table import Inspected
-from chainlake.lake.upkeep.findings import EventDay, Finding, LandedFile, Mend, SurplusRows, UnnotedFiles, WholeTable
+from chainlake.lake.upkeep.findings import EventDay, Finding, LandedFile, Mend, SurplusRows, UnrecordedFiles, WholeTable
 from chainlake.paths import Home
 from chainlake.schemas.events import events_table
 from chainlake.schemas.ops_rows import EventDayRow, FileRow
@@ -89,7 +89,7 @@ def check_source(
     days = [day for day, row in check.days.items() if row["rows"]]
     if days and not check.files:
         what = f"no file of source {name} is recorded, but {counted(len(days), 'day')} with events were ingested"
-        check.add("ops.files", what, UnnotedFiles(name))
+        check.add("ops.files", what, UnrecordedFiles(name))
     _check_days(check)
     if within is None:
         _check_loads(check)
@@ -254,7 +254,7 @@ def _check_raw(check: _Check, day: date, links: tuple[np.ndarray, pa.Array] | No
     if foreign:
         for batch in contents.batches(lambda part: part.partition == day and part.path in foreign, ["load_id"]):
             check.distrusted["raw"] |= set(_counts(batch.column("load_id"))[0])
-    # If no file is noted, there is a finding already, and no raw row counts.
+    # If no file is recorded, there is a finding already, and no raw row counts.
     if links is None or len(contents.bad) > before or not check.files:
         return
     wanted, files = links
@@ -273,7 +273,7 @@ def _counts(column: pa.Array) -> tuple[list[str], list[int]]:
 
 
 def _check_loads(check: _Check) -> None:
-    """Check the number of raw rows of each noted file, and find files whose rows others have written."""
+    """Check the number of raw rows of each recorded file, and find files whose rows others have written."""
     raw = check.tables.raw
     if raw.contents is None and raw.findings:
         return

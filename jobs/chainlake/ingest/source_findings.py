@@ -12,9 +12,9 @@ from chainlake.definitions.formats.mappings import Missing
 from chainlake.errors import DefinitionError
 from chainlake.words import counted
 
-#: So much of a header line is told.
-_TOLD = 300
-#: Reasons for quarantine that are told of a file.
+#: The most characters of a header line that are shown.
+_SHOWN = 300
+#: The most reasons for quarantine that are reported for a file.
 _REASONS = 5
 
 
@@ -70,7 +70,7 @@ class NoFormat(DefinitionError):
 
 
 def _header(header: Sequence[str]) -> str:
-    return f"The header has {', '.join(header)[:_TOLD]}. List the columns that a file may lack under 'optional'."
+    return f"The header has {', '.join(header)[:_SHOWN]}. List the columns that a file may lack under 'optional'."
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class Quarantined(DefinitionError):
     def rows(cls, file: str, path: str, bad: Sequence[BadRowsOf], good: int) -> Quarantined:
         """Some of them, or all; ``bad``: most frequent first."""
         number = sum(one.count for one in bad)
-        told = "; ".join(map(str, bad[:_REASONS]))
-        return cls(f"{path}: {counted(number, 'row')} of {number + good} would go to quarantine: {told}", file=file)
+        reasons = "; ".join(map(str, bad[:_REASONS]))
+        return cls(f"{path}: {counted(number, 'row')} of {number + good} would go to quarantine: {reasons}", file=file)
 
 
 class NothingRead(DefinitionError):

@@ -8,7 +8,7 @@ from typing import get_args
 from chainlake.errors import UsageError
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import Engine
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 #: The environment variable that chooses the engine.
 VARIABLE = "CHAINLAKE_ENGINE"

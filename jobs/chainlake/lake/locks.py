@@ -34,7 +34,7 @@ from chainlake.lake.errors import LockBusy, NoLock, WrongLocks
 from chainlake.lake.leases.conditional import require_conditional_writes
 from chainlake.lake.leases.lease import StoreLock, Watch
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

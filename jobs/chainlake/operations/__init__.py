@@ -1,4 +1,4 @@
-"""Work on a whole lake: computing long stretches of days, repair, retirement, maintenance.
+"""Work on a whole lake: computing long ranges of days, repair, retirement, maintenance.
 
 * ``status``: ``chainlake status``: the state of all days, and notes about files and definitions
 * ``check``: ``chainlake check``

@@ -23,17 +23,17 @@ from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.runs import phase
 from chainlake.lake.remembered import forgotten
 from chainlake.lake.sql.scan import list_tables
-from chainlake.lake.upkeep import noted
+from chainlake.lake.upkeep import recorded
 from chainlake.lake.upkeep.check_ops import check_ops, unlogged
 from chainlake.lake.upkeep.check_published import check_matches, check_models
 from chainlake.lake.upkeep.check_table import inspect_table
-from chainlake.lake.upkeep.findings import Finding, OpsLog, UnnotedFiles
+from chainlake.lake.upkeep.findings import Finding, OpsLog, UnrecordedFiles
 from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
 from chainlake.schemas.models import SHARED
 from chainlake.schemas.ops import ALL
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 STEP: Literal["check"] = "check"
 #: How many seconds to wait for a writer before a table is read under its lock.
@@ -142,7 +142,7 @@ def _forgotten(home: Home, scope: Scope) -> list[Finding]:
     """Findings for sources that the home remembers but the lake knows nothing of."""
     lost = [one for one in forgotten(home) if scope.source in (None, one.source)]
     return [
-        Finding("ops.files", one.lost(home), mends=(UnnotedFiles(one.source, Days(one.start, one.end)),))
+        Finding("ops.files", one.lost(home), mends=(UnrecordedFiles(one.source, Days(one.start, one.end)),))
         for one in lost
     ]
 
@@ -206,7 +206,7 @@ def _ops_unit(home: Home) -> _Unit:
 
 def _units(home: Home, scope: Scope) -> Iterator[_Unit]:
     sources = load_sources(home)
-    published = {} if scope.quick else noted.noted_days(home)
+    published = {} if scope.quick else recorded.recorded_days(home)
     known = _source_names(home, scope)
     for name in sorted(known if scope.source is None else {scope.source}):
         yield _source_unit(home, name, sources.get(name), scope)
@@ -264,7 +264,7 @@ def _pattern_unit(home: Home, schema: str, name: str, scope: Scope) -> _Unit:
                 return [], 0
         found: list[Finding] = []
         if not scope.quick and not (inspected.contents is None and inspected.findings):
-            found = check_matches(inspected, noted.noted_of(home, schema, name), scope.within)
+            found = check_matches(inspected, recorded.recorded_of(home, schema, name), scope.within)
         return _all([inspected], found)
 
     return _Unit(table, (lock_of(schema, name),), run)
@@ -278,7 +278,7 @@ def _model_unit(home: Home, scope: Scope) -> _Unit:
             return [], 0
         inspected = {table.path_name: inspect_table(home, table.schema, table.name) for table in SHARED}
         only = None if scope.source is None else {one.removeprefix("model/") for one in scope.definitions}
-        found = [] if scope.quick else check_models(inspected, noted.noted_days(home), scope.within, only)
+        found = [] if scope.quick else check_models(inspected, recorded.recorded_days(home), scope.within, only)
         return _all(inspected.values(), found)
 
     return _Unit("models", tuple(lock_of(table.schema, table.name) for table in SHARED), run)

@@ -36,8 +36,8 @@ from chainlake.lake.upkeep.findings import (
     Signature,
     SurplusRows,
     TableFile,
-    UnnotedDay,
-    UnnotedFiles,
+    UnrecordedDay,
+    UnrecordedFiles,
     WholeTable,
 )
 from chainlake.lake.upkeep.maintain import lock_of
@@ -147,10 +147,10 @@ class _Marks:
                 days[one.source].add(one.day)
         for source, listed in sorted(days.items()):
             self._event_days(source, sorted(listed))
-        unnoted = {one.source: one.days for one in mends if isinstance(one, UnnotedFiles)}
-        self._ingest_again(sorted((marked | days.keys() | unnoted.keys()) - refused), unnoted)
-        self._computed_again({source: span for source, span in unnoted.items() if span is not None})
-        self._unnoted([one for one in mends if isinstance(one, UnnotedDay)])
+        unrecorded = {one.source: one.days for one in mends if isinstance(one, UnrecordedFiles)}
+        self._ingest_again(sorted((marked | days.keys() | unrecorded.keys()) - refused), unrecorded)
+        self._computed_again({source: span for source, span in unrecorded.items() if span is not None})
+        self._unrecorded([one for one in mends if isinstance(one, UnrecordedDay)])
         self._published([one for one in mends if isinstance(one, PublishedDay)])
         for one in mends:
             if isinstance(one, SurplusRows):
@@ -192,9 +192,9 @@ class _Marks:
             ops.append(self._home, "event_days", changing_rows(source, days), self._run_id)
         self._done(f"source {source}: {counted(len(days), 'day')} to be resolved again, from {days[0]}")
 
-    def _ingest_again(self, sources: Iterable[str], unnoted: Mapping[str, Days | None]) -> None:
+    def _ingest_again(self, sources: Iterable[str], unrecorded: Mapping[str, Days | None]) -> None:
         for source in sources:
-            if (span := unnoted.get(source)) is not None:
+            if (span := unrecorded.get(source)) is not None:
                 self._result.commands.append(f"chainlake ingest {source} {span.end - timedelta(days=1)} {span.end}")
                 continue
             # An interval that was ingested before, so that no later day counts as passed.
@@ -213,7 +213,7 @@ class _Marks:
             start, end = min(span.start for span in sources.values()), max(span.end for span in sources.values())
             self._result.commands.append(f"chainlake backfill {start} {end}")
 
-    def _unnoted(self, mends: Sequence[UnnotedDay]) -> None:
+    def _unrecorded(self, mends: Sequence[UnrecordedDay]) -> None:
         """Days that will be computed like new ones, for which nothing has to be marked."""
         owners = _sources_of(self._home) if mends else {}
         for name in sorted({one.definition for one in mends} - owners.keys()):

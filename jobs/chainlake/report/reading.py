@@ -128,7 +128,7 @@ class SourceReader:
         return sum(many for day, many in self._sizes.items() if day in days)
 
     def events(self, span: tuple[int, int], columns: Collection[str], keys: Collection[str] | None = None) -> pa.Table:
-        """The events of a stretch of time, in the order of time.
+        """The events of a time range, in time order.
 
         Args:
             span: microseconds, half-open.

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 #: Prefix of our files' names, which makes them hidden, so that no reader of a folder takes them for its own.
 _NAME = ".chainlake-seen-"
@@ -118,16 +118,16 @@ def require_shared(tasks: _Workers, home: Home) -> None:
             made.append(f"{folder}/{_NAME}{word}")
             storage_of(folder).write(made[-1], _text(word))
         items = range(_ITEMS_PER_CORE * tasks.parallelism)
-        told = tasks.map(_Look(word, tuple(read), tuple(written)), items)
-        made += [path for answer in told for path in answer.wrote]
-        _require(told, word)
+        answers = tasks.map(_Look(word, tuple(read), tuple(written)), items)
+        made += [path for answer in answers for path in answer.wrote]
+        _require(answers, word)
     finally:
         for path in made:
             storage_of(path).remove(path)
 
 
-def _require(told: Sequence[_Answer], word: str) -> None:
-    for answer in told:
+def _require(answers: Sequence[_Answer], word: str) -> None:
+    for answer in answers:
         for folder in answer.unseen:
             raise NotShared.of(answer.host, folder)
         for path in answer.wrote:

@@ -1,7 +1,7 @@
 """The port through which files are read and written, wherever they lie.
 
-A path is a string: absolute or relative on a local disk, ``scheme://bucket/key`` in a store. To use a path, ask
-``chainlake.storage.door`` for its storage, and pass that the whole path.
+A path is a string: absolute or relative on a local disk, ``scheme://bucket/key`` in a store. To use a path, get
+its storage from ``chainlake.storage.resolve``, and pass the whole path to it.
 """
 
 from __future__ import annotations

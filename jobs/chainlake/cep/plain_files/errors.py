@@ -325,7 +325,7 @@ class WrongTypeOf(UsageError):
 
     @classmethod
     def equals_sign(cls, kind: str) -> WrongTypeOf:
-        """A form of dates could not be told from the column's name."""
+        """The form of dates could not be determined from the column's name."""
         return cls(f"the form of dates '{kind}' contains '='", key=_OPTION)
 
     @classmethod

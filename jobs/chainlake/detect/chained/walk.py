@@ -28,7 +28,7 @@ from chainlake.detect.stage import Found, MatchFile, Search, SearchFailed
 from chainlake.errors import ChainlakeError
 from chainlake.lake.records.chain import Link
 from chainlake.run.tasks import Tasks
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def event_ids(source: Source, rows: pa.Table) -> pa.ChunkedArray:
     """The id of each row, made from source, type, key and µs since 1970; in a multiset, also from content and copy.
 
     Args:
-        source: says how events are told apart.
+        source: says what identifies an event.
         rows: type, key, ts, and for a multiset ``_c1``, ``_c2`` and ``_copy``.
     """
     key = '"' + source.key.replace('"', '""') + '"'

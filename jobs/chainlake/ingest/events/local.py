@@ -45,7 +45,7 @@ def resolve_local(source: Source, files: Sequence[Landed], rows: Sequence[pa.Tab
     """The events among the rows of ``files``.
 
     Args:
-        source: says how events are told apart.
+        source: says what identifies an event.
         files: files as returned by ``in_order``.
         rows: the rows of each file: ``line``, ``entry``, ``type``, the key, ``ts``, the attributes, and perhaps other
             columns.

@@ -66,8 +66,8 @@ def _refused(source: Source, wrong: list[tuple[Misfit, list[str]]]) -> Definitio
     section = load_section(Path(source.file))
     first = wrong[0][0].name
     keys = ("key",) if first == source.key else ("attributes", first)
-    told = [f"{_what(source, one)} is {_both(one)} in {' and '.join(names)}" for one, names in wrong]
-    return section.placed(UnfitEdit.of(source.name, told), *keys)
+    listed = [f"{_what(source, one)} is {_both(one)} in {' and '.join(names)}" for one, names in wrong]
+    return section.placed(UnfitEdit.of(source.name, listed), *keys)
 
 
 def _what(source: Source, one: Misfit) -> str:

@@ -36,7 +36,7 @@ def trusted_days(home: Home, source: Source) -> list[EventDayRow]:
 
     Raises:
         RawGone: there is no raw table, and files have rows there that are not to be read again.
-        SourceForgotten: nothing is noted about a source that was ingested into this lake.
+        SourceForgotten: nothing is recorded about a source that was ingested into this lake.
     """
     if not tables.exists(home, "raw", source.name):
         files = ops.current(home, "files", source=source.name)

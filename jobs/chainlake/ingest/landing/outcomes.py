@@ -17,7 +17,7 @@ from chainlake.terminal import one_line
 from chainlake.words import counted
 
 REMOVED: Literal["removed"] = "removed"
-#: Outcomes of files that were read to their end; rows from before outcomes were noted have ``None``.
+#: Outcomes of files that were read to their end; rows from before outcomes were recorded have ``None``.
 READ: tuple[FileOutcome | None, ...] = (None, "ok")
 #: How many files a line names, and how many a result does.
 _IN_LINE, IN_RESULT = 5, 20

@@ -59,7 +59,7 @@ class BadLine:
 
 @dataclass(frozen=True)
 class Block:
-    """Good and bad lines of one stretch of a file.
+    """Good and bad lines of one section of a file.
 
     Args:
         lines: the good lines as UTF-8 bytes without line ends and without a byte order mark before them.

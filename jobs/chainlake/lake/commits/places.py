@@ -26,10 +26,10 @@ from chainlake.lake.errors import ConcurrentWriter
 from chainlake.lake.faults import around
 from chainlake.lake.locks import WAIT_SECONDS, file_lock
 from chainlake.lake.records import ops
-from chainlake.lake.records.defined.registered import choose, later_versions, noted
+from chainlake.lake.records.defined.registered import choose, later_versions, recorded
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import IntervalRow
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -98,7 +98,7 @@ def take_places(
     Args:
         home: the installation.
         patterns: their names.
-        run_id: the run under which it is noted.
+        run_id: the run under which it is recorded.
         wait_s: how many seconds to wait for another writer of a table.
 
     Returns:
@@ -146,7 +146,9 @@ def take_place(home: Home, pattern: str, run_id: str) -> bool:
 
 
 def held_version(home: Home, pattern: str) -> str | None:
-    """The later version whose rows already lie in the pattern's place, though its days may not be noted there yet."""
+    """The later version whose rows already lie in the pattern's place, though its days may not be recorded there
+    yet.
+    """
     if not exists(home, "matches", pattern):
         return None
     held = [number for number in later_versions(home, pattern) if _taken_as(home, pattern, number) is not None]
@@ -168,7 +170,7 @@ def _due(home: Home, pattern: str) -> bool:
 
 def _winner(home: Home, pattern: str, later: list[int]) -> int | None:
     """The later version that the pattern's name should stand for; ``None`` if it is the one in the place."""
-    name = choose(pattern, [1, *later], noted(home, pattern))
+    name = choose(pattern, [1, *later], recorded(home, pattern))
     return None if name == pattern else int(name.rpartition("/v")[2])
 
 

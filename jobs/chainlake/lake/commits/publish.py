@@ -276,7 +276,7 @@ def _append(run: PublishingRun, rows: list[IntervalRow]) -> None:
 
 
 def _interrupted(home: Home, definitions: Sequence[Definition], days: Iterable[date]) -> bool:
-    """Whether an attempt noted ``publishing`` for one of the days and tables, and none has finished since.
+    """Whether an attempt recorded ``publishing`` for one of the days and tables, and none has finished since.
 
     The current row does not tell: a later attempt that failed may have put ``failed`` over it, and the definition may
     have moved to another table and back while the first attempt's commit is still on its way.

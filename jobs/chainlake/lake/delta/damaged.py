@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta.log import HINT
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 _NUMBERED = re.compile(r"^(\d{20})\.(json|checkpoint.*\.parquet)$")
 

@@ -23,8 +23,8 @@ import pyarrow.compute as pc
 from chainlake.lake.delta.rules import Rules
 from chainlake.lake.delta.sums.file_stats import bounds, null_counts
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_file, parquet_footer, parquet_writer
+from chainlake.storage.resolve import storage_of
 
 #: Rows that are gathered before they are written; also the most rows of a row group.
 _ROWS_PER_GROUP = 250_000

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -245,7 +245,7 @@ class TableLog:
         return {f"table-{self.schema}.{self.name}", f"ingest-{self.name}"}
 
     def foreign(self, after: int = -1) -> Foreign:
-        """Commits of others that nobody has looked through, and entries whose author cannot be told.
+        """Commits of others that nobody has looked through, and entries whose author cannot be determined.
 
         Args:
             after: look only at later versions.

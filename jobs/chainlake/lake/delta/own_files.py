@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 #: As Delta's writers name them: data, change data and deletion vectors, in the folders of partitions.
 _TABLE_FILE = re.compile(

@@ -20,7 +20,7 @@ from chainlake.lake.delta.damaged import require_entries
 from chainlake.lake.delta.opened import keep, kept
 from chainlake.lake.locks import require_locks
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 
 from chainlake.lake.errors import LockLost
 from chainlake.lake.leases import conditional
-from chainlake.lake.leases.machine import LockHolder, is_dead, own_holder, told
+from chainlake.lake.leases.machine import LockHolder, holder_text, is_dead, own_holder
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.port import Storage
+from chainlake.storage.resolve import storage_of
 
 #: The environment variable for how many seconds a lease is good without a new beat.
 VARIABLE = "CHAINLAKE_LEASE_SECONDS"
@@ -99,7 +99,7 @@ class Watch:
     def holder(self) -> str:
         """A description of who holds the lock, or held it last."""
         top = self.look().top
-        return told(self.signed(top) if top else None)
+        return holder_text(self.signed(top) if top else None)
 
 
 class StoreLock:

@@ -57,7 +57,7 @@ def mark_suspects(home: Home, judged: Sequence[Judged], intervals: Intervals) ->
 
 
 def _gone(home: Home, source: str) -> Iterator[tuple[str, str]]:
-    """Tables of a source that are gone although rows of its days and files are noted, each with what to do."""
+    """Tables of a source that are gone although rows of its days and files are recorded, each with what to do."""
     days = ops.current_table(home, "event_days", columns=["rows"], filters=[("source", "=", source)])
     files = ops.current_table(home, "files", columns=["rows_raw"], filters=[("source", "=", source)])
     held = {"events": pc.sum(days["rows"]).as_py(), "raw": pc.sum(files["rows_raw"]).as_py()}

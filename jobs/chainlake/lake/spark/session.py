@@ -83,7 +83,7 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
         # makes the secret itself; on a cluster it is the cluster's.
         builder = builder.config("spark.authenticate", "true")
     try:
-        with _told(theirs, folder):
+        with _configured(theirs, folder):
             session = builder.getOrCreate()
     except Exception as error:
         raise NotStarted.of(error) from error
@@ -105,7 +105,7 @@ def _choose_python(site: Site) -> None:
 
 
 @contextmanager
-def _told(theirs: dict[str, str], folder: Path) -> Iterator[None]:
+def _configured(theirs: dict[str, str], folder: Path) -> Iterator[None]:
     """Pass the site's settings to the JVM that is started within this context, in a file that it reads once."""
     if not theirs:
         yield

@@ -25,8 +25,8 @@ from chainlake.lake.store.errors import FilesNotVisible, Overtaken, PartlyMerged
 from chainlake.lake.store.port import Change
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_file
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, WriterProperties

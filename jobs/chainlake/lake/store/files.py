@@ -32,8 +32,8 @@ from chainlake.lake.store.errors import Overtaken, RowsOutside
 from chainlake.lake.store.port import Applied, Change, DayFile, DayFiles, Part, Staged, Turn
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_dataset, parquet_footer, parquet_rows
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

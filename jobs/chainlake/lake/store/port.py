@@ -171,7 +171,7 @@ class Lake(Protocol):
 
     @property
     def name(self) -> str:
-        """``files`` or ``spark``, as noted in ``ops.runs``."""
+        """``files`` or ``spark``, as recorded in ``ops.runs``."""
 
     def version(self, schema: str, name: str) -> int | None:
         """The table's current version; ``None`` if there is no table."""

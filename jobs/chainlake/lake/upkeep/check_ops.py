@@ -9,7 +9,7 @@ from chainlake.lake.upkeep.check_table import Inspected
 from chainlake.lake.upkeep.findings import Finding, OpsLog
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 from chainlake.words import counted
 
 

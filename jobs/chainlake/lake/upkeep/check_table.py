@@ -11,7 +11,7 @@ from chainlake.lake.upkeep.contents import Contents, Unreadable
 from chainlake.lake.upkeep.findings import Finding, OpsLog, Signature, TableFile, WholeTable
 from chainlake.paths import Home
 
-#: Schemas whose rows are compared with what was noted when they were written, so that it does not matter who wrote
+#: Schemas whose rows are compared with what was recorded when they were written, so that it does not matter who wrote
 #: them.
 COMPARED = ("events", "matches", "episodes", "ranked", "models", "alerts")
 

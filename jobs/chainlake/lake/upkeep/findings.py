@@ -78,18 +78,18 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class UnnotedDay:
-    """A day of a pattern or model about which nothing is noted any more, to be computed as if it never had been."""
+class UnrecordedDay:
+    """A day of a pattern or model about which nothing is recorded any more, to be computed as if it never had been."""
 
     definition: str
     day: date
 
 
 @dataclass(frozen=True)
-class UnnotedFiles:
-    """A source about whose files nothing is noted any more: all that lie in landing are to be read as new ones.
+class UnrecordedFiles:
+    """A source about whose files nothing is recorded any more: all that lie in landing are to be read as new ones.
 
-    ``days`` are those that were ingested, given if nothing is noted about them either.
+    ``days`` are those that were ingested, given if nothing is recorded about them either.
     """
 
     source: str
@@ -98,7 +98,7 @@ class UnnotedFiles:
 
 Mend = (
     PublishedDay | EventDay | LandedFile | SurplusRows | TableFile | WholeTable | OpsLog | Signature
-    | UnnotedDay | UnnotedFiles
+    | UnrecordedDay | UnrecordedFiles
 )  # fmt: skip
 #: What must be mended before the rows of a table can be compared.
 STRUCTURE = (TableFile, WholeTable, OpsLog)

@@ -19,8 +19,8 @@ from chainlake.lake.upkeep.set_aside import set_aside
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_rows
+from chainlake.storage.resolve import storage_of
 from chainlake.words import counted
 
 

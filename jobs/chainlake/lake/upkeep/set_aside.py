@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from chainlake.lake.delta.log import HINT, marked
 from chainlake.lake.delta.reader import open_table
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 
 def set_aside(home: Home, schema: str, name: str, file: str = "") -> str:

@@ -17,7 +17,7 @@ from chainlake.airflow.names import source_names
 from chainlake.env.own_folders import NotWritable
 from chainlake.local.errors import NotShipped, ShippedMissing
 from chainlake.paths import PROJECT, Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 DATA = PROJECT / "data"
 

@@ -50,14 +50,14 @@ class SeriesConfig:
     ``missing_if_zero`` is 0 counts as not reported. An event for which ``where``, a condition of the pattern language,
     is not true is ignored.
 
-    Give a new field, here or in the class of a kind, a default: `digests.told` then leaves it out of the hash, so days
-    of models without it do not become stale.
+    Give a new field, here or in the class of a kind, a default: `digests.hashed_fields` then leaves it out of the hash,
+    so days of models without it do not become stale.
     """
 
     #: The keys of a file that ``response`` and ``features`` come from.
     COLUMN_KEYS: ClassVar[tuple[str, str]] = ("response", "features")
     #: Fields that change no result.
-    NEVER_TOLD: ClassVar[tuple[str, ...]] = ("file", "description", "max_replay", "alerts")
+    NEVER_HASHED: ClassVar[tuple[str, ...]] = ("file", "description", "max_replay", "alerts")
 
     name: str
     file: str | None
@@ -128,10 +128,10 @@ class SeriesConfig:
     @property
     def definition_hash(self) -> str:
         """Hash of everything that can change a result, hence not of ``alerts`` (docs/semantics.md#definitions)."""
-        told = as_data(self)
+        data = as_data(self)
         if self.has_expressions:
-            told["language"] = language_version()
-        text = json.dumps(told, sort_keys=True, default=str)
+            data["language"] = language_version()
+        text = json.dumps(data, sort_keys=True, default=str)
         return text_digest(text)
 
 

@@ -72,7 +72,7 @@ class Kind:
         start: makes the run of such a value, a group and a snapshot (None: the start).
         table: where its findings are published.
         knobs: settings that ``tune`` can try, by name.
-        told: makes the figures that ``tune`` compares from rows of the table.
+        figures: makes the figures that ``tune`` compares from rows of the table.
     """
 
     config: type[SeriesConfig]
@@ -80,7 +80,7 @@ class Kind:
     start: Callable[[Any, str, str | None], Run]
     table: Table
     knobs: Mapping[str, Knob] = field(default_factory=dict)
-    told: Callable[[Sequence[Mapping[str, Any]]], dict[str, float]] = by_kind
+    figures: Callable[[Sequence[Mapping[str, Any]]], dict[str, float]] = by_kind
 
 
 KINDS: dict[str, Kind] = {

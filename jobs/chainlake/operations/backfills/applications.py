@@ -1,4 +1,4 @@
-"""The Spark applications that a long stretch of days needs, and what each computes, as values."""
+"""The Spark applications that a long range of days needs, and what each computes, as values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs long stretches of history: one Spark application per chunk, each publishing many days.
+"""Runs long ranges of days: one Spark application per chunk, each publishing many days.
 
 What is done is not done again, so a backfill that was stopped continues where it was when it is called again. If an
 application, or one definition in it, fails, all others are still run, and the failure is raised at the end.

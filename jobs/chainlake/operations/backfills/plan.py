@@ -1,4 +1,4 @@
-"""Which Spark applications a long stretch of days needs, and what each would compute, read and change; no JVM.
+"""Which Spark applications a long range of days needs, and what each would compute, read and change; no JVM.
 
 One application computes all to-do days of a source's definitions within a window of ``chunk`` days. The matches of
 most patterns depend on events alone, but a model carries state, and so does a pattern that uses events up. So windows
@@ -153,7 +153,7 @@ def _chosen(
     sources: Sequence[str] | None,
     plan: RangePlan,
 ) -> list[Definition]:
-    """The definitions of one kind that were asked for; broken ones are noted as failures."""
+    """The definitions of one kind that were asked for; broken ones are recorded as failures."""
     if wanted is None and not both:
         return []
     known = {d.name.partition("/")[2] for d in good} | {b.name for b in bad}
@@ -184,7 +184,7 @@ def _note_left(judged: Judged, asked: _Asked, plan: RangePlan) -> None:
     """Note in the plan the days that somebody may expect to be computed but that will not be, with the reasons."""
     left = _inside(judged, asked) & np.isin(judged.state, (*asked.states, "audit_failed", "waiting"))
     if asked.only_stale:
-        left &= (judged.state != "waiting") | (judged.noted("status") != None)  # noqa: E711 (element by element)
+        left &= (judged.state != "waiting") | (judged.recorded("status") != None)  # noqa: E711 (element by element)
     left &= ~(judged.ready & np.isin(judged.state, asked.states))
     for at in np.flatnonzero(left).tolist():
         why = judged.why(at)
@@ -227,7 +227,7 @@ class _SegmentLeft:
 def _ways(
     home: Home, compiled: CompiledPattern, judged: Judged, events: EventDays, asked: _Asked, plan: RangePlan
 ) -> list[_SegmentLeft]:
-    """The ways through a pattern's segments of days; segments that cannot be computed are noted as failures."""
+    """The ways through a pattern's segments of days; segments that cannot be computed are recorded as failures."""
     flags = np.zeros(len(judged.numbers), dtype=bool)
     flags[_positions(judged, asked)] = True
     found = []

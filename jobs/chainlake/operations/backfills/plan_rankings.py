@@ -38,7 +38,7 @@ def rankings_part(
     reached = np.isin(judged.numbers, definition.owners(np.array(decided, np.int64)))
     wanted = np.isin(judged.state, states)
     if "missing" in states:
-        wanted |= (judged.state == "waiting") & (judged.noted("status") == None)  # noqa: E711 (element by element)
+        wanted |= (judged.state == "waiting") & (judged.recorded("status") == None)  # noqa: E711 (element by element)
     to_do = wanted & inside & (judged.ready | reached)
     following = reached & ~to_do & (judged.state != "waiting")
     if not (to_do | following).any():

@@ -1,4 +1,4 @@
-"""The lists of a ranking that a partial match can still be in: of a stretch of periods, and of one key or any."""
+"""The lists of a ranking that a partial match can still be in: of a range of periods, and of one key or any."""
 
 from __future__ import annotations
 

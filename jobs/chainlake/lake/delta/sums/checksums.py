@@ -146,9 +146,9 @@ def checksums_of_files(
     sums = Sums(day_column, owner_column, volatile)
     for path in paths:
         with parquet_file(path) as file:
-            told = (file.metadata.metadata or {}).get(_FOOTER)
-            if told is not None and owner_column is None:
-                for day, text in json.loads(told).items():
+            stored = (file.metadata.metadata or {}).get(_FOOTER)
+            if stored is not None and owner_column is None:
+                for day, text in json.loads(stored).items():
                     place = "", date.fromisoformat(day)
                     sums.of[place] = sums.of.get(place, Checksum()) + Checksum.of(text)
                 continue

@@ -132,7 +132,7 @@ class Listed:
         make.loop_over(None, Writer())
         out.lines += prelude.lines
         if valid is not None:
-            # If nothing can pass, the loop ends before its first stretch.
+            # If nothing can pass, the loop ends before its first block.
             out.put(f"if not {valid}:", f"    b{self.number} = {hi}")
         if skip:
             skip.open_loop(make, out, self.number, hi, to.size(name), value)

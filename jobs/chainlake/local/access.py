@@ -1,4 +1,4 @@
-"""The door of Airflow's page: whose requests it lets in, and the address that logs its user in with one click.
+"""Access to Airflow's page: which requests are let in, and the address that logs its user in with one click.
 
 The page listens on loopback. That keeps other machines out, but neither web pages in the user's own browser nor other
 users of the machine. Airflow asks for a password. This layer, in front of everything that the API server serves, adds
