@@ -14,7 +14,7 @@ from chainlake.cep.language.front_matter import FrontMatter
 from chainlake.definitions.derived import History
 from chainlake.digests import as_data, hashed_fields, text_digest
 
-#: Fields of a front matter that the hash has in a form of its own.
+#: Fields of a front matter that the hash includes in a special form.
 _IN_OWN_FORM = ("source", "params", "output", "limits", "functions")
 
 

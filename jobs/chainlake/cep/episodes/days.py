@@ -1,4 +1,4 @@
-"""Episodes day by day: what is open at the end of a day is the state from which the next day goes on.
+"""Episodes day by day: what is open at the end of a day is the state from which the next day continues.
 
 An episode is decided when no match can join it any more: a match that begins at most a pause after its end is decided
 at most ``wait`` after its own start. To decide earlier would be wrong, since a long match that is decided late may join
@@ -76,7 +76,7 @@ def episodes_of_day(timing: Timing, before: pa.Table | None, matches: Iterable[p
 
 
 def state_text(open_: pa.Table) -> str:
-    """The open spans as a text, the same for equal spans, whatever led to them."""
+    """The open spans as a string, the same for equal spans, whatever led to them."""
     rows = open_.to_pylist()
     rows.sort(key=lambda row: (row["key"] is not None, row["key"], row["start"]))
     return json.dumps([_listed(row) for row in rows], ensure_ascii=False, separators=(",", ":"))

@@ -39,7 +39,7 @@ def of_matches(key: pa.Array, start: np.ndarray, end: np.ndarray, severity: pa.A
     """One span per match.
 
     Args:
-        key: texts, numbers or booleans; in doubles, NaN is null and -0.0 is 0.0. Null counts as one key, too.
+        key: strings, numbers or booleans; in doubles, NaN is null and -0.0 is 0.0. Null counts as one key, too.
         start, end: in ticks.
         severity: numbers; NaN is null.
         ids: the ids of the matches.

@@ -99,7 +99,7 @@ def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _as_key(rule: EpisodeRule, key: pa.Array) -> pa.Array:
-    """The key as texts, whole numbers, doubles or booleans."""
+    """The key as strings, whole numbers, doubles or booleans."""
     kind = key.type.value_type if pa.types.is_dictionary(key.type) else key.type
     if pa.types.is_null(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return key.cast(pa.string())

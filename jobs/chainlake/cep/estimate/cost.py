@@ -23,7 +23,7 @@ from chainlake.cep.plan.sizes import number_of_sets
 EXACT_NAMES = 8
 #: With at most this many single names, the estimates of all orders are listed.
 LISTED_NAMES = 4
-#: With more usable events than this, there are so many sets that the estimate need not be right.
+#: With more usable events than this, there are too many sets for the estimate to matter.
 MOST_MEMBERS = 16
 #: The same for sets that have a size.
 _MOST_COUNTED = 1000.0

@@ -1,6 +1,6 @@
 """What the cost model needs to know about the events, measured on bounded, deterministic samples of them.
 
-A sample consists of whole combinations in scope, since an event drawn alone does not tell how often it meets another.
+A sample consists of whole combinations in scope, since a single event does not show how often it meets another.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """All errors of a pattern file, not only the first one, and warnings about what is legal but probably not intended.
 
-The compiler stops at the first error. Lint goes on: what is wrong is set aside (a key of the front matter, a condition)
-and the rest is checked, each condition by itself. Only an error in the structure that PATTERN gives can hide others.
-The compiler has the last word: lint finds errors if and only if the compiler does.
+The compiler stops at the first error. Lint continues: what is wrong is set aside (a key of the front matter, a
+condition) and the rest is checked, each condition by itself. Only an error in the structure that PATTERN gives can hide
+others. The compiler has the last word: lint finds errors if and only if the compiler does.
 """
 
 from __future__ import annotations

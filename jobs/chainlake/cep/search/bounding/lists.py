@@ -38,7 +38,7 @@ class DayCompetition:
 
 
 class Periods:
-    """The periods of some events, numbered in the order of time.
+    """The periods of some events, numbered in time order.
 
     Args:
         period: the kind of period.

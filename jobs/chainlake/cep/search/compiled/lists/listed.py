@@ -29,7 +29,7 @@ class Listed:
     def __init__(self, to: KernelContext, step: Step, number: int, *, in_order: bool = False) -> None:
         self.to, self.step, self.number = to, step, number
         self.skip = None if in_order else to.skips.get(number)
-        #: whether the list is made anew for each binding of the preceding step
+        #: whether the list is made again for each binding of the preceding step
         self.fresh = to.lists[number] == number - 1
         self.made, self.count = f"v{number}", f"m{number}"
         name = step.name

@@ -29,7 +29,7 @@ from chainlake.cep.search.compiled.text.slots import Slots
 
 #: Seconds for one candidate tested in order, one look into a block, one passing candidate, and one candidate sorted.
 TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 12e-9
-#: Seconds to find, for one candidate, where a search goes on.
+#: Seconds to find, for one candidate, where a search continues.
 JUMP = 11e-9
 #: One event is searched for if that is estimated to take at most this many times the seconds of a list, since lists by
 #: value have been seen to take 1.4 to 1.8 times their estimate, and searches no more than theirs.
