@@ -29,7 +29,7 @@ from chainlake.lake.records import ops
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import BestCounts, OrderOrigin, PlanRow
 
-#: Inputs of at most so many events are sampled completely: their order is then the best, and costs some 10 ms.
+#: Inputs of at most this many events are sampled completely: their order is then the best, and costs some 10 ms.
 WHOLE = 20_000
 #: Events in a sample of a larger input: as many as take some ms and contain each name often.
 SAMPLE = 6_000
@@ -91,7 +91,7 @@ def draw_of(ask: Ask, survey: Survey, key: str, rows: int) -> Draw:
 
     Args:
         ask: the pattern.
-        survey: where its events lie.
+        survey: where its events are.
         key: the source's key column.
         rows: number of events on the days read.
     """
@@ -110,7 +110,7 @@ def choose_plan(
 
     Args:
         draw: how the sample was drawn.
-        survey: where the pattern's events lie.
+        survey: where the pattern's events are.
         rows: the sample.
         key: the source's key column.
         ingested: rows of ``ops.rates`` of these days.
@@ -215,7 +215,7 @@ def counted_best(best: BestSearches) -> BestCounts:
 def record_plan(home: Home, item: Work, plan: SearchPlan, found: Found, run_id: str) -> None:
     """Write one row per day to ``ops.plans``.
 
-    Evaluations are counted per run; a run of several days notes them on its last.
+    Evaluations are counted per run; a run of several days records them on its last.
 
     Args:
         home: the installation.

@@ -186,7 +186,7 @@ def _thinned(search: Search, found: Found) -> Found:
         file = MatchFile(search)
         file.add(thinned(pattern, pa.concat_tables([parquet_rows(path) for path in found.paths])))
         paths = file.close()
-    except Exception as error:  # one pattern's failure stays its own: the others of the run go on
+    except Exception as error:  # one pattern's failure does not stop the others
         return Found(failure=SearchFailed.of(pattern, error))
     for path in found.paths:
         storage_of(path).remove(path)
@@ -289,7 +289,7 @@ class _PatternSearch:
                 self._file.add(rows)
         except ChainlakeError as error:
             self._failure, self._slice_searches = error, []
-        except Exception as error:  # one pattern's failure stays its own: the others of the task go on
+        except Exception as error:  # one pattern's failure does not stop the others
             self._failure, self._slice_searches = SearchFailed.of(self._pattern, error), []
         self._seconds += time.perf_counter() - began
 

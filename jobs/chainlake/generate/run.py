@@ -208,7 +208,7 @@ def _keys(events: int, kind: type[Shape]) -> tuple[int, int]:
 
 
 def _blocks(shape: Shape, slots: Slots, plan: Plan, amount: int) -> Iterator[Block]:
-    """The events of a day in the order of time: exactly `amount`, spread as evenly as their number allows."""
+    """The events of a day in time order: exactly `amount`, spread as evenly as their number allows."""
     total = len(slots)
     if shape.full:
         per_key = np.full(shape.keys, total, dtype=np.int64)

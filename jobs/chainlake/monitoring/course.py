@@ -1,4 +1,4 @@
-"""A run's way through a model's days: which days it computes, some at a time, and what of them is published."""
+"""A run's way through a model's days: which days it computes, some at a time, and which results are published."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Course:
         return outcome.first_days(self._way.finish_batch([link.state_out for _, link in sorted(outcome.links.items())]))
 
     def published(self, outcome: Outcome, days: int) -> None:
-        """Take note that this many days of the part to publish are published."""
+        """Record that this many days of the part to publish are published."""
         if self._way is None or days < len(outcome.links):
             self._way = None
             return
@@ -120,7 +120,7 @@ class _ModelRun(ChainedRun[dict[str, str]]):
 
 
 class ReplayTooLong(InputError):
-    """A model would have to be computed from a day that lies too far back."""
+    """A model would have to be computed from a day that is too far back."""
 
     @classmethod
     def of(cls, model: LoadedModel, first: date, asked: Days) -> ReplayTooLong:

@@ -91,7 +91,7 @@ class KeptStates:
         return found
 
     def _fingerprints(self, day: date) -> dict[tuple[str, date], dict[str, str]]:
-        """(model, day) → group → fingerprint, for the block of days in which ``day`` lies."""
+        """(model, day) → group → fingerprint, for the block of days that contains ``day``."""
         number = day.toordinal() // _BLOCK
         if number not in self._prints:
             lo = date.fromordinal(max(1, number * _BLOCK))

@@ -1,4 +1,4 @@
-"""What a model of any kind but regression has found, shown as a person wants it: alerts, zones, learners, machines.
+"""What a model of any kind but regression has found, presented for people: alerts, zones, learners, machines.
 
 Charts show the last days that have rows, and tables the latest rows; both come from what was published.
 """

@@ -1,4 +1,4 @@
-"""Decides which pages are made when: those of definitions whose days have changed, and always the first page.
+"""Decides which pages are made: those of definitions whose days have changed, and always the first page.
 
 The report never makes a step fail. If a page cannot be made, the old page stays; the failure is logged, and shown on
 the first page and in ``chainlake status`` until the page can be made.

@@ -1,6 +1,6 @@
 """The page of a pattern: its meaning, its counts, its best or latest matches, and near misses.
 
-A section is a function that gives HTML, called by `_page`. A page is made again only when `report.kept.digest_of`
+A section is a function that returns HTML, called by `_page`. A page is made again only when `report.kept.digest_of`
 changes, so a section must not show anything that depends on today's date.
 """
 

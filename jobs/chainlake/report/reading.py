@@ -68,7 +68,7 @@ class Match:
         id: its id.
         start_us, end_us, decided_us: its times, microseconds.
         why: why it was chosen to be drawn.
-        events: the events that it binds, in the order of time.
+        events: the events that it binds, in time order.
         numbers: its other columns: measures, and numbers of events.
     """
 
@@ -87,7 +87,7 @@ class Match:
 
     @property
     def keys(self) -> list[str]:
-        """The different keys of its events, in the order of time."""
+        """The different keys of its events, in time order."""
         return list(dict.fromkeys(one.key for one in self.events))
 
     def bound(self) -> dict[str, list[Event]]:

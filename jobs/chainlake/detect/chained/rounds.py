@@ -35,7 +35,7 @@ class _Came:
     failed: dict[str, BaseException] = field(default_factory=dict)
 
     def fail(self, run: SearchRun, course: Course, day: date, print_: str, error: BaseException) -> None:
-        """Note what stopped a segment of a pattern, on the first day that was to do; publishing notes failed audits."""
+        """Record what stopped a segment of a pattern, on its first day to compute; publishing records failed audits."""
         definition = course.compiled.definition
         self.failed.setdefault(definition.name, error)
         if not isinstance(error, AuditFailed):
@@ -53,7 +53,7 @@ def run_chains(run: SearchRun, courses: Sequence[Course]) -> DetectResult:
         for (course, leg), item, walked in zip(legs, items, _searched(run, legs, items), strict=True):
             try:
                 _finish(run, course, leg, item, walked, came)
-            except Exception as error:  # one pattern's failure stays its own: the others go on, then the step raises it
+            except Exception as error:  # one pattern's failure does not stop the others; the step raises it later
                 if isinstance(error, LimitExceeded) and course.shorten():
                     # A limit concerns one day, so the days before it are published.
                     continue

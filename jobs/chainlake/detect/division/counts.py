@@ -25,7 +25,7 @@ from chainlake.run.tasks import LocalTasks, Tasks
 
 T = TypeVar("T")
 
-#: Up to so many events this process counts by itself, in less time than it takes to start a task.
+#: Up to this many events this process counts by itself, in less time than it takes to start a task.
 HERE_ROWS = 100_000
 #: How many counting tasks there are per task that runs at a time, so that all end at about the same time.
 _TASKS = 4

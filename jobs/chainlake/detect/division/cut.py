@@ -1,5 +1,5 @@
-"""How a run's work is cut for its tasks: by time, and also by key if a window holds more events than a task may. Slices
-own matches by decision time and read only their read range, so their number and bounds never affect the result.
+"""How a run's work is divided among tasks: by time, and also by key if a window holds more events than a task may.
+Slices own matches by decision time and read only their read range, so their number and bounds never affect the result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chainlake.lake.store.event_files import EventFiles
 #: The least number of time ranges if the work is worth dividing. Then two tasks that run at a time end at about the
 #: same time, and none has many events of one key, even if these are close together and windows reach into other ranges.
 PIECES = 12
-#: Up to so much work, in evaluations, is not worth cutting: a second or two, the time to start another task or two.
+#: Up to this much work, in evaluations, is not worth cutting: a second or two, the time to start another task or two.
 NOT_CUT = 20_000_000.0
 #: The most events of a range if there are many, since this bounds what a lost task repeats and its file of matches.
 RANGE_ROWS = 2_000_000
@@ -57,7 +57,7 @@ class Wanted:
     Args:
         pattern: the pattern.
         days: the days wanted.
-        curve: where its work lies.
+        curve: where its work is.
     """
 
     pattern: Pattern

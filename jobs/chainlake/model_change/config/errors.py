@@ -18,7 +18,7 @@ class WrongValue(DefinitionError):
 
     @classmethod
     def no_text(cls, value: object) -> WrongValue:
-        """The value is not a text, or is empty."""
+        """The value is not a string, or is empty."""
         return cls(f"'{value}' is not a string", hint="Give a non-empty string.")
 
     @classmethod

@@ -46,7 +46,7 @@ class Reduction:
 class SeriesConfig:
     """The part of a monitor that says how its rounds are made. Times are in microseconds, counts in rounds.
 
-    ``groups`` maps a group's id to its ordered nodes; every group is a monitor of its own. An event whose column
+    ``groups`` maps a group's id to its ordered nodes; every group is a separate monitor. An event whose column
     ``missing_if_zero`` is 0 counts as not reported. An event for which ``where``, a condition of the pattern language,
     is not true is ignored.
 

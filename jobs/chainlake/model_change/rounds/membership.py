@@ -1,4 +1,4 @@
-"""Which nodes take part in which round: a node leaves on its day, and joins once it has a full window of its own.
+"""Which nodes take part in which round: a node leaves on its day, and joins once it has its own full window.
 
 No node counts without a full window: one that joins waits until its last W rounds are complete, and until then the
 others continue without it. A change of the node set forces a synchronisation (docs/monitors.md#round-by-round).

@@ -1,8 +1,8 @@
 """Zones of different shapes for nodes that differ: each as large as the region allows where the node's vectors are.
 
-A zone has the region's normals and levels of its own, ``{v: G v <= h_i}``. The average of the zones lies in the region
-if the mean of their levels is at most the region's (the *budget*). Maximised is the sum, over nodes, of the logarithm
-of the share of the node's history that lies in its zone, with the history smoothed by a normal kernel.
+A zone has the region's normals and its own levels, ``{v: G v <= h_i}``. The average of the zones lies in the region
+if the mean of their levels is at most the region's (the *budget*). The design maximises the sum, over nodes, of the
+logarithm of the share of the node's history that lies in its zone, with the history smoothed by a normal kernel.
 """
 
 from __future__ import annotations

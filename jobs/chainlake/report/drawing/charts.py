@@ -209,7 +209,7 @@ def curve(
 
 
 def _written(rows: Sequence[Spec], mark: Spec, where: Spec) -> list[Spec]:
-    """Texts, ``n`` of each row, on what lies behind them."""
+    """Labels, ``n`` of each row, drawn over what is behind them."""
     return [
         {
             "data": {"values": list(rows)},
