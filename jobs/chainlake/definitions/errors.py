@@ -72,7 +72,7 @@ class UnreadableDefinition(DefinitionError):
 
     @classmethod
     def no_file(cls, file: Path) -> UnreadableDefinition:
-        """The path is a folder, a pipe or the like."""
+        """The path is a folder, a pipe or similar."""
         return cls("is not a file", file=file)
 
     @classmethod
@@ -226,12 +226,12 @@ class WrongEntry(DefinitionError):
 
     @classmethod
     def no_texts(cls, key: str) -> WrongEntry:
-        """A value is not a list of texts."""
+        """A value is not a list of strings."""
         return cls(f"'{key}' must be a list of strings")
 
     @classmethod
     def no_text(cls, key: str) -> WrongEntry:
-        """An item in a list of texts is not a text."""
+        """An item in a list of strings is not a string."""
         return cls(f"'{key}' must be a list of strings", hint="Put null or ~ in quotes if it is a string.")
 
     @classmethod

@@ -42,7 +42,7 @@ class UnfitEdit(DefinitionError):
 
     @classmethod
     def of(cls, source: str, misfits: Sequence[str]) -> UnfitEdit:
-        """For the source, and a text per column that says how the two differ."""
+        """For the source, and a string per column that says how the two differ."""
         return cls(
             f"an edit does not fit the tables that source {source} has: {'; '.join(misfits)}; nothing was written",
             hint=(

@@ -1,6 +1,6 @@
-"""What lint finds when a source's definition is held against files: each kind of finding as a class of its own.
+"""What lint finds when a source's definition is compared with files: one class per kind of finding.
 
-Each stands in the file of the definition, whose place (``file``) it is given.
+Each points into the file of the definition, whose place (``file``) it is given.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Quarantined(DefinitionError):
 
 
 class NothingRead(DefinitionError):
-    """A file is read, and nothing comes of a part of it, or of all."""
+    """A file is read, but part of it, or all, gives no rows."""
 
     @classmethod
     def rows(cls, file: str, path: str) -> NothingRead:
@@ -130,6 +130,6 @@ class NamesNoFile(DefinitionError):
 
     @classmethod
     def of(cls, file: str, glob: str, at: int, landed: int) -> NamesNoFile:
-        """The one at a position of the list, of so many files."""
+        """The one at a position in the list, for a number of files."""
         what = f"'{glob}' names none of the {counted(landed, 'landed file')}"
         return cls(what, file=file, key=f"expect.{at}")

@@ -1,4 +1,4 @@
-"""Lint of a source's file, alone and against files: what would not be read, or wrongly. No Spark."""
+"""Lint of a source's file, by itself and against files: what would not be read, or would be read wrongly. No Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet files in a staging folder, with unique names, in which tasks hand rows on."""
+"""Parquet files in a staging folder, with unique names, in which tasks pass rows on."""
 
 from __future__ import annotations
 

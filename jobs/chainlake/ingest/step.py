@@ -1,7 +1,7 @@
 """The ingest step of a source: landing files to raw, events, quarantine, rates and days.
 
-The order of the writes makes a kill at any point harmless: raw first (loads that ``ops.files`` does not name do not
-count), then the days' ``changing`` rows (nobody computes from such days), events, quarantine and rates, ``ops.files``,
+The order of the writes makes a kill at any point harmless: first raw (loads that ``ops.files`` does not name do not
+count), then the days' ``changing`` rows (such days are not computed from), events, quarantine and rates, ``ops.files``,
 and the final rows of the days last. After a kill anywhere, the retry does it all again and ends with the same tables.
 """
 
@@ -166,7 +166,7 @@ def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime, po
     warm_up()
     ports = ports or open_ports(home, f"ingest {source.name}")
     with ports.lake.lock(f"source-{source.name}"):
-        # Somebody else may have done the work since it was found, before the lock was taken.
+        # Someone else may have done the work since it was found, before the lock was taken.
         plan = _plan(home, source, days, run_id, now)
         if plan.idle:
             return _Done(_nothing(), _left(source, days, plan, plan.current.values(), {}))
@@ -245,7 +245,7 @@ class _Attempt:
         return _Done(taken, _left(source, self.days, self.plan, current.values(), lost))
 
     def _staging(self, stack: ExitStack) -> str:
-        """Make a folder for files that tasks hand on; it is removed at the end of the attempt."""
+        """Make a folder for files that tasks pass on; it is removed at the end of the attempt."""
         folder = staging_folder(self.home, self.run_id, f"ingest-{self.source.name}")
         storage_of(folder).make_folder(folder)
         stack.callback(discard, folder)

@@ -48,7 +48,7 @@ def check_engine(home: Home) -> None:
 
     Raises:
         UsageError: there is no such engine, or it cannot work with this lake.
-        InfrastructureError: the store that the lake lies in cannot be used.
+        InfrastructureError: the store that holds the lake cannot be used.
     """
     asked = asked_engine()
     if asked not in _ENGINES:

@@ -1,6 +1,6 @@
 """What the home remembers about ingested sources, so that a lake that is entirely gone is noticed.
 
-Everything recorded about files and days lies in the lake. If the lake was removed, is not mounted, or is looked for in
+Everything recorded about files and days is in the lake. If the lake was removed, is not mounted, or is looked for in
 the wrong place, nothing there distinguishes it from a new one; a small file in the home does.
 """
 
@@ -27,7 +27,7 @@ class Remembered:
 
     Args:
         source: its name.
-        lake: the lake, relative to the home if it lies there.
+        lake: the lake, relative to the home if it is there.
         start, end: the days that were ingested, ``[start, end)``.
         at: when, as ISO text.
         again: whether a lake that lost the source may take it for a new one.
@@ -156,7 +156,7 @@ def _lake(home: Home) -> str:
 def _read(home: Home, source: str) -> dict[str, Remembered]:
     """What is remembered about a source, by lake.
 
-    A damaged file counts as gone; the next ingest writes it anew.
+    A damaged file counts as gone; the next ingest writes it again.
     """
     path = _folder(home) / f"{source}.json"
     try:

@@ -1,4 +1,4 @@
-"""The check step: does every table hold what was written to it, and if not, how can it be repaired; no JVM.
+"""The check step: whether every table holds what was written to it and, if not, how it can be repaired; no JVM.
 
 A table is first read without its lock, since reading takes long and writers must not wait. Only if something is wrong
 is it read once more under the lock, so that a writer's unfinished work is not taken for damage.
@@ -139,10 +139,10 @@ def look(home: Home, scope: Scope) -> Checked:
 
 
 def _forgotten(home: Home, scope: Scope) -> list[Finding]:
-    """Findings for sources that the home remembers but the lake knows nothing of."""
+    """Findings for sources that the home remembers but the lake has no record of."""
     lost = [one for one in forgotten(home) if scope.source in (None, one.source)]
     return [
-        Finding("ops.files", one.lost(home), mends=(UnrecordedFiles(one.source, Days(one.start, one.end)),))
+        Finding("ops.files", one.lost(home), fixes=(UnrecordedFiles(one.source, Days(one.start, one.end)),))
         for one in lost
     ]
 
@@ -176,14 +176,14 @@ def _readable(home: Home) -> bool:
 
 
 def _tables(home: Home, schema: str) -> list[str]:
-    """Names of the tables of a schema, and of files that lie where a table should be."""
+    """Names of the tables of a schema, and of files in the place of a table."""
     root = home.table(schema, "").rstrip("/")
     there = [name for name in storage_of(root).names(root) if name.isidentifier()]
     return [*list_tables(home, schema), *_blocked(home, schema, there)]
 
 
 def _blocked(home: Home, schema: str, names: Iterable[str]) -> list[str]:
-    """The tables among ``names`` in whose place a file lies."""
+    """The tables among ``names`` in whose place there is a file."""
     return [name for name in names if in_the_way(home, schema, name) is not None]
 
 
@@ -193,7 +193,7 @@ def _ops_unit(home: Home) -> _Unit:
         without = unlogged(home)
         names = [*list_tables(home, "ops"), *(name for name in _blocked(home, "ops", ALL) if name not in without)]
         for name in without:
-            findings.append(Finding(f"ops.{name}", "its log is gone, but its files are there", mends=(OpsLog(name),)))
+            findings.append(Finding(f"ops.{name}", "its log is gone, but its files are there", fixes=(OpsLog(name),)))
         for name in names:
             inspected = inspect_table(home, "ops", name)
             found = check_ops(inspected)

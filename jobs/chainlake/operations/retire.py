@@ -1,7 +1,7 @@
 """Retires a pattern or a model whose file has been removed: its days are marked, its rows kept or dropped.
 
-This happens under the table's lock, so that a run that is still publishing ends first. A run that still computes for
-the removed file will publish nothing, since publishing checks that the definition is still there.
+This happens under the table's lock, so that a run that is still publishing ends first. A run that is still computing
+for the removed file will publish nothing, since publishing checks that the definition is still there.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def judge_all(
     home: Home, days: Days | None = None, names: Sequence[str] | None = None
 ) -> tuple[list[Judged], list[LoadedModel], list[str]]:
     """Every definition that has a file or was ever published, the models, and notes: a line for each file that cannot
-    be read, and the like.
+    be read, and so on.
 
     Args:
         home: the installation.

@@ -40,7 +40,7 @@ class ChainedRun(ABC, Generic[State]):
         """The kept state at the start of a day; None if it does not have the digest."""
 
     def go_back(self, number: int) -> None:  # noqa: B027 (a hook: most ways go back as far as there are days)
-        """Take note that the run cannot begin with a day, and so has to begin before it.
+        """Record that the run cannot begin with a day, and so has to begin before it.
 
         Raises:
             InputError: it must not begin earlier.
@@ -77,7 +77,7 @@ class ChainedRun(ABC, Generic[State]):
         return self._walk.outlook()
 
     def shorten(self) -> bool:
-        """Take note that the last batch could not be computed as a whole, so that half of it is next.
+        """Record that the last batch could not be computed as a whole, so that half of it is next.
 
         Returns:
             False if it cannot be halved.
@@ -94,11 +94,11 @@ class ChainedRun(ABC, Generic[State]):
         return self._walk.finish_batch(states)
 
     def published(self, days: int, state: State | None = None) -> None:
-        """Take note that this many days of the last batch are published.
+        """Record that this many days of the last batch are published.
 
         Args:
             days: the number of days; if it is less than was to be published, the run must stop.
-            state: the state after them, if it is at hand and need not be read.
+            state: the state after them, if it is known and need not be read.
         """
         self._walk.published(days)
         self._reached = self._walk.at, self._states[days - 1], state

@@ -108,7 +108,8 @@ def require_shared(tasks: _Workers, home: Home) -> None:
     written = [storage_of(folder).absolute(folder) for folder in (home.lake, home.staging)]
     read = list(written)
     landing = home.landed_all
-    # The landing folder need not be writable; if a worker does not find a file there, it waits, and the run says so.
+    # The landing folder need not be writable; if a worker does not find a file there, it waits, and the run reports
+    # that.
     if storage_of(landing).on_disk and os.access(landing, os.W_OK):
         read.append(os.path.abspath(landing))
     made: list[str] = []

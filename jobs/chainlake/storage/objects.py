@@ -1,4 +1,6 @@
-"""Files in an object store, through delta-rs' own client, so that tables and all other files take the same path."""
+"""Files in an object store, through delta-rs' own client, so that tables and all other files are accessed in the same
+way.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Landed files to events, in this process and without a lake, for looking at a few files by hand. The rules are those
-for tables, with the same functions: ``fates`` and ``corrections``.
+of the tables, in the same functions: ``fates`` and ``corrections``.
 """
 
 from __future__ import annotations

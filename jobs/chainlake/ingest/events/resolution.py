@@ -81,7 +81,7 @@ class Resolution:
 
         Raises:
             AuditFailed: an event breaks a rule of the events table.
-            Overtaken: somebody else changed the events in the meantime.
+            Overtaken: someone else changed the events in the meantime.
         """
         source, lake, table = self.source, self.ports.lake, events_table(self.source)
         counted: dict[date, DayFigures] = {day: {**EMPTY} for day in days}
@@ -142,7 +142,7 @@ class Resolution:
 
 
 def raw_counts(lake: Lake, source: Source, loads: Sequence[str], days: Sequence[date]) -> dict[date, int]:
-    """Number of rows of ``loads`` per day, counted from the table anew: what the fates must add up to."""
+    """Number of rows of ``loads`` per day, counted again in the table: what the fates must add up to."""
     return _per_day(source, loads, lake.day_files("raw", source.name, days))
 
 

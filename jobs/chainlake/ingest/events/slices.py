@@ -26,7 +26,7 @@ from chainlake.storage.parquet import parquet_dataset, parquet_file, parquet_foo
 #: Rows per task, for up to ``_COLUMNS`` columns; the task has them in memory several times over.
 _ROWS_PER_TASK = 500_000
 _COLUMNS = 12
-#: Compressed bytes of data files per task: less than Arrow's limit for the texts of one column, 2 GiB.
+#: Compressed bytes of data files per task: less than Arrow's limit for the strings of one column, 2 GiB.
 _BYTES_PER_TASK = 256 << 20
 #: How many rows of a day are sampled to find the bounds of tasks.
 _SAMPLED_ROWS = 500_000
@@ -206,7 +206,7 @@ def _read_by(parts: Sequence[RawSlice]) -> int:
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as µs since 1970; texts unchanged."""
+    """Times as µs since 1970; strings unchanged."""
     return values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
 
 

@@ -125,7 +125,7 @@ def day_rows(
         if day in touched or not (row["status"] in ("open", "provisional") or _lost(day, row, arrived)):
             continue
         status = status_of(source, day, arrived, passed, now)
-        # A day that was already computed from is not reopened because somebody has made the source wait longer.
+        # A day that was already computed from is not reopened because someone has made the source wait longer.
         status = "provisional" if status == "open" and row["status"] != "open" else status
         if status != row["status"]:
             rows.append(_row(source, day, status, _figures(row), row["events_version"]))

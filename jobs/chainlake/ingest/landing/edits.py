@@ -24,7 +24,7 @@ from chainlake.schemas.table import Table
 def prepare_tables(home: Home, source: Source) -> None:
     """Make the tables of ``source``, and give those that exist the columns of new attributes; under the source's lock.
 
-    Tables with other columns are made anew if they have no rows, so that a wrong type at the first try does not cost
+    Tables with other columns are made again if they have no rows, so that a wrong type at the first try does not cost
     the source its name. If this is killed anywhere, the next call does what is missing.
 
     Args:

@@ -52,7 +52,7 @@ def trusted_days(home: Home, source: Source) -> list[EventDayRow]:
 
 
 def note_lost_days(home: Home, source: Source, run_id: str) -> None:
-    """Note, before the events table is made anew, that all days are to be resolved; under the source's lock."""
+    """Record, before the events table is made again, that all days are to be resolved; under the source's lock."""
     if tables.exists(home, "events", source.name):
         return
     days = [row["day"] for row in ops.current(home, "event_days", source=source.name)]

@@ -154,7 +154,7 @@ class FilesUnread(InputError):
 
 
 class RereadFailed(InfrastructureError):
-    """After an edit of the definition, a file with events cannot be read, and the others must not go on without it.
+    """After an edit of the definition, a file with events cannot be read, and the others must not continue without it.
 
     Args:
         source: the source.

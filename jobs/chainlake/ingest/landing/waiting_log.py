@@ -29,7 +29,7 @@ def note_waiting(home: Home, source: Source, waiting: Mapping[str, str], run_id:
         source: the source, whose lock the caller holds.
         waiting: why files wait, by path.
         run_id: the run that writes.
-        clear: whether to note that files not among ``waiting`` no longer wait.
+        clear: whether to record that files not among ``waiting`` no longer wait.
     """
     current = ops.current(home, "waiting_files", source=source.name)
     recorded = {row["path"]: row["reason"] for row in current if row["waits"]}
@@ -52,5 +52,5 @@ def note_waiting(home: Home, source: Source, waiting: Mapping[str, str], run_id:
 
 
 def removed_rows(rows: Iterable[FileRow]) -> list[FileRow]:
-    """The ``ops.files`` rows to note that files from which nothing came are no longer there."""
+    """The ``ops.files`` rows that record that files from which nothing came are no longer there."""
     return [{**row, "path_fields": dict(row["path_fields"] or {}), "outcome": REMOVED} for row in rows]

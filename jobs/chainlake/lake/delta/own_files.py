@@ -1,4 +1,4 @@
-"""Which files in a table's folder are the table's: anything else was put there by somebody else and stays."""
+"""Which files in a table's folder are the table's: anything else was put there by someone else and stays."""
 
 from __future__ import annotations
 

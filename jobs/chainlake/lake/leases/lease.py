@@ -1,4 +1,5 @@
-"""A lease: a lock in the store, held by the process that made its newest generation, while that shows signs of life.
+"""A lease: a lock in the store, held by the process that made its newest generation, as long as that process shows
+signs of life.
 
 For generation N, ``<lake>/chainlake-locks/<purpose>/`` holds the folder ``N`` with a file that only one writer can make
 and that names the holder; ``N.beat``, which the holder rewrites every few seconds; and ``N.free`` once it has let go. A
@@ -85,7 +86,7 @@ class Watch:
         return seen
 
     def alive(self, seen: _Seen) -> bool:
-        """Whether somebody holds the lock, as far as this process can know."""
+        """Whether someone holds the lock, as far as this process can know."""
         if not seen.top or seen.free:
             return False
         return time.monotonic() - self._since < lease_seconds() and not is_dead(self.signed(seen.top))
@@ -155,7 +156,7 @@ class _Lease:
 
     @classmethod
     def take(cls, watch: Watch, purpose: str) -> _Lease | None:
-        """Take the lock if nobody holds it; ``None`` if somebody does."""
+        """Take the lock if nobody holds it; ``None`` if someone does."""
         seen = watch.look()
         if watch.alive(seen):
             return None

@@ -97,7 +97,7 @@ class ChainState:
 
 
 def chain_state(chain: Chain) -> ChainState:
-    """How the days of a published chain stand; a day that starts anew depends on none before it."""
+    """How the days of a published chain stand; a day that starts from the empty state depends on none before it."""
     n = len(chain.numbers)
     place = np.arange(n)
     linked = (chain.state_in == chain.before) & (chain.before != None)  # noqa: E711 (element by element)
@@ -183,8 +183,8 @@ class Walk:
         chain: all days from ``chain.numbers[0]`` on, without gaps.
         first: the day on which the run starts; the chain before it is taken as published.
         kept: (day, least) → the last day from ``least`` to ``day`` on which a batch can begin, because that day
-            starts anew or the state that it continues from is kept; ``least`` itself counts as such a day unless it is
-            negative.
+            starts from the empty state or the state that it continues from is kept; ``least`` itself counts as such a
+            day unless it is negative.
         longest: the most days of a batch.
     """
 
@@ -286,7 +286,7 @@ class Walk:
         self._state = self._states[days - 1]
 
     def outlook(self) -> Outlook:
-        """What lies ahead: what a run does if it goes on after every batch."""
+        """What lies ahead: what a run does if it continues after every batch."""
         chain, state = self._chain, self._state
         certain: list[int] = []
         possible: list[int] = []
@@ -331,7 +331,7 @@ def left_out(links: Mapping[Day, Link], wrong: Mapping[Day, str], before: str | 
         links: the links of every day, ascending.
         wrong: day → why it cannot be published, for a reason of its own.
         before: the state that the first day has to continue from, read under the lock of the table: the ``state_out``
-            of the day before, or :data:`EMPTY` if it starts anew.
+            of the day before, or :data:`EMPTY` if it starts from the empty state.
     """
     found: dict[Day, str] = {}
     for day, link in links.items():

@@ -168,7 +168,7 @@ class AbandonedDays(InfrastructureError):
 
     @classmethod
     def waited(cls, source: str, unfit: list[date], timeout_s: float, holder: str) -> AbandonedDays:
-        """Somebody is, and took longer than was waited for."""
+        """Someone is, and took longer than was waited for."""
         return cls._of(source, unfit, f"and was so for {timeout_s:.0f} s: {holder}")
 
     @classmethod
@@ -184,7 +184,7 @@ class AbandonedDays(InfrastructureError):
 def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> Pinned:
     """Pin a version of the events table in which each needed day is final.
 
-    It waits for days that are being changed as long as somebody holds the source's lock. If nobody does, their ingest
+    It waits for days that are being changed as long as someone holds the source's lock. If nobody does, their ingest
     has failed or was killed, and waiting would not help.
 
     Args:
@@ -194,7 +194,7 @@ def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> P
         timeout_s: how many seconds to wait for days that are being changed.
 
     Raises:
-        AbandonedDays: nobody is changing the days, or somebody was the whole time; the message names the ingest to
+        AbandonedDays: nobody is changing the days, or someone was the whole time; the message names the ingest to
             repeat.
     """
     deadline = time.monotonic() + timeout_s

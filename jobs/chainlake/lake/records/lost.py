@@ -1,4 +1,6 @@
-"""A results table that is gone is made again by the next run that publishes, which knows only a few of its days."""
+"""A results table that is gone is made again by the next run that publishes, but that run knows only a few of its
+days.
+"""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-#: A step's queries are interpreted if they see at most so many rows.
+#: A step's queries are interpreted if they see at most this many rows.
 _INTERPRETED_ROWS = 200_000
-#: Rows per shuffle partition: in a driver with 1 GB, each of two tasks can sort so many in memory.
+#: Rows per shuffle partition: in a driver with 1 GB, each of two tasks can sort this many in memory.
 _ROWS_PER_PARTITION = 150_000
 _MOST_PARTITIONS = 2_000
 #: How long to wait for the JVM to end: one that writes a class archive takes long.

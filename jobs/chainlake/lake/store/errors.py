@@ -1,4 +1,4 @@
-"""Errors that stop a change of a data table; each says what was written, which is mostly nothing, and what to do."""
+"""Errors that stop a change of a data table; each says what was written (usually nothing) and what to do."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class FilesLake:
             for day, path, rows, size in zip(*columns, strict=True):
                 if day in days:
                     place = data_path(f"{schema}.{name}", folder, path)
-                    # Not every writer notes the number of rows.
+                    # Not every writer records the number of rows.
                     counted = parquet_footer(place).num_rows if rows is None else rows
                     found.append(DayFile(day, place, counted, size))
         stored = pa.schema(table.schema().to_arrow())

@@ -15,7 +15,7 @@ from chainlake.lake.delta.where import delta_literal
 from chainlake.lake.upkeep import recorded
 from chainlake.lake.upkeep.check_table import Inspected
 from chainlake.lake.upkeep.contents import Contents
-from chainlake.lake.upkeep.findings import Finding, Mend, PublishedDay, SurplusRows, UnrecordedDay
+from chainlake.lake.upkeep.findings import Finding, Fix, PublishedDay, SurplusRows, UnrecordedDay
 from chainlake.lake.upkeep.recorded import RecordedDay
 from chainlake.schemas import ranked
 from chainlake.schemas.models import FINDINGS, METRICS, SHARED, STATE
@@ -151,11 +151,11 @@ def _compared(
     repeated = _repeated(inspected, sums, broken)
     for place, why in broken.items():
         name = wanted[place].definition
-        mends: list[Mend] = [PublishedDay(name, place[1])]
+        fixes: list[Fix] = [PublishedDay(name, place[1])]
         if place in repeated:
-            mends.append(SurplusRows(inspected.schema, inspected.name, _where(sums, place)))
+            fixes.append(SurplusRows(inspected.schema, inspected.name, _where(sums, place)))
             why = f"{why}; keys repeat"
-        findings.append(Finding(inspected.path_name, f"{name} {place[1]}: {why}", mends=tuple(mends)))
+        findings.append(Finding(inspected.path_name, f"{name} {place[1]}: {why}", fixes=tuple(fixes)))
     return [*findings, *_only_counted(inspected, unsummed)]
 
 
@@ -198,7 +198,7 @@ def _gone(inspected: Inspected, wanted: Mapping[Place, Expected], within: Days |
         Finding(
             inspected.path_name,
             f"the table is gone, but {name} has published {counted(len(days), 'day')} with rows to it, from {days[0]}",
-            mends=tuple(PublishedDay(name, day) for day in days),
+            fixes=tuple(PublishedDay(name, day) for day in days),
         )
         for name, days in lost.items()
     ]
@@ -216,10 +216,10 @@ def _strange(inspected: Inspected, sums: Sums, place: Place, known: bool) -> Fin
     (owner, day), there = place, sums.of[place]
     whose = f" of {owner}" if owner else ""
     what = f"{day}: {counted(there.rows, 'row')}{whose} on a day that was never published"
-    # If nothing at all is recorded for the table, it is the notes that are gone.
+    # If nothing at all is recorded for the table, it is the records that are gone.
     name = f"{_KINDS.get(inspected.schema, 'model')}/{owner or inspected.name.partition('/')[0]}"
-    mend = SurplusRows(inspected.schema, inspected.name, _where(sums, place)) if known else UnrecordedDay(name, day)
-    return Finding(inspected.path_name, what, mends=(mend,))
+    fix = SurplusRows(inspected.schema, inspected.name, _where(sums, place)) if known else UnrecordedDay(name, day)
+    return Finding(inspected.path_name, what, fixes=(fix,))
 
 
 def _only_counted(inspected: Inspected, places: Iterable[tuple[str, date]]) -> list[Finding]:

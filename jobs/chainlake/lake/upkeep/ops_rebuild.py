@@ -1,7 +1,7 @@
-"""Rebuilds a log of ``ops`` from the data files in its folder, whatever its Delta log says.
+"""Rebuilds a log of ``ops`` from the data files in its folder, regardless of its Delta log.
 
 The logs are only ever appended to, and every row has a key and a number, so the log is the rows of all readable files,
-each taken once. If somebody changed a row, the changed one is in a younger file than the original.
+each taken once. If someone changed a row, the changed one is in a younger file than the original.
 """
 
 from __future__ import annotations

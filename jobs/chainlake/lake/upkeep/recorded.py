@@ -38,8 +38,8 @@ Days = dict[tuple[str, date], RecordedDay]
 def recorded_of(home: Home, schema: str, name: str) -> Days:
     """Every day that a table should hold, according to :func:`recorded_days`.
 
-    If a later version of a match table has taken its place, but the process died before noting it, these are the days
-    of that version; the next step notes them before it does anything else.
+    If a later version of a match table has taken its place, but the process died before recording it, these are the
+    days of that version; the next step records them before it does anything else.
     """
     held = held_version(home, name) if schema == "matches" else None
     return recorded_days(home).get(f"{schema}.{held or name}", {})

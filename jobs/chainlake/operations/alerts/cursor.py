@@ -1,6 +1,6 @@
 """How far a definition's alerts have been sent: one file in the lake per definition, replaced after each message.
 
-The file lies in the lake, like the lock that a sender holds: of two machines that share a lake, one sends, and the
+The file is in the lake, like the lock that a sender holds: of two machines that share a lake, one sends, and the
 other later continues from there.
 """
 

@@ -1,4 +1,4 @@
-"""The messages made from a table's change feed: what each carries, and in which order they are sent."""
+"""The messages made from a table's change feed: what each contains, and in which order they are sent."""
 
 from __future__ import annotations
 

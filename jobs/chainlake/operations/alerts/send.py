@@ -2,7 +2,7 @@
 
 The table's change feed is written by the commit that publishes, so it holds each added or withdrawn row exactly once,
 whatever process died in between: nothing else has to be recorded. An accepted message is recorded before the next one
-is sent; if the sender dies before noting it, the message is sent again with the same id.
+is sent; if the sender dies before recording it, the message is sent again with the same id.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 One application computes all to-do days of a source's definitions within a window of ``chunk`` days. The matches of
 most patterns depend on events alone, but a model carries state, and so does a pattern that uses events up. So windows
-run in the order of time, and what they compute may depend on the states that they reach
+run in time order, and what they compute may depend on the states that they reach
 (docs/semantics.md#chained-days).
 """
 
@@ -181,7 +181,7 @@ def _inside(judged: Judged, asked: _Asked) -> np.ndarray:
 
 
 def _note_left(judged: Judged, asked: _Asked, plan: RangePlan) -> None:
-    """Note in the plan the days that somebody may expect to be computed but that will not be, with the reasons."""
+    """Note in the plan the days that someone may expect to be computed but that will not be, with the reasons."""
     left = _inside(judged, asked) & np.isin(judged.state, (*asked.states, "audit_failed", "waiting"))
     if asked.only_stale:
         left &= (judged.state != "waiting") | (judged.recorded("status") != None)  # noqa: E711 (element by element)
@@ -218,7 +218,7 @@ class _SegmentLeft:
             return None
         end = day_number(days[-1]) + 1
         if not self.begun:
-            # The first window goes on to the last day ever published; later windows get what lies behind that.
+            # The first window extends to the last day ever published; later windows get what comes after that.
             self.begun, end = True, max(end, self.segment.published)
         now, self.left = self.left.cut(end)
         return (now, Days(days[0], days[-1] + _ONE)) if now.days else None
@@ -242,7 +242,7 @@ def _ways(
 def _pattern_applications(
     judged: Sequence[Judged], source: str, events: EventDays, asked: _Asked, ways: Mapping[str, Sequence[_SegmentLeft]]
 ) -> list[Application]:
-    """The windows of all patterns of a source, in the order of time."""
+    """The windows of all patterns of a source, in time order."""
     to_do = {j.definition.name: (j, _positions(j, asked)) for j in judged}
     all_days = {j.day(at) for j, found in to_do.values() for at in found.tolist()}
     applications = []
@@ -295,7 +295,7 @@ def _model_applications(
     asked: _Asked,
     plan: RangePlan,
 ) -> list[Application]:
-    """The windows of all models of a source, in the order of time."""
+    """The windows of all models of a source, in time order."""
     to_do = {j.definition.name: [j.day(at) for at in _positions(j, asked).tolist()] for _, j in models}
     left: dict[str, Outlook] = {}
     applications = []
@@ -317,7 +317,7 @@ def _model_applications(
                     plan.failures.append((name, error))
                     to_do[name] = []
                     continue
-                # The first window goes on to the last day ever published; later windows get what lies behind that.
+                # The first window extends to the last day ever published; later windows get what comes after that.
                 end = max(end, published_end(j) or end)
             now, left[name] = left[name].cut(day_number(end))
             if now.days:

@@ -66,7 +66,7 @@ def with_part(found: Sequence[Application], part: Part, blank: Application, chun
     """The applications of a source, with the days of a pattern's episodes added to what they compute.
 
     Args:
-        found: the applications that find matches, in the order of time.
+        found: the applications that find matches, in time order.
         part: the days.
         blank: an application that computes nothing, the template for days that none of these covers.
         chunk: largest number of days in an application.

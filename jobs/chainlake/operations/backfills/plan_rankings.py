@@ -69,7 +69,7 @@ def with_rankings(
     """The applications of a source, with the periods of a pattern added to what they merge.
 
     Args:
-        found: the applications that find matches, in the order of time.
+        found: the applications that find matches, in time order.
         part: the days on which the periods begin.
         blank: an application that computes nothing, the template for periods whose matches none of these finds; its
             days are those asked for.

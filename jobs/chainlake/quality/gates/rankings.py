@@ -71,7 +71,7 @@ def audit_rankings(
     rows = rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
     rows = pa.concat_tables([rows, _as_rows(lacking, rows.schema, rule)])
     gate = Gate("rankings", _flat(table), lambda found, _: found, _ADDED)
-    # Columns of structs are left out, since Great Expectations would list every field as a column of its own.
+    # Columns of structs are left out, since Great Expectations would list every field as its own column.
     rows = rows.select([*gate.table.column_names, *_ADDED])
     return audit_table(audit, gate, rows, table.name, list(days))
 

@@ -1,4 +1,4 @@
-"""``chainlake alerts``: tells webhooks what was published and withdrawn."""
+"""``chainlake alerts``: reports to webhooks what was published and withdrawn."""
 
 from __future__ import annotations
 

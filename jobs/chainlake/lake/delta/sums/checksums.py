@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: The owner, empty if the whole table has one writer, and the UTC day.
 Place = tuple[str, date]
 
-#: Key of a staged file's own checksums in its footer: the writer has the rows at hand, the publisher does not.
+#: Key of a staged file's own checksums in its footer: the writer has the rows in memory, the publisher does not.
 _FOOTER = b"chainlake.rows_checksums"
 _WORD = (1 << 64) - 1
 _DAY_US = day_start_us(date(1970, 1, 2))

@@ -52,7 +52,7 @@ def choose(pattern: str, versions: Iterable[int], rows: Iterable[PublishedDay]) 
 
 
 def later_versions(home: Home, pattern: str) -> list[int]:
-    """Numbers of the versions of a match table that lie beside it, ascending; no JVM."""
+    """Numbers of the versions of a match table that are beside it, ascending; no JVM."""
     places = (f"{home.next_tables('matches')}/{pattern}", home.nested_table("matches", pattern))
     names = {name for place in places for name in storage_of(place).folders(place) if _VERSION.fullmatch(name)}
     numbers = sorted(int(name[1:]) for name in names)
