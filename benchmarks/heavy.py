@@ -3,7 +3,7 @@
 ``python -m benchmarks.heavy [--seconds 12] [--ms 2 5.5 29] [--json FILE]``
 
 The events are stories about many symbols, one of which has 40 % of them. The pattern is ``SEQ(Story a, Story b)`` with
-one symbol, two sources and similar texts; similarity is decided by a function that burns ``--ms`` milliseconds of CPU
+one symbol, two sources and similar strings; similarity is decided by a function that burns ``--ms`` milliseconds of CPU
 for each pair. There are as many stories as make all pairs together take ``--seconds`` of CPU. The work is divided as in
 a run of ``detect``, and done by one process, then by two. Then three stories are looked for, each two of which are
 alike, so that tasks need the same pairs. The *router* is one process that decides by the function, for each event, to
@@ -74,7 +74,7 @@ WITHIN {window} s
 
 @dataclass(frozen=True)
 class Burn:
-    """The share of letters that two texts have in common, computed slowly.
+    """The share of letters that two strings have in common, computed slowly.
 
     Args:
         ms: CPU milliseconds for each pair.

@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.places [--source stock] [--days D] [--events-per-day M] [--only NAME,...] [--json FILE]``
 
-Files are generated once. For each place, a home of its own with the shipped definitions takes the first day, so that
+Files are generated once. For each place, a separate home with the shipped definitions takes the first day, so that
 JVM, workers and all imports are warm, and then the others in one run of each step, by one driver. Measured are seconds
 of the clock, and CPU seconds of driver, workers and store together: they tell what a place costs on a machine whose
 other work, the store among it, shares the same cores. ``local[2]`` is what one machine does; workers have one core

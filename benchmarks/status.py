@@ -138,7 +138,7 @@ def make(home: Home, patterns: int, years: int) -> int:
 
 
 def ask(words: list[str]) -> tuple[float, float, int]:
-    """Wall seconds, CPU seconds and peak memory (MiB) of a command in a process of its own."""
+    """Wall seconds, CPU seconds and peak memory (MiB) of a command in its own process."""
     begin = time.monotonic()
     with subprocess.Popen([sys.executable, "-m", "jobs", *words], cwd=PROJECT, stdout=subprocess.DEVNULL) as process:
         _, status, usage = os.wait4(process.pid, 0)

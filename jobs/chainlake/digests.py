@@ -1,4 +1,4 @@
-"""What tells definitions, states and files apart."""
+"""Hashes that identify definitions, states and files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def text_digest(text: str) -> str:
-    """A text's BLAKE2b of 128 bits, as 32 hexadecimal digits."""
+    """A string's BLAKE2b of 128 bits, as 32 hexadecimal digits."""
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

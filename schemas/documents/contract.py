@@ -31,7 +31,7 @@ def contract(tables: Iterable[Table], lake: str, version: str) -> dict[str, Any]
 
     Args:
         tables: tables of one lake.
-        lake: where it lies, a path or a URI.
+        lake: where it is, a path or a URI.
         version: version of the package that defines them.
 
     Returns:

@@ -1,6 +1,7 @@
-"""Tells a webhook of tasks that have failed for good. Airflow calls it in the process of the task, after the last try.
+"""Reports tasks that have failed for good to a webhook. Airflow calls it in the task's process, after the last try.
 
-Nothing here imports Airflow, and what sends is imported when a task has failed: the scheduler's parser reads this file.
+Nothing here imports Airflow, and the code that sends is imported only after a failure, since the scheduler's parser
+reads this file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""What the tasks of DAGs that are run by hand do: plan, and run steps of the command line.
+"""The tasks of DAGs that are triggered manually: they plan, and run steps of the command line.
 
 A *line* is a list of Spark applications that run one after the other in one mapped task; lines may run side by side, in
 any order. Applications of patterns whose days do not depend on each other have a line each. If a source has a pattern
-whose days do, or episodes or rankings, all its applications of patterns are one line, and so are those of its models
-(docs/semantics.md#chained-days).
+whose days do, or has episodes or rankings, all its applications of patterns are one line, and so are those of its
+models (docs/semantics.md#chained-days).
 """
 
 from __future__ import annotations

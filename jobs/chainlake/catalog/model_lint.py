@@ -40,7 +40,7 @@ def _unobserved(top: Section, key: str, named: tuple[str, ...], observed: Observ
     parts = {name: top.data[name] for name in ("nodes", "groups", "response", "features", "value") if name in top.data}
     for place in _places(parts, ()):
         value = str(top.typed(*place)).strip()
-        # The last word of a place tells what a text is: names of nodes and columns are not keys.
+        # The last word of a place tells what a string means: names of nodes and columns are not keys.
         last = next((part for part in reversed(place) if isinstance(part, str)), "")
         if value in missing and last in ("nodes", "keys", "key", *_groups(place)):
             yield top.placed(UnfitModel.unobserved(observed.where, key, value, observed.keys), *place)

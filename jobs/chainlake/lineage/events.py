@@ -47,7 +47,7 @@ def run_events(home: Home, run_id: str, rows: Iterable[RunRow], flows: Mapping[s
         flows: the flows to report, by the name of the definition in ``ops``; an ingest has the empty name.
 
     Returns:
-        a start and an end for each definition for which some phase of the run did something, in the order of time.
+        a start and an end for each definition for which some phase of the run did something, in time order.
     """
     finished = [row for row in rows if row["status"] != "nothing"]
     events: list[RunEvent] = []

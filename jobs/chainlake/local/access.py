@@ -2,7 +2,7 @@
 
 The page listens on loopback. That keeps other machines out, but neither web pages in the user's own browser nor other
 users of the machine. Airflow asks for a password. This layer, in front of everything that the API server serves, adds
-what no setting of Airflow's offers: it refuses any name but our own in ``Host`` (a web site can point its own name at
+what no setting of Airflow offers: it refuses any name but our own in ``Host`` (a web site can point its own name at
 127.0.0.1), and any request from a page of another origin, except that a link to the page may be followed.
 """
 

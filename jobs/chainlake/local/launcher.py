@@ -137,7 +137,7 @@ class Airflow:
             self._keeper.stdout.close()
             self._keeper = None
         if self._guard is not None:
-            # Tasks and their Spark applications have process groups of their own.
+            # Tasks and their Spark applications have their own process groups.
             guard.end_all(str(self.home.root))
         if self._postgres is not None:
             self._postgres.stop()

@@ -153,7 +153,7 @@ def _plain(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as a quoted YAML string."""
+    """A string as a quoted YAML string."""
     return "'" + text.replace("'", "''") + "'"
 
 

@@ -1,4 +1,4 @@
-"""Takes days through the DAGs of a running Airflow, whether ``make run`` started it or it was already up."""
+"""Takes days through the DAGs of a running Airflow, whether ``make run`` started it or it was already running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""``make docker-run``: takes the shipped days through the DAGs of an Airflow that is already up; then a summary."""
+"""``make docker-run``: takes the shipped days through the DAGs of an Airflow that is already running; then a
+summary.
+"""
 
 from __future__ import annotations
 

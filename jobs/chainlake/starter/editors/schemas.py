@@ -1,7 +1,7 @@
 """JSON schemas (draft 2020-12) of sources, of models and of the front matter of patterns.
 
-They say which keys there are and what a value looks like; ``lint`` checks how values fit together. Wherever a text is
-asked for, a bare word is the text that was typed, so texts may also be numbers and booleans of YAML.
+They say which keys there are and what a value looks like; ``lint`` checks how values fit together. Wherever a string is
+asked for, a bare word is the text that was typed, so strings may also be numbers and booleans of YAML.
 """
 
 from __future__ import annotations
