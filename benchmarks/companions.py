@@ -105,9 +105,9 @@ def best_translation(facets: np.ndarray, region: Region) -> np.ndarray:
         return found
 
     def lost(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        told = [one.log_share(mine) for one, mine in zip(smoothed, levels(flat), strict=True)]
-        slopes = np.stack([slope for _, slope in told]) @ normals
-        return -sum(value for value, _ in told), -((slopes - slopes.mean(axis=0)) * scale).ravel()
+        terms = [one.log_share(mine) for one, mine in zip(smoothed, levels(flat), strict=True)]
+        slopes = np.stack([slope for _, slope in terms]) @ normals
+        return -sum(value for value, _ in terms), -((slopes - slopes.mean(axis=0)) * scale).ravel()
 
     found = minimize(lost, np.zeros(2 * k), jac=True, method="L-BFGS-B", options={"maxiter": 300})
     return within_budget(levels(found.x), limits)
@@ -147,8 +147,8 @@ def zones(seeds: list[int]) -> None:
             rows.append([*(outside(levels, now) for levels in made), sent, took])
         mean = np.mean(rows, axis=0)
         factors = [f"{mean[i] / mean[4]:.2f} ({printed[j] / printed[3]:.2f})" for i, j in ((0, 0), (1, 1), (3, 2))]
-        told = " | ".join(f"{value:.0f}" for value in mean[:-1])
-        print(f"| {n} | {told} | {mean[-1]:.2f} | {', '.join(factors)} |", flush=True)
+        cells = " | ".join(f"{value:.0f}" for value in mean[:-1])
+        print(f"| {n} | {cells} | {mean[-1]:.2f} | {', '.join(factors)} |", flush=True)
 
 
 def unknowns(seeds: list[int]) -> None:
@@ -168,7 +168,7 @@ def unknowns(seeds: list[int]) -> None:
     print("\nSame zone, moved by one round, moved by the mean, in violations of own shapes\n")
     print("| data | 3 nodes | 5 nodes | 10 nodes |\n|---|---|---|---|")
     for name, (one, mine) in tried.items():
-        told = []
+        cells = []
         for n in PRINTED:
             rows = []
             for seed in mine:
@@ -177,8 +177,8 @@ def unknowns(seeds: list[int]) -> None:
                         designed(past, region.limits, "multipliers")]  # fmt: skip
                 rows.append([outside(levels, now) for levels in made])
             mean = np.mean(rows, axis=0)
-            told.append(", ".join(f"{value / mean[3]:.2f}" for value in mean[:3]))
-        print(f"| {name} | {' | '.join(told)} |", flush=True)
+            cells.append(", ".join(f"{value / mean[3]:.2f}" for value in mean[:3]))
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def disjunction(seed: int, n: int, k: int, rounds: int, drift: float) -> Iterator[tuple[np.ndarray, np.ndarray, int]]:
@@ -217,12 +217,12 @@ def learning(seeds: list[int], k: int, rounds: int) -> None:
         drifts, errors, sent = shared_disjunction(seed, k, rounds, list(schemes.values()))
         gain = errors[0] - errors[1]
         found.append([((errors[0] - errors[i]) / gain, sent[i] / sent[1]) for i in range(2, len(schemes))])
-        told = " | ".join(f"{kept:.1%}, {share:.1%}" for kept, share in found[-1])
-        print(f"| {seed} | {drifts} | {errors[0]:,} | {errors[1]:,} | {told} |", flush=True)
+        cells = " | ".join(f"{kept:.1%}, {share:.1%}" for kept, share in found[-1])
+        print(f"| {seed} | {drifts} | {errors[0]:,} | {errors[1]:,} | {cells} |", flush=True)
     of = np.array(found)
-    told = " | ".join(f"{kept:.1%}, {share:.1%}" for kept, share in of.mean(axis=0))
+    cells = " | ".join(f"{kept:.1%}, {share:.1%}" for kept, share in of.mean(axis=0))
     both = ((of[:, :, 0] >= KEPT) & (of[:, :, 1] <= SENT)).sum(axis=0)
-    print(f"| mean | | | | {told} |")
+    print(f"| mean | | | | {cells} |")
     print(f"| seeds with {KEPT:.0%} for {SENT:.0%} | | | | " + " | ".join(f"{n} of {len(seeds)}" for n in both) + " |")
 
 

@@ -3,7 +3,7 @@
 ``python -m benchmarks.heavy [--seconds 12] [--ms 2 5.5 29] [--json FILE]``
 
 The events are stories about many symbols, one of which has 40 % of them. The pattern is ``SEQ(Story a, Story b)`` with
-one symbol, two sources and similar texts; similarity is decided by a function that burns ``--ms`` milliseconds of CPU
+one symbol, two sources and similar strings; similarity is decided by a function that burns ``--ms`` milliseconds of CPU
 for each pair. There are as many stories as make all pairs together take ``--seconds`` of CPU. The work is divided as in
 a run of ``detect``, and done by one process, then by two. Then three stories are looked for, each two of which are
 alike, so that tasks need the same pairs. The *router* is one process that decides by the function, for each event, to
@@ -74,7 +74,7 @@ WITHIN {window} s
 
 @dataclass(frozen=True)
 class Burn:
-    """The share of letters that two texts have in common, computed slowly.
+    """The share of letters that two strings have in common, computed slowly.
 
     Args:
         ms: CPU milliseconds for each pair.
@@ -244,8 +244,8 @@ def scaled(ms: float, seconds: float, text: str = PATTERN) -> tuple[dict[str, An
     for each in (one, two):
         shown = {key: round(value, 2) if isinstance(value, float) else value for key, value in each.items()}
         print(f"{ms:g} ms: {shown}")
-    told = f"{ratio['by_clock']:.2f} x by the clock, {ratio['by_cpu']:.2f} x by CPU"
-    print(f"{ms:g} ms: 1 -> 2 processes {told}, {len(rows):,} matches", flush=True)
+    text = f"{ratio['by_clock']:.2f} x by the clock, {ratio['by_cpu']:.2f} x by CPU"
+    print(f"{ms:g} ms: 1 -> 2 processes {text}, {len(rows):,} matches", flush=True)
     wrong = rows != same or not rows or max(one["pair_evals"], two["pair_evals"]) > cheap or ratio["by_cpu"] < 1.8
     return {
         "ms": ms,
@@ -282,7 +282,7 @@ def main() -> int:
     results = [scaled(ms, args.seconds, text) for ms in args.ms for text in (PATTERN, THREE)]
     results.append(beside_router(min(args.ms)))
     if args.json is not None:
-        args.json.write_text(json.dumps([told for told, _ in results], indent=2), encoding="utf-8")
+        args.json.write_text(json.dumps([one for one, _ in results], indent=2), encoding="utf-8")
     return int(any(wrong for _, wrong in results))
 
 

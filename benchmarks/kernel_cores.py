@@ -3,9 +3,9 @@
 ``python -m benchmarks.kernel_cores [--events N] [--share C]``
 
 First, ten times the events at equal density are searched on one core, measured as in ``benchmarks.kernel``. Then two
-cores: the stream is cut into eight equal stretches of decision time, each with the events of its read range, as
+cores: the stream is cut into eight equal ranges of decision times, each with the events of its read range, as
 detection cuts it for a pattern without a key. Workers (``chainlake.detect.matcher``: Arrow tables in, rows of the match
-table out) run in processes of their own, each bound to a core, and take all eight or half of them. They have done it
+table out) run in their own processes, each bound to a core, and take all eight or half of them. They have done it
 once before, so their start, reading the input, imports and compiling are left out. The exit code is 1 if matches
 differ.
 """
@@ -42,7 +42,7 @@ BATCH_ROWS = 10_000
 
 
 def slices(made: Stream) -> list[Slice]:
-    """Equal stretches of the stream's time."""
+    """Equal ranges of the stream's time."""
     bounds = np.linspace(0, int(made.ms[-1]) * 1000 + 1, PIECES + 1).astype(int).tolist()
     return [slice_of(PATTERN, own) for own in zip(bounds, bounds[1:], strict=False)]
 

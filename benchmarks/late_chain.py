@@ -85,7 +85,7 @@ def lake(root: Path, stream: str, days: int) -> Home:
 
 
 def land(home: Home, rows: pa.Table, changed: range) -> None:
-    """Replace the events; those of the ``changed`` days are noted as new."""
+    """Replace the events; those of the ``changed`` days are recorded as new."""
     table = events_table(find_source(home, SOURCE)).arrow()
     write_deltalake(home.table("events", SOURCE), rows.cast(table), mode="overwrite", partition_by=["event_date"])
     version = tables.version(home, "events", SOURCE)
@@ -100,9 +100,9 @@ def run(home: Home, begin: int, end: int) -> dict[str, float]:
     """Run over days; returns how many it computed, and wall-clock and CPU seconds."""
     days = Days(FIRST + timedelta(days=begin), FIRST + timedelta(days=end))
     clock, cpu = time.perf_counter(), time.process_time()
-    told = detect(home, SOURCE, days, run_id="r", repair_horizon=0, ports=Ports(LocalTasks(), FilesLake(home)))
+    result = detect(home, SOURCE, days, run_id="r", repair_horizon=0, ports=Ports(LocalTasks(), FilesLake(home)))
     return {
-        "days": told["days"],
+        "days": result["days"],
         "seconds": round(time.perf_counter() - clock, 2),
         "cpu_s": round(time.process_time() - cpu, 2),
     }

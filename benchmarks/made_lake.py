@@ -150,7 +150,7 @@ def day_rows(stream: Stream, number: int, day: date) -> pa.Table:
 
 
 def hex_texts(octets: np.ndarray) -> pa.Array:
-    """Rows of bytes, shape (n, k), as texts of 2k hexadecimal digits."""
+    """Rows of bytes, shape (n, k), as strings of 2k hexadecimal digits."""
     digits = np.frombuffer(b"0123456789abcdef", np.uint8)
     text = np.empty((len(octets), 2 * octets.shape[1]), np.uint8)
     text[:, 0::2], text[:, 1::2] = digits[octets >> 4], digits[octets & 15]
@@ -159,7 +159,7 @@ def hex_texts(octets: np.ndarray) -> pa.Array:
 
 
 def named(names: Sequence[str], codes: np.ndarray) -> pa.Array:
-    """Texts by their place in a list."""
+    """Strings by their place in a list."""
     return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(names)).cast(pa.string())
 
 

@@ -90,7 +90,7 @@ def model(eps: float) -> ModelConfig:
         {"source": "s", "start": "2025-01-01", "nodes": list(STATIONS), "response": "speed", "features": ["position"],
          "round": {"length": "5 min"}, "window": {"sliding": 12}, "eps": 1}
     ).groups  # fmt: skip
-    # The curve is scaled to the stretch of road that these stations cover.
+    # The curve is scaled to the section of road that these stations cover.
     curve = replace(shipped.features[-1], low=104.751, high=109.631)
     features = (*shipped.features[:-1], curve)
     return replace(
@@ -141,7 +141,7 @@ def by_day(found: list[SlowDown], run: GroupTrace, days: list[date]) -> None:
     outside = [
         not any(one.onset - BEFORE <= at <= one.end + AFTER for one in found) and at.date() in days for at in changes
     ]
-    print("| day | slow-downs (local time, most stations at once) | onsets / ends told | changes | outside |")
+    print("| day | slow-downs (local time, most stations at once) | onsets / ends detected | changes | outside |")
     print("|---|---|---|---|---|")
     sums = np.zeros(5, int)
     for day in days:
@@ -155,8 +155,8 @@ def by_day(found: list[SlowDown], run: GroupTrace, days: list[date]) -> None:
             sum(a and b for a, b in zip(of_day, outside, strict=True)),
         ]
         text = ", ".join(f"{one.onset:%H:%M}-{one.end:%H:%M} ({one.stations})" for one in mine)
-        told = f"{line[1]}/{line[0]}, {line[2]}/{line[0]}"
-        print(f"| {day:%a %d %b} | {text or 'none'} | {told} | {line[3]} | {line[4]} |")
+        hits = f"{line[1]}/{line[0]}, {line[2]}/{line[0]}"
+        print(f"| {day:%a %d %b} | {text or 'none'} | {hits} | {line[3]} | {line[4]} |")
         sums += line
     print(f"| all | {sums[0]} slow-downs | {sums[1]}/{sums[0]}, {sums[2]}/{sums[0]} | {sums[3]} | {sums[4]} |\n")
     moments = local(run.ts[[at.date() in days for at in local(run.ts)]])
@@ -165,7 +165,7 @@ def by_day(found: list[SlowDown], run: GroupTrace, days: list[date]) -> None:
               if one.onset.date() in days and near(changes, one.onset)]  # fmt: skip
     sizes = [moved(run, row) for row, stray in zip(rows, outside, strict=True) if stray]
     print(
-        f"a moment of a weekday taken at random is 'told' with probability {chance:.2f}; "
+        f"a moment of a weekday taken at random is 'detected' with probability {chance:.2f}; "
         f"first change after an onset: {np.median(delays):.0f} minutes in the median ({min(delays):.0f} to "
         f"{max(delays):.0f}).\nChanges outside: the station that moved most moved by {np.median(sizes):.0f} mph in the "
         f"median, {min(sizes):.0f} at least; at {', '.join(_hours(changes, outside))}\n"

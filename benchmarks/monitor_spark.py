@@ -1,7 +1,7 @@
 """Many models in one run of the monitor step, for one day of minutes, evenly sized and skewed.
 
 Usage: ``python -m benchmarks.monitor_spark [--models N] [--nodes K] [--large L] [--minutes M] [--json FILE]``
-(1000, 10, 50, 1440). Every model is a file of its own, with a response and two features on K nodes, a window of an hour
+(1000, 10, 50, 1440). Every model is a separate file, with a response and two features on K nodes, a window of an hour
 and both detectors; the source has one event per node and minute. The step is that of ``chainlake monitor``: it plans,
 computes, audits and publishes. The *skewed* run has one model with L times K nodes instead of one with K. Phases are
 timed, and then the large model by itself on the driver. If the others waited for the large model, the skewed run would

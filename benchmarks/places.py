@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.places [--source stock] [--days D] [--events-per-day M] [--only NAME,...] [--json FILE]``
 
-Files are generated once. For each place, a home of its own with the shipped definitions takes the first day, so that
+Files are generated once. For each place, a separate home with the shipped definitions takes the first day, so that
 JVM, workers and all imports are warm, and then the others in one run of each step, by one driver. Measured are seconds
 of the clock, and CPU seconds of driver, workers and store together: they tell what a place costs on a machine whose
 other work, the store among it, shares the same cores. ``local[2]`` is what one machine does; workers have one core
@@ -35,7 +35,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.records.runs import new_run_id
 from chainlake.lake.upkeep.same import published_tables, same_tables
 from chainlake.paths import PROJECT, Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 from tests.proof.cluster import QUICK, cluster, driver
 from tests.proof.history import STEPS, environment, installation, without_pages
 from tests.proof.processes import run

@@ -1,8 +1,8 @@
 """Runs of neighbours, compared with other engines on one core: sessions, rises, V shapes, double bottoms, funnel.
 
 Usage: ``python -m benchmarks.runs [--rows N] [--task NAME …] [--engine NAME …] [--python FILE] [--trino FOLDER]``, for
-N events on one day, 10,000 of each key. Each engine runs in a process of its own on the same events, which lie in
-memory in the order of time. CPU seconds and peak memory are printed; they leave out making the events, and a first run
+N events on one day, 10,000 of each key. Each engine runs in its own process on the same events, which lie in
+memory in time order. CPU seconds and peak memory are printed; they leave out making the events, and a first run
 of the engine on a few of them. The other engines give a row for each match with its key, first and last time and number
 of events; the search also gives every event of each match. ClickHouse counts the matches of each key where it can, and
 is compared with the counts of the search.
@@ -62,7 +62,7 @@ class Asked:
 
 
 def events(rows: int, keys: int) -> pa.Table:
-    """Events of four types on one day, no two at the same time, in the order of time."""
+    """Events of four types on one day, no two at the same time, in time order."""
     draw = np.random.default_rng(1)
     ts = np.sort(draw.choice(DAY_US // 1_000, rows, replace=False)) * 1_000 if rows <= 5_000_000 else (
         np.arange(rows) * (DAY_US // rows) + draw.integers(0, DAY_US // rows, rows))  # fmt: skip
@@ -179,7 +179,7 @@ class Jvm:
         self.expect("done")
 
     def expect(self, word: str) -> None:
-        """Wait for a word on a line of its own."""
+        """Wait for a word on its own line."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.strip() == word:

@@ -128,8 +128,8 @@ def make(home: Home, patterns: int, years: int) -> int:
     ops.append(home, "files", [read], "made")
     ops.append(home, "event_days", event_days(""), "made")
     rows = list(intervals())
-    # As after daily runs: many commits, merged from time to time, and two rows for every day, since publishing is noted
-    # first.
+    # As after daily runs: many commits, merged from time to time, and two rows for every day, since publishing is
+    # recorded first.
     for start in range(0, len(rows), 20_000):
         part = rows[start : start + 20_000]
         ops.append(home, "intervals", [row | {"status": "publishing"} for row in part], "made")
@@ -138,7 +138,7 @@ def make(home: Home, patterns: int, years: int) -> int:
 
 
 def ask(words: list[str]) -> tuple[float, float, int]:
-    """Wall seconds, CPU seconds and peak memory (MiB) of a command in a process of its own."""
+    """Wall seconds, CPU seconds and peak memory (MiB) of a command in its own process."""
     begin = time.monotonic()
     with subprocess.Popen([sys.executable, "-m", "jobs", *words], cwd=PROJECT, stdout=subprocess.DEVNULL) as process:
         _, status, usage = os.wait4(process.pid, 0)

@@ -9,7 +9,7 @@
 * ``pass``: a million events with a million and with a billion matches, in one pass
 * ``billion``: a million events of one day with a billion matches within a window, by bounds
 
-It prints seconds of CPU time, the least of some runs, and the largest growth of memory, each in a process of its own.
+It prints seconds of CPU time, the least of some runs, and the largest growth of memory, each in its own process.
 SQL joins the events as they are, and by bins of one window as a user would help it, on tables in memory; a query that
 does not finish in two minutes has no rows.
 """
@@ -70,7 +70,7 @@ LISTED = (
 
 
 def bars(n: int) -> pa.Table:
-    """Bars in the order of time, all at different times."""
+    """Bars in time order, all at different times."""
     draw = np.random.default_rng(n)
     ts = np.sort(draw.choice(10 * DAY // 1000, n, replace=False)) * 1000
     return _table(ts, np.full(n, "Bar"), key=draw.integers(0, 50, n), price=draw.integers(0, 100_000, n) / 100)
@@ -286,7 +286,7 @@ def partial_matches() -> None:
 
 
 def main() -> None:
-    """Run each measurement in a process of its own."""
+    """Run each measurement in its own process."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.topk", description=__doc__)
     parser.add_argument("--what", nargs="+", choices=("comparable", *QUESTIONS), default=["comparable", *QUESTIONS])
     parser.add_argument("--one", nargs="+", metavar="WORD", help="what, of what, and how, in this process")

@@ -46,14 +46,14 @@ def made(stream: Stream, work: Path) -> tuple[Home, float]:
         ValueError: the one that is there was made of another stream.
     """
     begun, note = time.perf_counter(), work / "made.json"
-    told = json.dumps(asdict(stream))
+    text = json.dumps(asdict(stream))
     cache = Home.from_env().cache
     if note.exists():
-        if note.read_text() != told:
+        if note.read_text() != text:
             raise ValueError(f"{work} has the lake of another stream, {note.read_text()}")
         return Home(root=work, lake=str(work / "lake"), config=work / "config", cache=cache), 0.0
     home = make_lake(work, stream, PATTERNS, cache)
-    note.write_text(told)
+    note.write_text(text)
     return home, time.perf_counter() - begun
 
 

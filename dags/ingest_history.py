@@ -1,4 +1,4 @@
-"""DAG ``ingest_history``: ingests any stretch of days in one Spark application; it is run by hand.
+"""DAG ``ingest_history``: ingests any range of days in one Spark application; it is triggered manually.
 
 Dates are half-open as everywhere in Chainlake: ``end`` is not included.
 """

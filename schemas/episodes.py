@@ -1,4 +1,4 @@
-"""``episodes.<pattern>``: one row per stretch of matches of one key that overlap or are close together."""
+"""``episodes.<pattern>``: one row per group of matches of one key that overlap or are close together."""
 
 from __future__ import annotations
 

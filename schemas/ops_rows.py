@@ -19,7 +19,7 @@ IntervalStatus = Literal["publishing", "done", "failed", "audit_failed", "retire
 RunStatus = Literal["ok", "nothing", "failed", "incomplete"]
 #: The steps that compute from events.
 ComputingStep = Literal["detect", "monitor"]
-#: What works on tables of the lake, and notes its phases.
+#: What works on tables of the lake, and records its phases.
 StepName = Literal["ingest", ComputingStep, "check", "maintain", "retire"]
 #: The phases of steps; one that has no parts has its own name.
 PhaseName = Literal[

@@ -15,7 +15,7 @@ _ONE = timedelta(days=1)
 
 
 def instant(us: int) -> datetime:
-    """The moment that is so many microseconds after 1970-01-01T00:00Z, in UTC."""
+    """The moment that is this many microseconds after 1970-01-01T00:00Z, in UTC."""
     return _EPOCH + timedelta(microseconds=us)
 
 
@@ -25,7 +25,7 @@ def us_of(moment: datetime) -> int:
 
 
 def day_of(number: int) -> date:
-    """The day that is so many days after 1970-01-01."""
+    """The day that is this many days after 1970-01-01."""
     return _EPOCH.date() + timedelta(days=number)
 
 
@@ -49,7 +49,7 @@ class NotDays(UsageError):
 
     @classmethod
     def unread(cls, text: str) -> NotDays:
-        """A text that is no day."""
+        """A string that is no day."""
         return cls(f"'{text}' is not a day", hint="Write days as YYYY-MM-DD.")
 
     @classmethod
@@ -96,7 +96,7 @@ class Days:
 
     @classmethod
     def parse(cls, start: str, end: str) -> Days:
-        """The days from two ``YYYY-MM-DD`` texts, the second one not included."""
+        """The days from two ``YYYY-MM-DD`` strings, the second one not included."""
         return cls(parse_day(start), parse_day(end))
 
     @classmethod

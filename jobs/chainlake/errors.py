@@ -99,7 +99,7 @@ def _rebuild(kind: type[ChainlakeError], what: str, details: dict[str, Any]) -> 
 
 
 class AuditFailed(ChainlakeError):
-    """A quality gate failed; nothing of the days concerned was published."""
+    """A quality gate failed; none of the days concerned were published."""
 
     exit_code = 1
 

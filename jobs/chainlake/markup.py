@@ -1,4 +1,4 @@
-"""HTML in which every text is escaped: what is not :class:`Html` is, where it enters.
+"""HTML in which every text is escaped where it enters, unless it is :class:`Html` already.
 
 Names, keys and attributes come from files of others; a value such as ``<script>`` must stay a text on every page.
 """

@@ -1,4 +1,4 @@
-"""Where things lie: everything a run writes is under ``CHAINLAKE_HOME`` and the cache."""
+"""Where things are stored: everything a run writes is under ``CHAINLAKE_HOME`` and the cache."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Home:
         """The home that the environment variables name.
 
         Raises:
-            InfrastructureError: ``CHAINLAKE_HOME`` cannot be a folder, since it is a file or lies below one.
+            InfrastructureError: ``CHAINLAKE_HOME`` cannot be a folder, since it is a file or is below one.
         """
         root = _folder("CHAINLAKE_HOME", PROJECT / ".chainlake")
         there = next((path for path in (root, *root.parents) if path.exists()), root)
@@ -111,7 +111,7 @@ class Home:
         return Path(place)
 
     def require_place(self) -> None:
-        """See to it that tables can lie where the lake is.
+        """Make sure that tables can be stored where the lake is.
 
         Raises:
             OddPlace: they cannot.
@@ -122,8 +122,8 @@ class Home:
     def table(self, schema: str, name: str) -> str:
         """Path or URI of the Delta table ``schema.name``.
 
-        A later version of a match table, named ``p/v2``, lies beside the tables and inside none, since a clean-up of a
-        table takes all files in its folder for the table's own. On a disk, in lakes of older releases, it lies in the
+        A later version of a match table, named ``p/v2``, is beside the tables and inside none, since a clean-up of a
+        table takes all files in its folder for the table's own. On a disk, in lakes of older releases, it is in the
         folder of the first version until it is moved (``chainlake.lake.commits.places``).
         """
         if "/" not in name:
@@ -183,7 +183,7 @@ class Home:
 
 
 class LandingInStore(InfrastructureError):
-    """Landed files lie in an object store, and are asked for as files of this machine."""
+    """Landed files are in an object store, and are requested as files of this machine."""
 
     @classmethod
     def of(cls, place: str) -> LandingInStore:

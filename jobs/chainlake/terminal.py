@@ -1,7 +1,7 @@
-"""Text from data, made safe to look at: on a terminal, in a page, in a log.
+"""Text from data, made safe to display: on a terminal, in a page, in a log.
 
 Names of files, keys, raw rows and error messages can hold anything, also characters that a terminal obeys (escape
-sequences that colour, overwrite, set the title or the clipboard) or that change the order of what stands beside them.
+sequences that colour, overwrite, set the title or the clipboard) or that change the order of the text beside them.
 Such characters are shown as Python writes them, ``\\x1b`` or ``\\u202e``. Data formats (CSV, JSON) stay exact.
 """
 
@@ -28,7 +28,7 @@ def visible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """As :func:`visible`, with line ends and tabs shown too: a name or a cell cannot begin a line of its own."""
+    """As :func:`visible`, with line ends and tabs shown too: a name or a cell cannot begin its own line."""
     return _IN_LINE.sub(_named, text)
 
 
@@ -125,7 +125,7 @@ def for_people() -> Iterator[None]:
 
 
 def for_programs(stream: TextIO) -> TextIO:
-    """Where data goes that must stay exact: the stream itself, unless it is a terminal, where somebody looks at it."""
+    """Where data goes that must stay exact: the stream itself, unless it is a terminal, where someone looks at it."""
     return stream if stream.isatty() else for_commands(stream)
 
 

@@ -31,7 +31,7 @@ def contract(tables: Iterable[Table], lake: str, version: str) -> dict[str, Any]
 
     Args:
         tables: tables of one lake.
-        lake: where it lies, a path or a URI.
+        lake: where it is, a path or a URI.
         version: version of the package that defines them.
 
     Returns:
@@ -90,27 +90,27 @@ def _rule(name: str, description: str, query: str) -> dict[str, Any]:
 
 
 def _column(column: Column, table: Table) -> dict[str, Any]:
-    told = {"name": column.name, **_type(column.type), "description": column.comment, "required": not column.nullable}
+    entry = {"name": column.name, **_type(column.type), "description": column.comment, "required": not column.nullable}
     if column.name in table.key:
-        told |= {"primaryKey": True, "primaryKeyPosition": table.key.index(column.name) + 1}
+        entry |= {"primaryKey": True, "primaryKeyPosition": table.key.index(column.name) + 1}
     if column.name in table.partition_by:
-        told |= {"partitioned": True, "partitionKeyPosition": table.partition_by.index(column.name) + 1}
+        entry |= {"partitioned": True, "partitionKeyPosition": table.partition_by.index(column.name) + 1}
     if column.volatile:
-        told["tags"] = ["volatile"]
-    return told
+        entry["tags"] = ["volatile"]
+    return entry
 
 
 def _type(kind: pa.DataType) -> dict[str, Any]:
     """The type in the standard's words, with the types inside a list, a struct or a map."""
-    told: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "logicalType": next(name for fits, name in _LOGICAL if fits(kind)),
         "physicalType": str(kind),
     }
     if pa.types.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
-        told["properties"] = [{"name": field.name, **_type(field.type)} for field in fields]
+        entry["properties"] = [{"name": field.name, **_type(field.type)} for field in fields]
     elif pa.types.is_list(kind):
-        told["items"] = _type(kind.value_type)
+        entry["items"] = _type(kind.value_type)
     elif pa.types.is_map(kind):
-        told["map"] = {"key": _type(kind.key_type), "value": _type(kind.item_type)}
-    return told
+        entry["map"] = {"key": _type(kind.key_type), "value": _type(kind.item_type)}
+    return entry

@@ -176,7 +176,7 @@ def test_one_scan_serves_all_patterns() -> None:
         assert_whole(shares, number, one)
 
 
-def test_a_window_of_a_year_is_cut_into_few_stretches() -> None:
+def test_a_window_of_a_year_is_cut_into_few_ranges() -> None:
     """Unless there is so much work that reading the year many times is little beside it."""
     light, heavy = wanted("365 d", 30, 395e5), wanted("365 d", 30, 1e12)
     files = files_of(10_000, 30)

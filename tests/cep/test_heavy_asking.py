@@ -190,12 +190,12 @@ class Noting:
 
 def test_spark_evaluates_each_pair_in_one_task(spark: SparkSession, tmp_path: Path) -> None:
     table = points(40).drop_columns(["x"]).append_column("x", pa.array([i + 0.5 for i in range(40)]))
-    noted = tmp_path / "pairs"
-    pattern = compile_pattern(FAILS, params={"near": Code(Noting(str(noted)))}, strict_units=False)
+    recorded = tmp_path / "pairs"
+    pattern = compile_pattern(FAILS, params={"near": Code(Noting(str(recorded)))}, strict_units=False)
     files = written(table, tmp_path)
     shares = [Share({0: (slice_of(pattern, own),)}) for own in pairwise([0, 10, 20, 40])]
     rows = rows_staged(pattern, files, tmp_path, shares, SparkTasks(Home.from_env(), "tests")).to_pylist()
-    pairs = Counter(tuple(sorted(map(float, line.split()))) for line in noted.read_text().splitlines())
+    pairs = Counter(tuple(sorted(map(float, line.split()))) for line in recorded.read_text().splitlines())
     # All that are at most three apart, and those four apart that the window allows.
     wanted = {(i + 0.5, i + n + 0.5) for n in (1, 2, 3, 4) for i in range(40 - n)}
     assert pairs == Counter(wanted)

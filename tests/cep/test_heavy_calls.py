@@ -155,18 +155,18 @@ def test_what_a_function_does_to_its_columns_changes_no_event() -> None:
 def test_calls_are_made_in_one_thread_and_go_on_after_one_that_was_given_up() -> None:
     threads = set()
 
-    def noted(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    def recorded(one: np.ndarray, other: np.ndarray) -> np.ndarray:
         threads.add(threading.current_thread())
         return one
 
     for _ in range(2):
-        assert len(list(match(PAIR, EVENTS, functions={"f": noted}))) == 2
+        assert len(list(match(PAIR, EVENTS, functions={"f": recorded}))) == 2
     (first,) = threads
     with pytest.raises(FunctionFailed, match="not done"):
         list(match(PAIR, EVENTS, functions={"f": _endless}))
     first.join(10)
     assert not first.is_alive(), "a loop that was given up goes on"
-    assert len(list(match(PAIR, EVENTS, functions={"f": noted}))) == 2 and len(threads) == 2
+    assert len(list(match(PAIR, EVENTS, functions={"f": recorded}))) == 2 and len(threads) == 2
 
 
 def test_missing_values_never_reach_a_function() -> None:

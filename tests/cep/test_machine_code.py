@@ -41,12 +41,12 @@ def shapes(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     found: set[str] = set()
     load = machine.load
 
-    def noted(source: str) -> machine.Kernel:
+    def recorded(source: str) -> machine.Kernel:
         if "resume" in source:
             found.add(source)
         return load(source)
 
-    monkeypatch.setattr(machine, "load", noted)
+    monkeypatch.setattr(machine, "load", recorded)
     return found
 
 

@@ -124,7 +124,7 @@ def state_updated(home: Home) -> None:
 
 
 @damage("matches.rise", "published", rare=True)
-def noted_rows_changed(home: Home) -> None:
+def recorded_rows_changed(home: Home) -> None:
     predicate = "definition = 'pattern/rise' AND day = '2025-03-02' AND status = 'done'"
     opened(home, "ops.intervals").update({"rows": "rows + 5"}, predicate=predicate)
 
@@ -140,12 +140,12 @@ def notes_of_days_lost_in_the_middle(home: Home) -> None:
 
 
 @damage("ops.files", "somebody else", rare=True)
-def noted_files_changed(home: Home) -> None:
+def recorded_files_changed(home: Home) -> None:
     opened(home, "ops.files").update({"rows_raw": "rows_raw - 1"}, predicate="path = 'lab_20250302.csv'")
 
 
 @damage("ops.rates", "somebody else", rare=True)
-def noted_rates_changed(home: Home) -> None:
+def recorded_rates_changed(home: Home) -> None:
     opened(home, "ops.rates").update({"events": "events + 1"}, predicate="day = '2025-03-03'")
 
 

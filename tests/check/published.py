@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from chainlake.lake.sql.scan import list_tables
-from chainlake.lake.upkeep import noted
+from chainlake.lake.upkeep import recorded
 from chainlake.lake.upkeep.check_published import check_matches, check_models
 from chainlake.lake.upkeep.check_table import inspect_table
 from chainlake.paths import Home
@@ -15,9 +15,9 @@ def published_damage(home: Home) -> list[str]:
     found = []
     for name in list_tables(home, "matches"):
         inspected = inspect_table(home, "matches", name)
-        found += [*inspected.findings, *check_matches(inspected, noted.noted_of(home, "matches", name), None)]
+        found += [*inspected.findings, *check_matches(inspected, recorded.recorded_of(home, "matches", name), None)]
     models = {table.path_name: inspect_table(home, table.schema, table.name) for table in SHARED}
     for inspected in models.values():
         found += inspected.findings
-    found += check_models(models, noted.noted_days(home), None)
+    found += check_models(models, recorded.recorded_days(home), None)
     return [str(one) for one in found if one.damage]

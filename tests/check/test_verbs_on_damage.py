@@ -1,4 +1,4 @@
-"""A verb that meets a damaged table names the table, the file and what mends it, and exits with 5."""
+"""A verb that meets a damaged table names the table, the file and what fixes it, and exits with 5."""
 
 from __future__ import annotations
 

@@ -140,9 +140,9 @@ def test_a_new_key_of_a_front_matter_is_in_the_hash_unless_it_is_said_to_change_
     front = front_matter.FrontMatter(source="stock")
     of = identity.Identity(compile_query(), {}, front, True, (), None, False, None, [])
     assert replace(of, front=grown(front)).digest == of.digest != replace(of, front=grown(front, 7)).digest
-    monkeypatch.setattr(front_matter.FrontMatter, "NEVER_TOLD", (*front_matter.FrontMatter.NEVER_TOLD, "later"))
+    monkeypatch.setattr(front_matter.FrontMatter, "NEVER_HASHED", (*front_matter.FrontMatter.NEVER_HASHED, "later"))
     assert replace(of, front=grown(front, 7)).digest == of.digest
-    named = {*identity._IN_OWN_FORM, *front_matter.FrontMatter.NEVER_TOLD} - {"later"}
+    named = {*identity._IN_OWN_FORM, *front_matter.FrontMatter.NEVER_HASHED} - {"later"}
     assert named <= {one.name for one in fields(front_matter.FrontMatter)}
 
 

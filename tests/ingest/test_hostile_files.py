@@ -103,9 +103,9 @@ def test_json_that_holds_what_no_table_can(tmp_path):
     other = tmp_path / "texts"
     other.mkdir()
     texts = parsed(other, "\n".join(entries), yaml.replace("{constant: S}", "{constant: S}, note: value"))
-    noted = {(r["line"], r["entry"]): r["note"] for r in texts.rows}
-    assert noted[1, 3] == "\N{GRINNING FACE}" and noted[3, 0] == "9" * 5000 and noted[3, 1] == "1e400"
-    assert noted[4, 2] == "true" and noted[5, 0] == "[" * 500
+    recorded = {(r["line"], r["entry"]): r["note"] for r in texts.rows}
+    assert recorded[1, 3] == "\N{GRINNING FACE}" and recorded[3, 0] == "9" * 5000 and recorded[3, 1] == "1e400"
+    assert recorded[4, 2] == "true" and recorded[5, 0] == "[" * 500
 
 
 @pytest.mark.parametrize("size", [16, 4 << 20])

@@ -19,9 +19,9 @@ from chainlake.ingest.rows.parsed import Task
 from chainlake.ingest.source_lint import lint_source
 from chainlake.local.run.shipped import land, shipped_days
 from chainlake.paths import PROJECT, Home, LandingInStore
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.objects import ObjectStorage
+from chainlake.storage.resolve import storage_of
 from tests.steps.history import SOURCE
 
 NOW = datetime(2031, 1, 1, tzinfo=UTC)

@@ -143,7 +143,7 @@ def test_rows_have_the_fates_that_the_rules_name(tmp_path: Path, rules: str) -> 
 
 @pytest.mark.parametrize("rules", RULES)
 def test_tasks_write_the_events_that_the_rules_name(tmp_path: Path, rules: str) -> None:
-    """Many deliveries at once, each with days of its own, cut into small stretches."""
+    """Many deliveries at once, each with days of its own, cut into small slices."""
     source = source_of(tmp_path, RULES[rules])
     home = Home(tmp_path, str(tmp_path / "lake"), tmp_path, tmp_path)
     raw = raw_table(source)

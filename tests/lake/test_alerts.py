@@ -138,7 +138,7 @@ def test_a_sender_that_gives_up_goes_on_with_the_same_message(home: Home, receiv
     publish(home, 2, 4)
     assert send(home, item, quick()).sent == 3
     assert receiver.ids() == ["added 1", "added 2", "added 3", "added 4"]
-    # The first one was noted as sent; the second was tried again under the same id.
+    # The first one was recorded as sent; the second was tried again under the same id.
     assert receiver.keys.count(receiver.keys[0]) == 1 and receiver.keys.count(receiver.keys[1]) == 3
 
 

@@ -13,7 +13,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from chainlake.lake.records.chain import EMPTY, Chain, Link, Outlook, Stretch, Walk, chain_state, left_out
+from chainlake.lake.records.chain import EMPTY, Batch, Chain, Link, Outlook, Walk, chain_state, left_out
 
 DAYS = 14
 
@@ -70,17 +70,17 @@ class Toy:
         return day <= first or (self.quiet and not any(self.events[max(day - 2, self.edit % 4) : day]))
 
     def chain(self) -> Chain:
-        """The chain as it is noted, holes left out."""
-        noted = sorted(self.rows)
-        rows = [self.rows[day] for day in noted]
-        now = [row.of == self.of(day) for day, row in zip(noted, rows, strict=True)]
+        """The chain as it is recorded, holes left out."""
+        recorded = sorted(self.rows)
+        rows = [self.rows[day] for day in recorded]
+        now = [row.of == self.of(day) for day, row in zip(recorded, rows, strict=True)]
         same = [row.of[1] == self.edit and row.status == "done" for row in rows]
         sparse = Chain(
-            numbers=np.array(noted, dtype=np.int64),
+            numbers=np.array(recorded, dtype=np.int64),
             own=np.array([ok and row.status == "done" for ok, row in zip(now, rows, strict=True)], dtype=bool),
             refused=np.array([ok and row.status == "refused" for ok, row in zip(now, rows, strict=True)], dtype=bool),
-            ready=np.array([self.ready[day] for day in noted], dtype=bool),
-            anew=np.array([self.anew(day) for day in noted], dtype=bool),
+            ready=np.array([self.ready[day] for day in recorded], dtype=bool),
+            anew=np.array([self.anew(day) for day in recorded], dtype=bool),
             state_in=np.array([row.state_in for row in rows], dtype=object),
             state_out=np.array([r.state_out if ok else None for r, ok in zip(rows, same, strict=True)], dtype=object),
         )
@@ -104,22 +104,22 @@ class Toy:
         some = Chain(**{name: getattr(chain, name)[:last] for name in vars(chain)})
         walk, texts = Walk(some, first, self.kept, longest), {}
         try:
-            while (stretch := walk.next()) is not None:
-                before = EMPTY if stretch.anew else texts.get(stretch.begin - 1, self.states.get(stretch.begin - 1))
+            while (batch := walk.next()) is not None:
+                before = EMPTY if batch.anew else texts.get(batch.begin - 1, self.states.get(batch.begin - 1))
                 assert before is not None
                 links, values, of, state = {}, {}, {}, before
-                for day in range(stretch.begin, stretch.end):
+                for day in range(batch.begin, batch.end):
                     value, after = self.step(day, state)
                     links[day], values[day], of[day], state = Link(state, after), value, self.of(day), after
                     self.computed.append(day)
-                count = walk.finish_stretch([links[day].state_out for day in range(stretch.begin, stretch.end)])
+                count = walk.finish_batch([links[day].state_out for day in range(batch.begin, batch.end)])
                 if self.rng.random() < meanwhile:
                     self.happens()
                     if self.rng.random() < 0.5:
                         # Another run goes through the same days.
                         self.run(first, end, longest=longest)
-                done = self.publish(range(stretch.begin, stretch.begin + count), links, values, of, dies)
-                texts[stretch.begin + count - 1] = links[stretch.begin + count - 1].state_out
+                done = self.publish(range(batch.begin, batch.begin + count), links, values, of, dies)
+                texts[batch.begin + count - 1] = links[batch.begin + count - 1].state_out
                 if done < count:
                     return
                 walk.published(count)
@@ -269,11 +269,11 @@ def test_what_a_run_computes_was_seen_coming():
         seen += 1
         before = dict(toy.rows)
         toy.run(first, DAYS, longest=toy.rng.choice([1, 4, 20]))
-        noted = {day for day in toy.rows if toy.rows[day] is not before.get(day)}
-        assert noted <= {*outlook.certain, *outlook.possible}, seed
-        stopped = [day for day in noted if toy.rows[day].status != "done"]
+        recorded = {day for day in toy.rows if toy.rows[day] is not before.get(day)}
+        assert recorded <= {*outlook.certain, *outlook.possible}, seed
+        stopped = [day for day in recorded if toy.rows[day].status != "done"]
         if not stopped:
-            assert set(outlook.certain) <= noted, seed
+            assert set(outlook.certain) <= recorded, seed
     assert seen > 300
 
 
@@ -321,34 +321,34 @@ def test_no_state_crosses_a_hole_or_an_edit():
     assert Walk(edited, 2, lambda day, least: 0, 9).outlook() == Outlook((0, 1, 2, 3), ())
 
 
-def test_a_stretch_is_no_longer_than_allowed_and_looks_further_as_it_has_to():
+def test_a_batch_is_no_longer_than_allowed_and_looks_further_as_it_has_to():
     n = 200
     chain = chain_of("d" + "s" + "d" * (n - 2))
     walk, seen = Walk(chain, 1, lambda day, least: day, 40), []
-    while (stretch := walk.next()) is not None:
-        seen.append(stretch.end - stretch.begin)
-        walk.published(walk.finish_stretch(["other"] * seen[-1]))
+    while (batch := walk.next()) is not None:
+        seen.append(batch.end - batch.begin)
+        walk.published(walk.finish_batch(["other"] * seen[-1]))
     assert seen[:4] == [5, 9, 17, 33] and max(seen) == 40 and sum(seen) == n - 1
-    # The state of no day is kept: all that goes on from the beginning, in stretches.
+    # The state of no day is kept: all that goes on from the beginning, in batches.
     walk, seen = Walk(chain, 1, lambda day, least: 0, 1), []
-    stretch = walk.next()
-    assert (stretch.begin, stretch.target, stretch.end, stretch.anew) == (0, 1, 1, True)
+    batch = walk.next()
+    assert (batch.begin, batch.target, batch.end, batch.anew) == (0, 1, 1, True)
 
 
 def test_a_run_stops_at_a_day_whose_audit_failed_unless_the_state_before_it_is_another_one():
     # Day 2 failed its audit on the state 2; day 1 is to do, and leaves that state or another one.
     for state, end in (("2", 2), ("x", 4)):
         walk = Walk(chain_of("dsfs"), 1, lambda day, least: day, 9)
-        assert walk.next() == Stretch(1, 1, 4, False)
-        count = walk.finish_stretch([state, "y", "z"])
+        assert walk.next() == Batch(1, 1, 4, False)
+        count = walk.finish_batch([state, "y", "z"])
         assert 1 + count == end
         walk.published(count)
         assert walk.next() is None
     # A day of which the events are not there stops it, too, but not a part of the chain that begins anew.
     walk = Walk(chain_of("dsos", anew="a--a"), 1, lambda day, least: day, 9)
-    assert walk.next() == Stretch(1, 1, 2, False)
-    walk.published(walk.finish_stretch(["2"]))
-    assert walk.next() == Stretch(3, 3, 4, True)
+    assert walk.next() == Batch(1, 1, 2, False)
+    walk.published(walk.finish_batch(["2"]))
+    assert walk.next() == Batch(3, 3, 4, True)
 
 
 def test_the_first_day_that_is_wrong_ends_what_is_published():

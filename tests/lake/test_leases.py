@@ -17,8 +17,8 @@ from chainlake.lake.leases import conditional, machine
 from chainlake.lake.leases.lease import VARIABLE, StoreLock, Watch
 from chainlake.lake.locks import file_lock, held, holder, require_locks
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
+from chainlake.storage.resolve import storage_of
 
 
 @pytest.fixture

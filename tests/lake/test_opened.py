@@ -135,7 +135,7 @@ def test_a_table_is_there_as_delta_has_it(home: Home) -> None:
 
 
 def test_readers_in_threads_see_what_was_committed_before_they_asked(home: Home, path: str) -> None:
-    """While a writer commits; each reader asks after it has noted how far the writer had come."""
+    """While a writer commits; each reader asks after it has recorded how far the writer had come."""
     committed, late = [0], []
     end = threading.Event()
 

@@ -142,8 +142,8 @@ def test_phase_writes_its_row_also_when_it_fails(home: Home) -> None:
     with runs.phase(home, run, source="s", step="ingest", phase="parse", days=Days.one(DAY)) as report:
         report.rows_in, report.rows_out = 5, 4
     with pytest.raises(InputError), runs.phase(home, run, source="s", step="ingest", phase="resolve"):
-        raise InputError("the file is\nbroken", hint="Mend it.")
+        raise InputError("the file is\nbroken", hint="Fix it.")
     good, bad = ops.current(home, "runs", run_id=run)
     assert (good["phase"], good["status"], good["rows_in"], good["day_to"]) == ("parse", "ok", 5, date(2025, 10, 2))
-    assert (bad["status"], bad["reason"]) == ("failed", "the file is broken. Mend it.")
+    assert (bad["status"], bad["reason"]) == ("failed", "the file is broken. Fix it.")
     assert good["spark_app_id"] == "" or good["spark_app_id"].startswith(("local-", "app-"))

@@ -242,8 +242,8 @@ def test_a_chain_is_published_after_the_state_that_the_day_before_has_left_and_n
 def test_an_audit_is_noted_as_failed_for_the_first_day_alone(home: Home) -> None:
     found = publish_model(home, [D1, D2, D3], audits={D1: None, D2: "too far", D3: "farther"})
     assert list(found.left_out) == [D2, D3]
-    noted = intervals(home, "day", "status", "state_in")
-    assert noted == [(D1, "done", EMPTY), (D2, "audit_failed", f"s{D1}")]
+    recorded = intervals(home, "day", "status", "state_in")
+    assert recorded == [(D1, "done", EMPTY), (D2, "audit_failed", f"s{D1}")]
 
 
 def test_a_model_leaves_the_rows_of_other_models_alone(home: Home) -> None:

@@ -142,7 +142,7 @@ def test_the_file_for_the_jvm_is_ours_alone_and_holds_any_value(tmp_path: Path) 
 
 def test_the_settings_of_a_site_are_on_no_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--conf spark.x=1 pyspark-shell")
-    with session._told({"spark.authenticate.secret": "hush"}, tmp_path):
+    with session._configured({"spark.authenticate.secret": "hush"}, tmp_path):
         words = os.environ["PYSPARK_SUBMIT_ARGS"].split()
         assert words[0] == "--properties-file" and words[2:] == ["--conf", "spark.x=1", "pyspark-shell"]
         assert Path(words[1]).read_text() == "spark.authenticate.secret hush\n"

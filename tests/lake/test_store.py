@@ -21,8 +21,8 @@ from chainlake.lake.store.errors import Overtaken, RowsOutside
 from chainlake.lake.store.port import Applied, Change, Lake, Part, Staged, Turn
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
+from chainlake.storage.resolve import storage_of
 from tests.lake.stored import (
     AFTER,
     BEFORE,
@@ -169,18 +169,18 @@ def test_changes_that_were_taken_before_another_commit_are_refused(lake: Lake, h
 
 @pytest.mark.on_spark(False)
 @pytest.mark.parametrize("answer", [CommitFailedError("exists"), OSError("no answer"), KeyboardInterrupt()], ids=repr)
-def test_a_commit_that_landed_keeps_its_files_whatever_was_heard_of_it(
+def test_a_commit_that_landed_keeps_its_files_even_if_the_answer_is_lost(
     answer: BaseException, lake: Lake, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store whose answer is lost is asked again and says that the version is there; a signal comes meanwhile."""
     whole = DeltaTable.create_write_transaction
 
-    def unheard(*args: Any, **named: Any) -> None:
+    def answer_lost(*args: Any, **named: Any) -> None:
         whole(*args, **named)
         raise answer
 
     with monkeypatch.context() as patch:
-        patch.setattr(DeltaTable, "create_write_transaction", unheard)
+        patch.setattr(DeltaTable, "create_write_transaction", answer_lost)
         if isinstance(answer, CommitFailedError):
             assert put(lake, [row("a")], part_of(D1)) == Applied(1, 0, 0, 1)
         else:

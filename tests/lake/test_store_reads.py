@@ -25,8 +25,8 @@ from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.port import Applied, Lake, Part, Staged, Turn
 from chainlake.paths import Home
 from chainlake.schemas.table import Column
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_file
+from chainlake.storage.resolve import storage_of
 from tests.lake.appending import append_files
 from tests.lake.stored import (
     AFTER,

@@ -251,7 +251,7 @@ POINTS = [
 @pytest.mark.parametrize("point", POINTS)
 def test_a_run_that_dies_between_two_days_loses_none(lab: Home, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
     """Days are published one by one, and the run dies at the third, of new days and of those that a late file moved."""
-    monkeypatch.setattr(course, "STRETCH", 1)
+    monkeypatch.setattr(course, "BATCH", 1)
     real, reached = faults.reached, []
 
     def dies(name: str) -> None:
@@ -267,20 +267,20 @@ def test_a_run_that_dies_between_two_days_loses_none(lab: Home, monkeypatch: pyt
             with pytest.raises(Killed):
                 run(lab, days, run_id)
 
-    noted = point in ("monitor.state.before", "monitor.state.after")
+    recorded = point in ("monitor.state.before", "monitor.state.after")
     deliver(lab, {n: readings(n) for n in DAYS})
     killed(ALL, "new")
-    assert computed(lab, "new") == ([1, 2, 3] if noted else [1, 2])
+    assert computed(lab, "new") == ([1, 2, 3] if recorded else [1, 2])
     run(lab, ALL, "new again")
     # A state that was not kept is made again with its day.
     lost = point == "monitor.state.before"
-    assert computed(lab, "new again") == list(range(4 if noted and not lost else 3, 13))
+    assert computed(lab, "new again") == list(range(4 if recorded and not lost else 3, 13))
     check(lab, {})
 
     deliver(lab, {8: readings(8, edition=1)})
     reach = (8, 9, 10)
     killed(ALL, "late")
-    assert computed(lab, "late") == ([8, 9, 10] if noted else [8, 9])
+    assert computed(lab, "late") == ([8, 9, 10] if recorded else [8, 9])
     assert states(lab)[:9] == ["done"] * 9
     run(lab, ALL, "late again")
     assert set(computed(lab, "late again")) <= {*reach, 11}

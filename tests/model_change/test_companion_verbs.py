@@ -60,9 +60,11 @@ def check(lab: Home, editions: dict[int, int]) -> None:
         assert found.to_pylist() == whole.found.sort_by(order).to_pylist() and len(found) > 10
         mine = [row for row in metrics.sort_by("day").to_pylist() if row["model"] == name]
         assert mine == whole.metrics.to_pylist()
-        noted = sorted(ops.current(lab, "intervals", definition=f"model/{name}"), key=lambda row: row["day"])
-        assert [row["day"] for row in noted] == [day(n) for n in DAYS] and {r["status"] for r in noted} == {"done"}
-        assert [row["state_in"] for row in noted] == [EMPTY, *(row["state_out"] for row in noted[:-1])]
+        recorded = sorted(ops.current(lab, "intervals", definition=f"model/{name}"), key=lambda row: row["day"])
+        assert [row["day"] for row in recorded] == [day(n) for n in DAYS] and {r["status"] for r in recorded} == {
+            "done"
+        }
+        assert [row["state_in"] for row in recorded] == [EMPTY, *(row["state_out"] for row in recorded[:-1])]
 
 
 def published(lab: Home) -> set[tuple[str, str, int]]:

@@ -53,9 +53,9 @@ def test_a_monitor_is_published_audited_and_validated(lab, here, name) -> None:
 
     assert in_order(tables.arrow(lab, "models", table.name)) == in_order(whole.found)
     assert tables.arrow(lab, "models", "metrics").sort_by("day").to_pylist() == whole.metrics.to_pylist()
-    noted = sorted(ops.current(lab, "intervals"), key=lambda row: row["day"])
-    assert [row["status"] for row in noted] == ["done"] * 3 and noted[0]["state_in"] == EMPTY
-    assert [row["state_in"] for row in noted[1:]] == [row["state_out"] for row in noted[:-1]]
+    recorded = sorted(ops.current(lab, "intervals"), key=lambda row: row["day"])
+    assert [row["status"] for row in recorded] == ["done"] * 3 and recorded[0]["state_in"] == EMPTY
+    assert [row["state_in"] for row in recorded[1:]] == [row["state_out"] for row in recorded[:-1]]
     origin = f"SELECT count(*), count(published_by) FROM models.{table.name}_origin"
     assert SqlConnection(lab).query(origin).fetchall() == [(len(whole.found),) * 2]
     (model,), _ = load_models(lab, load_sources(lab))

@@ -47,7 +47,7 @@ def test_sharing_keeps_the_mean_and_learners_within_the_radius(seed: int, k: int
         rest = sync.balanced[len(sync.violators) :]
         assert rest == tuple(j for j in range(k) if j not in sync.violators)[: len(rest)]
         for count in range(len(sync.violators), len(sync.balanced)):
-            # Nobody more is heard than it takes, but for when so many have reported that everybody is.
+            # No more learners are asked than necessary, unless so many have reported that all are.
             mean = before[list(sync.balanced[:count])].mean(axis=0)
             assert np.linalg.norm(mean - reference) > radius * (1 - 1e-12) or reports >= k
         assert sync.full == (len(sync.balanced) == k)
@@ -176,18 +176,18 @@ def loop(rows: list[dict], loss: str, radius: float | None, every: int) -> tuple
         if not violators:
             continue
         reports += len(violators)
-        heard = list(violators)
+        collected = list(violators)
         others = [j for j in range(k) if j not in violators]
         if reports >= k:
-            heard += others
-        while len(heard) < k and away(mean([w[j] for j in heard])) > radius:
-            heard.append(others.pop(0))
-        common = mean([w[j] for j in heard])
-        for j in heard:
+            collected += others
+        while len(collected) < k and away(mean([w[j] for j in collected])) > radius:
+            collected.append(others.pop(0))
+        common = mean([w[j] for j in collected])
+        for j in collected:
             w[j] = common
-        if len(heard) == k:
+        if len(collected) == k:
             reference, reports = common, 0
-        syncs.append((i, sorted(heard), len(heard) == k))
+        syncs.append((i, sorted(collected), len(collected) == k))
     return syncs, sums
 
 

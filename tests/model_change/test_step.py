@@ -40,7 +40,7 @@ def the_model(lab):
     return model
 
 
-def noted(lab, events: str, letters: str) -> None:
+def recorded(lab, events: str, letters: str) -> None:
     """What ops says, one letter per day from FIRST, and no state of any day.
 
     Args:
@@ -102,13 +102,13 @@ def replays(lab, loaded, days: Days, event_days: EventDays):
     ],
 )
 def test_replayed_days(lab, asked, events, letters, certain, possible):
-    noted(lab, events, letters)
+    recorded(lab, events, letters)
     found = course(lab, Days(day(asked[0]), day(asked[1]))).outlook
     assert numbers(found) == ([day(n) for n in certain], [day(n) for n in possible])
 
 
 def test_days_behind_one_whose_audit_failed_wait_and_their_run_says_so(lab, here):
-    noted(lab, "-cccc", "-dfdm")
+    recorded(lab, "-cccc", "-dfdm")
     assert course(lab, Days(day(4), day(5))) is None
     rows = {row.day: (row.state, row.why) for row in status_rows(lab, [the_model(lab).definition])}
     assert rows[day(1)][0] == "done" and rows[day(2)][0] == "audit_failed"
@@ -118,7 +118,7 @@ def test_days_behind_one_whose_audit_failed_wait_and_their_run_says_so(lab, here
 
 
 def test_days_behind_one_whose_events_are_not_there_wait_and_their_run_says_so(lab, here):
-    noted(lab, "-coc", "-dmm")
+    recorded(lab, "-coc", "-dmm")
     assert course(lab, Days(day(3), day(4))) is None
     with pytest.raises(InputError, match="2025-03-04: 2025-03-03 before it: expected files are missing"):
         monitor(lab, "lab", Days(day(3), day(4)), run_id="r", ports=here)
@@ -127,7 +127,7 @@ def test_days_behind_one_whose_events_are_not_there_wait_and_their_run_says_so(l
 
 
 def test_what_follows_a_late_day_is_marked_as_an_estimate(lab):
-    noted(lab, "-ccccc", "-dsddm")
+    recorded(lab, "-ccccc", "-dsddm")
     rows = [(row.state, row.why) for row in status_rows(lab, [the_model(lab).definition])]
     follows = ("following", "2025-03-03 before it is stale; it may turn out to be unaffected")
     assert [state for state, _ in rows] == ["done", "stale", "following", "following", "missing"]
@@ -139,7 +139,7 @@ def test_what_follows_a_late_day_is_marked_as_an_estimate(lab):
 
 
 def test_a_long_replay_names_the_stretch_to_ask_for(lab):
-    noted(lab, "-ccccccc", "-sddddds")
+    recorded(lab, "-ccccccc", "-sddddds")
     with pytest.raises(InputError, match="must be replayed from 2025-03-02, 6 days") as caught:
         course(lab, Days(day(7), day(8))).outlook  # noqa: B018
     assert caught.value.key == "max_replay" and "chainlake backfill 2025-03-02" in caught.value.hint
@@ -150,7 +150,7 @@ def test_a_long_replay_names_the_stretch_to_ask_for(lab):
 
 
 def test_a_chain_that_cannot_go_on_names_the_ingest(lab):
-    noted(lab, "-coc", "-dds")
+    recorded(lab, "-coc", "-dds")
     with pytest.raises(
         InputError, match="cannot continue from 2025-03-03: the events of that day are not final"
     ) as caught:
@@ -308,7 +308,7 @@ def test_status_says_which_keys_no_event_has(lab, monkeypatch, capsys):
         for table in (CHANGES, METRICS, STATE):
             tables.ensure_table(lab, table)
         write_deltalake(lab.table("models", "state"), kept, mode="overwrite", commit_properties=marked("monitor"))
-        noted(lab, "-cc", "-dd")
+        recorded(lab, "-cc", "-dd")
         assert main(["status"]) == 0
         out = capsys.readouterr().out
         said = [line for line in out.splitlines() if "no event" in line]

@@ -184,7 +184,7 @@ def test_a_setting_of_another_kind_is_tried_and_its_rows_are_drawn(name, home, m
     assert int(first["rounds"]) == sum(row["rounds"] for row in metrics)
     if "up" in first:
         assert int(first["up"]) == sum(row["reports_up"] for row in metrics)
-    for column, value in kind_of(config).told(whole.found.to_pylist()).items():
+    for column, value in kind_of(config).figures(whole.found.to_pylist()).items():
         assert float(first[column]) == pytest.approx(value, rel=1e-5)
     assert len({line.split()[0] for line in lines[2:]} - {head[0]}) == 2
     out = tmp_path / "drawn.png"

@@ -66,7 +66,7 @@ def crossings(outside: list[bool]) -> list[tuple[int, str]]:
     cuts=st.lists(st.integers(1, 110), max_size=4),
 )  # fmt: skip
 def test_alerts_are_those_of_the_mean_whatever_came_before(seed: int, k: int, far: float, cuts: list[int]) -> None:
-    """Of boxes the direct test is exact; every round says truly what was heard, and of whom."""
+    """Of boxes the direct test is exact; every round says truly what was collected, and from whom."""
     rng = np.random.default_rng(seed)
     region = box_region([(-1.5, 2.0), (None, 1.5)], ["x", "y"])
     n = 120
@@ -77,29 +77,29 @@ def test_alerts_are_those_of_the_mean_whatever_came_before(seed: int, k: int, fa
     facets = region.facets(vectors)
     run, found, at = ZoneMonitor.start(region.limits, k), [], 0
     for stop in [*sorted(cuts), n]:
-        found += [(at + hearing.at, hearing) for hearing in run.feed(facets[at:stop])[0]]
+        found += [(at + one.at, one) for one in run.feed(facets[at:stop])[0]]
         at = max(at, stop)
     direct = [any(s > k * Fraction(h) for s, h in zip(exact_sum(now), region.below, strict=True)) for now in facets]
     assert [(t, h.kind) for t, h in found if h.kind != "balanced"] == crossings(direct)
-    levels, heard, outside = np.tile(region.limits, (k, 1)), dict(found), False
+    levels, rounds, outside = np.tile(region.limits, (k, 1)), dict(found), False
     for t, now in enumerate(facets):
-        told = heard.get(t)
-        if told is None:
+        row = rounds.get(t)
+        if row is None:
             assert outside or (now <= levels).all()
             continue
-        if told.kind != "inside":
-            assert told.violators == tuple(np.flatnonzero((now > levels).any(axis=1)))
-            others = [j for j in range(k) if j not in told.violators]
-            extra = len(told.heard) - len(told.violators)
-            assert told.heard == (*told.violators, *others[:extra])
-            for count in range(len(told.violators), len(told.heard)):
-                # Nobody more is heard than it takes.
-                mine = list(told.heard[:count])
+        if row.kind != "inside":
+            assert row.violators == tuple(np.flatnonzero((now > levels).any(axis=1)))
+            others = [j for j in range(k) if j not in row.violators]
+            extra = len(row.collected) - len(row.violators)
+            assert row.collected == (*row.violators, *others[:extra])
+            for count in range(len(row.violators), len(row.collected)):
+                # No more nodes are asked than necessary.
+                mine = list(row.collected[:count])
                 pairs = zip(exact_sum(now[mine]), exact_sum(levels[mine]), strict=True)
                 assert any(have > held for have, held in pairs)
-        outside = told.kind == "outside"
+        outside = row.kind == "outside"
         if not outside:
-            levels = told.levels
+            levels = row.levels
             total = exact_sum(levels)
             assert all(s <= k * Fraction(h) for s, h in zip(total, region.below, strict=True))
 
@@ -262,11 +262,11 @@ def test_days_of_a_monitor_tell_every_crossing_and_design_by_schedule() -> None:
     assert found.found.schema == ZONE_EVENTS.arrow() and found.metrics.schema == METRICS.arrow()
     mean = np.array([(r["x"], r["y"]) for r in rows]).reshape(-1, 3, 2).mean(axis=1)
     direct = [bool(x > 4 or not -1 <= y <= 1) for x, y in mean]
-    told = found.found.to_pylist()
-    alerts = [(int((r["ts"] - START) / timedelta(minutes=30)), r["kind"]) for r in told if r["kind"] in _CROSSED]
+    rows_found = found.found.to_pylist()
+    alerts = [(int((r["ts"] - START) / timedelta(minutes=30)), r["kind"]) for r in rows_found if r["kind"] in _CROSSED]
     assert alerts == crossings(direct) and len(alerts) > 6
-    designs = [r for r in told if r["kind"] == "design"]
-    back = {r["ts"] for r in told if r["kind"] == "inside"}
+    designs = [r for r in rows_found if r["kind"] == "design"]
+    back = {r["ts"] for r in rows_found if r["kind"] == "inside"}
     assert len(designs) > 2 and all([z["node"] for z in r["zones"]] == ["a", "b", "c"] for r in designs)
     # Before the first round of a day, or, if the mean is outside then, when it is back.
     assert all(r["round"] == 0 or r["ts"] in back for r in designs)
@@ -275,7 +275,7 @@ def test_days_of_a_monitor_tell_every_crossing_and_design_by_schedule() -> None:
         assert supports_fit(box_region([(None, 4.0), (-1.0, 1.0)], ["x", "y"]), levels)
         assert all(0 <= zone["coverage"] <= 1 for zone in row["zones"])
     for row in found.metrics.to_pylist():
-        mine = [r for r in told if r["event_date"] == row["day"]]
+        mine = [r for r in rows_found if r["event_date"] == row["day"]]
         assert row["syncs"] == sum(r["kind"] == "balanced" for r in mine)
         assert row["changes"] == sum(r["kind"] in _CROSSED for r in mine)
 
@@ -303,7 +303,7 @@ def test_zones_by_history_are_left_less_often_than_the_region_or_moved_copies_of
         run, left[name] = ZoneMonitor.start(region.limits, 3), 0
         for now in facets[200:]:
             run.levels = levels
-            left[name] += sum(len(hearing.violators) for hearing in run.feed(now[None])[0])
+            left[name] += sum(len(one.violators) for one in run.feed(now[None])[0])
     assert 3 * left["own"] < min(left["same"], left["moved"])
 
 

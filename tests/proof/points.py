@@ -60,22 +60,24 @@ INGEST = {
     "changing": Point("days are marked, events are not written", commit("ops/event_days"), commit("events/lab")),
     "events": Point("events are written, quarantine is not", commit("events/lab"), commit("quarantine/lab")),
     "quarantine": Point(
-        "quarantine is written, the files are not noted", commit("quarantine/lab"), commit("ops/files")
+        "quarantine is written, the files are not recorded", commit("quarantine/lab"), commit("ops/files")
     ),
-    "files": Point("files are noted, the days are not final", commit("ops/files"), commit("ops/event_days", 2)),
+    "files": Point("files are recorded, the days are not final", commit("ops/files"), commit("ops/event_days", 2)),
 }
 DETECT = {
     "matching": Point("matching has begun", Sign(f"{STAGING}/*/far-*"), commit("ops/plans")),
     "audit": Point("the audit has begun, nothing is published", commit("ops/plans"), commit("ops/intervals")),
-    "publishing": Point("publishing is noted, not done", commit("ops/intervals"), commit("matches/far")),
-    "published": Point("the first pattern is published, not noted", commit("matches/far"), commit("ops/intervals", 2)),
+    "publishing": Point("publishing is recorded, not done", commit("ops/intervals"), commit("matches/far")),
+    "published": Point(
+        "the first pattern is published, not recorded", commit("matches/far"), commit("ops/intervals", 2)
+    ),
     "second": Point("one pattern is done, the other is at work", commit("ops/intervals", 2), commit("matches/near")),
 }
 MONITOR = {
     "changes": Point("changes are published, metrics are not", commit("models/changes"), commit("models/metrics")),
-    "metrics": Point("metrics are published, not noted", commit("models/metrics"), commit("ops/intervals", 2)),
+    "metrics": Point("metrics are published, not recorded", commit("models/metrics"), commit("ops/intervals", 2)),
     "done": Point(
-        "the day is noted as done, its state is not written", commit("ops/intervals", 2), commit("models/state")
+        "the day is recorded as done, its state is not written", commit("ops/intervals", 2), commit("models/state")
     ),
 }
 

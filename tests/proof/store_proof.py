@@ -48,8 +48,8 @@ from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.ops_rows import RateRow
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
+from chainlake.storage.resolve import storage_of
 from tests.proof.history import (
     PATTERN,
     SOURCE,

@@ -12,7 +12,7 @@ from chainlake.lake.locks import held, holder
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.same import COMPARED, MODELS, published_tables
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 #: Column whose days (of quarantine: whose values) are committed at once.
 _UNIT = {"events": "event_date", "quarantine": "file_id", "matches": "decision_ts", "changes": "event_date"}

@@ -2,8 +2,8 @@
 
 docs/semantics.md#the-promise: the tables are a function of the files and definitions, whatever happened on the way. A
 seed makes up a history, lets it end with runs that nothing disturbs, and compares the lake with that of a single run
-over the files and definitions that were there in the end. After every action, days that are noted as done hold as many
-rows as was noted.
+over the files and definitions that were there in the end. After every action, days that are recorded as done hold as
+many rows as was recorded.
 """
 
 from __future__ import annotations
@@ -328,12 +328,12 @@ class Simulation:
             raise Broken("\n".join(["the tables are not those of a clean run (first: lived, second: clean)", *found]))
 
     def _check_done_days(self) -> None:
-        """What is noted as done is there."""
-        noted: dict[str, dict[tuple[str, date], int]] = {}
+        """What is recorded as done is there."""
+        recorded: dict[str, dict[tuple[str, date], int]] = {}
         for row in ops.current(self.home, "intervals"):
             if row["status"] == "done":
-                noted.setdefault(row["table_name"], {})[row["definition"], row["day"]] = row["rows"]
-        for table, counts in noted.items():
+                recorded.setdefault(row["table_name"], {})[row["definition"], row["day"]] = row["rows"]
+        for table, counts in recorded.items():
             schema, name = table.split(".", 1)
             there: Counter[tuple[str, date]] = Counter()
             kind = {"matches": "pattern", "episodes": "episodes", "ranked": "ranked"}.get(schema, "model")
@@ -346,7 +346,7 @@ class Simulation:
                 there[definition, day.date() if isinstance(day, datetime) else day] += 1
             for at, count in counts.items():
                 if there[at] != count:
-                    raise Broken(f"{table} {at[0]} {at[1]} is noted as done with {count} rows, but has {there[at]}")
+                    raise Broken(f"{table} {at[0]} {at[1]} is recorded as done with {count} rows, but has {there[at]}")
         damage = published_damage(self.home)
         if damage:
             raise Broken("\n".join(["tables do not hold what was published", *damage]))

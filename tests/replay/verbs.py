@@ -60,7 +60,7 @@ def possible_by(plan: RangePlan) -> Pairs:
 def computed_by(home: Home, run_id: str) -> Pairs:
     """What the applications of a run brought to an end, whichever.
 
-    Days that are noted anew because their table took another's place have no counts: nothing of them was computed.
+    Days that are recorded anew because their table took another's place have no counts: nothing of them was computed.
     """
     columns = ["definition", "day", "status", "added", "run_id"]
     log = ops.current_table(home, "intervals", columns=columns, as_log=True)

@@ -183,7 +183,7 @@ def test_chunks_in_reverse_and_one_application_give_the_same_tables(
 
     other = dataclasses.replace(history, root=tmp_path / "other", lake=str(tmp_path / "other" / "lake"))
     deliver(other, {n: readings(n) for n in range(SPAN)})
-    monkeypatch.setattr(course, "STRETCH", 3)  # one application, published in stretches
+    monkeypatch.setattr(course, "BATCH", 3)  # one application, published in stretches
     total = run_plan(other, plan_range(other, ALL), run_id="b", **QUIET)
     assert total["applications"] == 2 and total["added"] > 20
     assert {tables.version(other, "matches", name) for name in ("near", "far")} == {1}, "one commit for all days"

@@ -123,9 +123,9 @@ def test_a_day_goes_on_from_what_the_days_before_used_up(home: Home) -> None:
     for n in range(SPAN):
         run(lake, Days.one(day(n)), repair_horizon=0)
     same(lake, "chronicle", CHRONICLE, contents)
-    noted = intervals(lake)
-    assert [noted[n]["state_in"] for n in range(1, SPAN)] == [noted[n]["state_out"] for n in range(SPAN - 1)]
-    assert noted[0]["state_in"] == EMPTY and EMPTY not in {row["state_out"] for row in noted.values()}
+    recorded = intervals(lake)
+    assert [recorded[n]["state_in"] for n in range(1, SPAN)] == [recorded[n]["state_out"] for n in range(SPAN - 1)]
+    assert recorded[0]["state_in"] == EMPTY and EMPTY not in {row["state_out"] for row in recorded.values()}
 
 
 def test_a_late_event_is_followed_as_far_as_it_changes_the_state(home: Home) -> None:
@@ -188,8 +188,8 @@ def test_nothing_is_used_up_before_the_start(home: Home) -> None:
     events = [row for rows in contents.values() for row in rows]
     at = datetime(2025, 3, 3, tzinfo=UTC)
     assert published(lake, "chronicle", CHRONICLE) == CHRONICLE.expected(events, start=at)
-    noted = intervals(lake)
-    assert [noted[n]["rows"] for n in range(2)] == [0, 0] and noted[2]["rows"] == 2
+    recorded = intervals(lake)
+    assert [recorded[n]["rows"] for n in range(2)] == [0, 0] and recorded[2]["rows"] == 2
     # Without a start it is another chain of the same definition.
     made(home, "chronicle", CHRONICLE.text())
     run(lake, ALL)
@@ -223,7 +223,7 @@ def test_a_run_that_dies_between_two_days_is_gone_on_with(
 ) -> None:
     contents = busy()
     lake = lake_of(home, contents)
-    monkeypatch.setattr(course, "STRETCH", 1)
+    monkeypatch.setattr(course, "BATCH", 1)
     real, times = faults.reached, []
 
     def die(name: str) -> None:
@@ -255,7 +255,7 @@ def test_two_backfills_at_the_same_time_end_as_one(home: Home, monkeypatch: pyte
     contents[0].append(event(0, 0.5, "A"))
     late = {1: [*contents[1], event(1, 12, "B")]}
     lake = lake_of(home, contents)
-    monkeypatch.setattr(course, "STRETCH", 2)
+    monkeypatch.setattr(course, "BATCH", 2)
     real, calls, nested = rounds.publish, [], []
 
     def overtaken(work: Any, audited: Any) -> Any:

@@ -64,7 +64,7 @@ class Events:
 
 
 @dataclass(frozen=True)
-class Noted:
+class RecordedDay:
     """A published day: of which events, and the states at its ends."""
 
     of: str
@@ -79,7 +79,7 @@ class Memory:
     folder: Path
     contents: dict[int, list[Row]] = field(default_factory=lambda: {number: [] for number in range(DAYS)})
     ready: set[int] = field(default_factory=set)
-    noted: dict[int, Noted] = field(default_factory=dict)
+    recorded: dict[int, RecordedDay] = field(default_factory=dict)
     matches: dict[int, pa.Table] = field(default_factory=dict)
     computed: int = 0
 
@@ -100,7 +100,7 @@ class Memory:
         return not any(rows for n, rows in self.contents.items() if before <= day(n) < day(number))
 
     def chain(self) -> Chain:
-        now = [self.noted.get(n) for n in range(DAYS)]
+        now = [self.recorded.get(n) for n in range(DAYS)]
         return Chain(
             numbers=np.arange(DAYS),
             own=np.array([one is not None and one.of == self.input(n) for n, one in enumerate(now)]),
@@ -131,24 +131,24 @@ class Memory:
 
     def run(self, first: int, end: int, rng: random.Random, dies: float = 0.1) -> None:
         """A run that looks at the days up to the last that was ever published, and can die between two of them."""
-        last = max([end, *(n + 1 for n in self.noted)])
+        last = max([end, *(n + 1 for n in self.recorded)])
         chain = self.chain()
         some = Chain(**{n: value[:last] for n, value in vars(chain).items()})
         way = Walk(some, first, self.kept, rng.choice([1, 1, 3, 30]))
-        while (stretch := way.next()) is not None:
-            state = Consumed.none() if stretch.anew else self.read(stretch.begin)
+        while (batch := way.next()) is not None:
+            state = Consumed.none() if batch.anew else self.read(batch.begin)
             search = Search(self.pattern, self.table, None, str(self.folder))
-            leg = Leg(search, Days(day(stretch.begin), day(stretch.end)), date.min, state)
+            leg = Leg(search, Days(day(batch.begin), day(batch.end)), date.min, state)
             (walked,) = walk(LocalTasks(), Events(self.contents), "sensor", [leg])
             assert walked.found.failure is None
             links = {(at - FIRST).days: link for at, link in walked.links.items()}
-            needed = way.finish_stretch([links[n].state_out for n in range(stretch.begin, stretch.end)])
-            wanted = {n: links[n] for n in range(stretch.begin, stretch.begin + needed)}
-            before = "empty" if stretch.anew else digest_of(state)
+            needed = way.finish_batch([links[n].state_out for n in range(batch.begin, batch.end)])
+            wanted = {n: links[n] for n in range(batch.begin, batch.begin + needed)}
+            before = "empty" if batch.anew else digest_of(state)
             assert not left_out(wanted, {}, before)
             for n in wanted:
                 self.matches[n] = pq.read_table(walked.files[day(n)]) if day(n) in walked.files else self.none
-                self.noted[n] = Noted(self.input(n), wanted[n])
+                self.recorded[n] = RecordedDay(self.input(n), wanted[n])
                 self.computed += 1
             if rng.random() < dies:
                 return
@@ -180,7 +180,7 @@ def test_any_history_ends_as_one_sequential_evaluation(name: str, tmp_path: Path
         lake.run(0, DAYS, rng, dies=0)
         events = [row for rows in lake.contents.values() for row in rows]
         assert lake.found() == kind.expected(events), seed
-        links = [lake.noted[n].link for n in range(DAYS)]
+        links = [lake.recorded[n].link for n in range(DAYS)]
         assert [one.state_in for one in links[1:]] == [one.state_out for one in links[:-1]], seed
         skipped += DAYS - min(DAYS, lake.computed - before)
     assert skipped, "what was up to date was passed over"

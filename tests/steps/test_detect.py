@@ -197,7 +197,7 @@ def test_a_new_output_column_takes_the_place_of_the_old_table(stock_home: Home, 
 def test_a_step_ends_what_a_killed_one_began(
     stock_home: Home, add_pattern: Add, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The columns are in the place already, and the days are still noted under the other table."""
+    """The columns are in the place already, and the days are still recorded under the other table."""
     add_pattern("pair", pair())
     detect(stock_home, "stock", DAY, run_id="r1")
     add_pattern("pair", pair(more="output: [volume]\n"))
@@ -212,8 +212,8 @@ def test_a_step_ends_what_a_killed_one_began(
         patch.setattr(faults.os, "_exit", end)
         patch.setenv("CHAINLAKE_FAULT", "place.commit.after")
         detect(stock_home, "stock", DAY, run_id="r2")
-    noted = {row["table_name"] for row in ops.current(stock_home, "intervals")}
-    assert noted == {"matches.pair/v2"} and "volume" in rows(stock_home, "pair")[0]["a"]
+    recorded = {row["table_name"] for row in ops.current(stock_home, "intervals")}
+    assert recorded == {"matches.pair/v2"} and "volume" in rows(stock_home, "pair")[0]["a"]
     assert detect(stock_home, "stock", DAY, run_id="r3")["days"] == 0
     assert list_tables(stock_home, "matches") == ["pair"]
     assert {row["table_name"] for row in ops.current(stock_home, "intervals")} == {"matches.pair"}
@@ -285,10 +285,10 @@ def test_the_order_comes_from_estimated_cost_and_the_front_matter_wins(stock_hom
 
 
 @pytest.mark.parametrize(("sample", "whole"), [(1_000, True), (5, False)])
-def test_a_large_input_is_sampled_in_whole_stretches(
+def test_a_large_input_is_sampled_in_whole_buckets(
     stock_home: Home, monkeypatch: pytest.MonkeyPatch, sample: int, whole: bool
 ) -> None:
-    """The plan of all rows, of some stretches, and of thinned stretches; whoever counts them."""
+    """The plan of all rows, of some buckets, and of thinned buckets; whoever counts them."""
     text = (PROJECT / "dags" / "config" / "patterns" / "three_pushes.sase").read_text()
     pattern = compile_pattern(text, columns=find_source(stock_home, "stock").event_columns())
     files = EventFiles.of(FilesLake(stock_home).day_files("events", "stock", list(DAY)))
@@ -313,18 +313,18 @@ def test_a_large_input_is_sampled_in_whole_stretches(
     assert plan.stated["counted"] == exact.stated["counted"]
 
 
-def test_stretches_are_few_spread_and_hold_every_name() -> None:
+def test_buckets_are_few_spread_and_hold_every_name() -> None:
     counts = np.zeros((3, 1_000))
     counts[0] = 40
     counts[1] = 50
     counts[2, [7, 900]] = 1
-    chosen, thinning = order_choice.draw_stretches(np.arange(counts.shape[1]), counts)
-    assert {7, 900} <= set(chosen) and len(chosen) <= order_choice.SAMPLED_STRETCHES and thinning == [1, 1, 1]
+    chosen, thinning = order_choice.draw_buckets(np.arange(counts.shape[1]), counts)
+    assert {7, 900} <= set(chosen) and len(chosen) <= order_choice.SAMPLED_BUCKETS and thinning == [1, 1, 1]
     assert min(chosen) < 300 and max(chosen) > 700
     counts[:2] *= 1_000
-    chosen, thinning = order_choice.draw_stretches(np.arange(counts.shape[1]), counts)
+    chosen, thinning = order_choice.draw_buckets(np.arange(counts.shape[1]), counts)
     assert chosen == [900] and thinning == [20, 25, 1]
-    assert order_choice.draw_stretches(np.zeros(0, int), np.zeros((2, 0))) == ([], [1, 1])
+    assert order_choice.draw_buckets(np.zeros(0, int), np.zeros((2, 0))) == ([], [1, 1])
 
 
 def test_an_unknown_source_or_pattern_is_a_usage_error(stock_home: Home, add_pattern: Add) -> None:

@@ -14,7 +14,7 @@ from chainlake.env.own_folders import MARKER, own_folder
 from chainlake.lake.spark.session import code_archive
 from chainlake.paths import Home
 from chainlake.run.common import staging_folder, sweep_leftovers
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 WEEK_S = 7 * 86_400
 

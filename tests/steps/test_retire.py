@@ -15,7 +15,7 @@ from chainlake.errors import InputError, UsageError
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.staleness import status_rows
-from chainlake.lake.upkeep.noted import noted_days
+from chainlake.lake.upkeep.recorded import recorded_days
 from chainlake.operations import retire as retiring
 from chainlake.operations.retire import retire
 from chainlake.paths import Home
@@ -92,10 +92,10 @@ def test_killed_before_the_rows_are_gone_the_rows_are_noted(published: Home, mon
         with pytest.raises(KeyboardInterrupt):
             retire(published, "p", drop=True, run_id="r")
     assert {reason for _, _, reason in marked(published, "pattern/p")} == {"retired, rows kept"}
-    assert ("pattern/p", D2) in noted_days(published)["p"]
+    assert ("pattern/p", D2) in recorded_days(published)["p"]
     assert retire(published, "p", drop=True, run_id="r")["dropped"] == ["matches.p/v2", "matches.p"]
     assert marked(published, "pattern/p") == [("retired", 0, "retired, rows dropped")] * 2
-    assert not noted_days(published)["p"]
+    assert not recorded_days(published)["p"]
 
 
 def test_what_was_never_published_or_is_not_unique(published: Home) -> None:

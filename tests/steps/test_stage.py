@@ -328,7 +328,7 @@ def test_counts_are_those_of_rows_in_memory(lake: tuple[Home, pa.Table], files: 
     for draw, rows, wanted in zip(draws, counting.draw(draws), flagged, strict=True):
         found = sample_of(draw.ask.pattern, rows)
         assert [len(one) for those in found.candidates for one in those.values()] == wanted
-        (thin,) = counting.draw([Draw(draw.ask, draw.stretches, (2,) * len(wanted), frozenset(["event_id", "ts"]))])
+        (thin,) = counting.draw([Draw(draw.ask, draw.buckets, (2,) * len(wanted), frozenset(["event_id", "ts"]))])
         assert 0 < len(thin) < len(rows) and thin.column_names == ["event_id", "ts"]
         (nothing,) = counting.draw([Draw(draw.ask, (), draw.thinning, draw.columns)])
         assert len(nothing) == 0 and set(nothing.column_names) == draw.columns

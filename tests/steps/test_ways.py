@@ -22,14 +22,14 @@ def definition(name: str) -> Definition:
     return Definition(name, "lab", "hash", 1, "matches.x", 0, lambda day: (0, 0), start=date(2025, 3, 1))
 
 
-def segment(*, ready: str = "yyyyy", noted: int = 3) -> Segment:
+def segment(*, ready: str = "yyyyy", recorded: int = 3) -> Segment:
     """Five days: three are done, and the others follow them; a letter says of each whether its events are final."""
     done = np.arange(5) < 3
     left = np.array(["one", "two", "three", None, None], dtype=object)
     before = np.array([EMPTY, "one", "two", None, None], dtype=object)
     flags = np.array([letter == "y" for letter in ready])
     chain = Chain(FIRST + np.arange(5), done, np.zeros(5, bool), flags, np.arange(5) == 0, before, left)
-    return Segment(chain, (FIRST + 3, FIRST + 4), FIRST + 3, frozenset(range(FIRST + 3 - noted, FIRST + 3)))
+    return Segment(chain, (FIRST + 3, FIRST + 4), FIRST + 3, frozenset(range(FIRST + 3 - recorded, FIRST + 3)))
 
 
 def way(part: Segment, kept: dict[int, str], name: str = "pattern/x") -> SegmentRun[str]:
@@ -42,14 +42,14 @@ def test_a_moved_state_stops_either_kind_of_chain_with_the_code_for_trying_again
     """Another run is publishing: that is neither the input's fault nor the user's, for matches and episodes alike."""
     kept = {FIRST + 3: "three"}
     on = way(segment(), kept, name)
-    stretch = on.next()
-    assert stretch is not None and (stretch.begin, on.before(stretch)) == (FIRST + 3, "three")
-    on.finish_stretch(["four", "five"])
+    batch = on.next()
+    assert batch is not None and (batch.begin, on.before(batch)) == (FIRST + 3, "three")
+    on.finish_batch(["four", "five"])
     on.published(1)
-    stretch = on.next()
-    assert stretch is not None and stretch.begin == FIRST + 4
+    batch = on.next()
+    assert batch is not None and batch.begin == FIRST + 4
     with pytest.raises(MatchesMoved, match=f"{name} cannot continue to 2025-03-05") as error:
-        on.before(stretch)
+        on.before(batch)
     assert error.value.exit_code == 5
 
 
@@ -57,23 +57,23 @@ def test_a_state_that_was_handed_over_is_not_read_again() -> None:
     """What a run has computed is gone on from, whatever else is asked for meanwhile."""
     on = way(segment(), {FIRST + 3: "three"})
     assert on.next() is not None
-    on.finish_stretch(["four", "five"])
+    on.finish_batch(["four", "five"])
     on.published(1, "in memory")
     assert on.state(FIRST + 3) == "three" and on.state(FIRST + 4) == "in memory"
 
 
 def test_a_day_that_keeps_no_state_is_gone_back_from() -> None:
     """The nearest day before, at whose start the state is kept, or the chain begins."""
-    stretch = way(segment(), {FIRST + 2: "two"}).next()
-    assert stretch is not None and (stretch.begin, stretch.target) == (FIRST + 2, FIRST + 3)
-    stretch = way(segment(), {}).next()
-    assert stretch is not None and (stretch.begin, stretch.anew) == (FIRST, True)
+    batch = way(segment(), {FIRST + 2: "two"}).next()
+    assert batch is not None and (batch.begin, batch.target) == (FIRST + 2, FIRST + 3)
+    batch = way(segment(), {}).next()
+    assert batch is not None and (batch.begin, batch.anew) == (FIRST, True)
 
 
 def test_a_day_of_another_definition_is_not_gone_back_to() -> None:
-    """It was never computed with the file of today; the whole stretch has to be asked for."""
+    """It was never computed with the file of today; the whole batch has to be asked for."""
     with pytest.raises(NothingBefore, match="2025-03-02, which 2025-03-03 continues from") as error:
-        way(segment(noted=1), {}).next()
+        way(segment(recorded=1), {}).next()
     assert error.value.exit_code == 4 and "backfill 2025-03-01 2025-03-04 --patterns x" in str(error.value)
 
 

@@ -12,10 +12,10 @@ import pytest
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
 from chainlake.storage import objects
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed, store_error
 from chainlake.storage.objects import ObjectStorage
 from chainlake.storage.parquet import parquet_dataset, parquet_file, parquet_footer, parquet_rows, parquet_writer
+from chainlake.storage.resolve import storage_of
 from chainlake.storage.settings import VARIABLES, UnreadableSetting, apply_settings, carried
 
 

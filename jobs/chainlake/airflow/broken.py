@@ -22,9 +22,9 @@ class BrokenDefinitions(DefinitionError):
     """Definitions that no step can use."""
 
     @classmethod
-    def of(cls, told: list[str]) -> BrokenDefinitions:
+    def of(cls, lines: list[str]) -> BrokenDefinitions:
         """For the errors of all of them."""
-        what = f"{counted(len(told), 'definition')} cannot be used:\n" + "\n".join(told)
+        what = f"{counted(len(lines), 'definition')} cannot be used:\n" + "\n".join(lines)
         return cls(what, hint="All others run. Fix the files; chainlake lint FILE checks one.")
 
 
@@ -39,14 +39,14 @@ def check_definitions(home: Home) -> None:
     """
     now = _state(home)
     kept = own_folder(home.temporary) / f"definitions-{text_digest(str(home.config))[:16]}.json"
-    told = _kept(kept, now)
-    if told is None:
-        told = _looked_through(home)
+    lines = _kept(kept, now)
+    if lines is None:
+        lines = _looked_through(home)
         part = kept.with_name(f"{kept.name}.{os.getpid()}")
-        part.write_text(json.dumps({"state": now, "told": told}))
+        part.write_text(json.dumps({"state": now, "lines": lines}))
         os.replace(part, kept)
-    if told:
-        raise BrokenDefinitions.of(told)
+    if lines:
+        raise BrokenDefinitions.of(lines)
 
 
 def _state(home: Home) -> str:
@@ -63,11 +63,11 @@ def _stat(path: Path) -> tuple[int, int]:
 def _kept(file: Path, state: str) -> list[str] | None:
     """What was found when the files were as they are now; None if that is not kept."""
     try:
-        noted = json.loads(file.read_text())
+        stored = json.loads(file.read_text())
     except (OSError, ValueError):
         # Nothing is kept yet, or in the form of another version: the files are checked again.
         return None
-    return noted["told"] if isinstance(noted, dict) and noted.get("state") == state else None
+    return stored["lines"] if isinstance(stored, dict) and stored.get("state") == state else None
 
 
 def _looked_through(home: Home) -> list[str]:

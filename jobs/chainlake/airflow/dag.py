@@ -188,7 +188,7 @@ def maintenance(dag_id: str, description: str) -> DAG:
 def ranged(
     dag_id: str, description: str, params: dict[str, Param], plan: Callable[[dict[str, Any]], list[ranges.Line]]
 ) -> DAG:
-    """A DAG that is run by hand on any stretch of days: it plans without a JVM, and then runs what was planned.
+    """A DAG that is triggered manually for any range of days: it plans without a JVM, and then runs what was planned.
 
     Args:
         dag_id: id of the DAG.

@@ -1,6 +1,7 @@
-"""Tells a webhook of tasks that have failed for good. Airflow calls it in the process of the task, after the last try.
+"""Reports tasks that have failed for good to a webhook. Airflow calls it in the task's process, after the last try.
 
-Nothing here imports Airflow, and what sends is imported when a task has failed: the scheduler's parser reads this file.
+Nothing here imports Airflow, and the code that sends is imported only after a failure, since the scheduler's parser
+reads this file.
 """
 
 from __future__ import annotations
@@ -44,9 +45,9 @@ def message_of(context: Mapping[str, Any]) -> dict[str, Any]:
         context: the context of the task.
 
     Returns:
-        ``id`` (the same whenever this failure is told), ``kind``, ``dag``, ``run``, ``task``, ``index`` (-1 if the task
-        is not mapped), ``try``, ``day`` (UTC; None if the run has no day), ``reason`` in one line, and ``log``, the
-        address of the log on Airflow's page.
+        ``id`` (the same whenever this failure is reported), ``kind``, ``dag``, ``run``, ``task``, ``index`` (-1 if the
+        task is not mapped), ``try``, ``day`` (UTC; None if the run has no day), ``reason`` in one line, and ``log``,
+        the address of the log on Airflow's page.
     """
     task, error = context["ti"], context.get("exception")
     reason = error.summary if isinstance(error, ChainlakeError) else str(error or "")

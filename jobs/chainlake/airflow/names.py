@@ -1,4 +1,4 @@
-"""Which DAGs there are, judged only by names in ``dags/config``: cheaply, since the scheduler asks at every parse."""
+"""Which DAGs there are, judged only by names in ``dags/config``, which is cheap: the scheduler asks at every parse."""
 
 from __future__ import annotations
 

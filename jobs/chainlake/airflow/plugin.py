@@ -1,4 +1,4 @@
-"""The plugin that Airflow loads in each of its processes: runs have a day each, and are named by it.
+"""The plugin that Airflow loads in each of its processes: each run has a day and is named after it.
 
 Airflow finds it by the entry point of the installed package; a custom schedule has to be registered there.
 """
@@ -21,7 +21,7 @@ class NoSuchDay(UsageError, ValueError):
 
     @classmethod
     def not_over(cls, day: date, today: date) -> NoSuchDay:
-        """The logical date lies in a day that is not over; both days in UTC."""
+        """The logical date is in a day that is not over; both days in UTC."""
         what = f"the logical date lies in {day}, a UTC day that is not over"
         hint = (
             f"The logical date chooses the day to compute: give one that is over, such as {today - timedelta(days=1)}."

@@ -1,9 +1,9 @@
-"""What the tasks of DAGs that are run by hand do: plan, and run steps of the command line.
+"""The tasks of DAGs that are triggered manually: they plan, and run steps of the command line.
 
 A *line* is a list of Spark applications that run one after the other in one mapped task; lines may run side by side, in
 any order. Applications of patterns whose days do not depend on each other have a line each. If a source has a pattern
-whose days do, or episodes or rankings, all its applications of patterns are one line, and so are those of its models
-(docs/semantics.md#chained-days).
+whose days do, or has episodes or rankings, all its applications of patterns are one line, and so are those of its
+models (docs/semantics.md#chained-days).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def ingest_lines(params: dict[str, Any]) -> list[Line]:
         UsageError: there is no day.
     """
     days, source = Days.parse(params["start"], params["end"]), params["source"]
-    told: OneRun = {
+    application: OneRun = {
         "step": "ingest",
         "source": source,
         "start": str(days.start),
@@ -91,7 +91,7 @@ def ingest_lines(params: dict[str, Any]) -> list[Line]:
         "definitions": [],
         "options": [],
     }
-    return [{"name": f"ingest {source}", "applications": [told], "error": ""}]
+    return [{"name": f"ingest {source}", "applications": [application], "error": ""}]
 
 
 def restate_lines(params: dict[str, Any]) -> list[Line]:
@@ -114,21 +114,21 @@ def _lines(days: Days | None, **options: Any) -> list[Line]:
     plan = plan_range(Home.from_env(), days, **options)
     lines: list[Line] = []
     ordered = {(one.step, one.source) for one in plan.applications if one.in_order}
-    for application in plan.applications:
-        told: OneRun = {
-            "step": application.step,
-            "source": application.source,
-            "start": str(application.days.start),
-            "end": str(application.days.end),
-            "definitions": application.definitions,
-            "options": options_of(application),
+    for planned in plan.applications:
+        application: OneRun = {
+            "step": planned.step,
+            "source": planned.source,
+            "start": str(planned.days.start),
+            "end": str(planned.days.end),
+            "definitions": planned.definitions,
+            "options": options_of(planned),
         }
-        line = (application.step, application.source)
-        name = " ".join(line) if line in ordered else application.name
+        line = (planned.step, planned.source)
+        name = " ".join(line) if line in ordered else planned.name
         if lines and lines[-1]["name"] == name:
-            lines[-1]["applications"].append(told)
+            lines[-1]["applications"].append(application)
         else:
-            lines.append({"name": name, "applications": [told], "error": ""})
+            lines.append({"name": name, "applications": [application], "error": ""})
     # A definition that cannot be computed becomes a task that fails with the reason, and stops no other.
     lines += [{"name": name, "applications": [], "error": error_line(error)} for name, error in plan.failures]
     if len(lines) > MOST_LINES:
@@ -155,17 +155,19 @@ def run_line(line: Line, run_id: str) -> Computed:
     total: Computed = {"days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     applications = line["applications"]
     failed: list[AirflowFailException] = []
-    for number, told in enumerate(applications, 1):
-        tasks.log.info("application %d of %d: %s %s", number, len(applications), told["start"], told["end"])
-        days = Days.parse(told["start"], told["end"])
+    for number, application in enumerate(applications, 1):
+        tasks.log.info(
+            "application %d of %d: %s %s", number, len(applications), application["start"], application["end"]
+        )
+        days = Days.parse(application["start"], application["end"])
         try:
             result = tasks.run_step(
-                told["step"],
-                told["source"],
+                application["step"],
+                application["source"],
                 days,
                 run_id=f"{run_id}.{number}",
-                definitions=told["definitions"],
-                options=told["options"],
+                definitions=application["definitions"],
+                options=application["options"],
                 warm=len(days) <= REPAIR_HORIZON,
             )
         except AirflowFailException as error:

@@ -1,6 +1,6 @@
 """What the tasks of DAGs do: find the day of a run, wait for its events, and run a step.
 
-Nothing here imports Airflow, except where an error must tell it not to retry; the scheduler's parser reads only names.
+Nothing here imports Airflow, except where an error must tell it not to retry; the scheduler's parser needs only names.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def gate(step: str, source: str, days: Days) -> list[Bundle] | None:
 
     Returns:
         None while they are not; then the bundles of definitions to run, each in one Spark application. The list is
-        empty if there is nothing to do and never will be, since the day lies before the source's first event.
+        empty if there is nothing to do and never will be, since the day is before the source's first event.
     """
     from chainlake.lake.records.event_days import COMPUTABLE, EventDays
 
@@ -177,7 +177,7 @@ def run_step(
 
 def run_on_tables(words: Sequence[str], *, run_id: str) -> dict[str, Any]:
     """:func:`run_verb` for verbs about tables alone; no process is started if there are no tables yet."""
-    from chainlake.storage.door import storage_of
+    from chainlake.storage.resolve import storage_of
 
     lake = Home.from_env().lake
     if not storage_of(lake).folders(lake):
@@ -189,7 +189,7 @@ def run_on_tables(words: Sequence[str], *, run_id: str) -> dict[str, Any]:
 def run_verb(words: Sequence[str], *, run_id: str, driver: Literal["warm", "fresh"] | None = None) -> dict[str, Any]:
     """Run ``chainlake WORDS…``, a verb with the options ``--run-id`` and ``--result``; otherwise like :func:`run_step`.
 
-    Without a driver, it runs in a process of its own, alongside the steps and without waiting for any of them.
+    Without a driver, it runs in its own process, alongside the steps and without waiting for any of them.
     """
     home = Home.from_env()
     with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:

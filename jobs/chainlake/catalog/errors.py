@@ -56,7 +56,7 @@ class UnfitModel(DefinitionError):
         return cls(f"source {source} has no numeric column '{name}'", hint=hint)
 
     @classmethod
-    def unheard(cls, where: str, key: str, value: str, known: Collection[str]) -> UnfitModel:
+    def unobserved(cls, where: str, key: str, value: str, known: Collection[str]) -> UnfitModel:
         """It names a key that no event has: a warning."""
         return cls(f"no event {where} has the {key} '{value}'", hint=key_hint(value, known))
 

@@ -1,4 +1,4 @@
-"""The code of functions that patterns declare; it is only ever in files in the configuration's ``functions/``.
+"""The code of functions that patterns declare; it can only be in the configuration's folder ``functions/``.
 
 Checking a pattern runs none of it. What runs later is the text that was read then: it travels with the pattern to every
 process that searches, so all of them run the code that the pattern's hash was made from, whatever is saved in the

@@ -1,4 +1,4 @@
-"""All patterns and models of an installation together."""
+"""All patterns and models of an installation."""
 
 from __future__ import annotations
 

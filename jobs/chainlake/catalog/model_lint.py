@@ -15,35 +15,35 @@ from chainlake.definitions.yaml_lines import Section, load_section
 from chainlake.errors import DefinitionError
 
 
-def lint_model(file: Path, sources: Sources, heard_of: Callable[[Source], ObservedValues | None]) -> Report:
+def lint_model(file: Path, sources: Sources, observed_of: Callable[[Source], ObservedValues | None]) -> Report:
     """Check a model's or threshold monitor's file.
 
     Args:
         file: the file.
         sources: all sources.
-        heard_of: gives the keys of a source's available events; ``None`` if there are no events.
+        observed_of: gives the keys of a source's available events; ``None`` if there are no events.
     """
     try:
         model = load_one(file, sources)
     except DefinitionError as error:
         return Report((error,), (), None)
     warnings: list[DefinitionError] = [DefinitionWarning.of(one, file) for one in model.config.warnings]
-    heard = heard_of(model.source)
-    if heard is not None:
-        warnings += _unheard(load_section(file), model.source.key, model.config.all_keys, heard)
+    observed = observed_of(model.source)
+    if observed is not None:
+        warnings += _unobserved(load_section(file), model.source.key, model.config.all_keys, observed)
     return Report((), tuple(warnings), None)
 
 
-def _unheard(top: Section, key: str, named: tuple[str, ...], heard: ObservedValues) -> Iterator[DefinitionError]:
+def _unobserved(top: Section, key: str, named: tuple[str, ...], observed: ObservedValues) -> Iterator[DefinitionError]:
     """A warning at each place that names a key that no event has."""
-    missing = set(named) - set(heard.keys)
+    missing = set(named) - set(observed.keys)
     parts = {name: top.data[name] for name in ("nodes", "groups", "response", "features", "value") if name in top.data}
     for place in _places(parts, ()):
         value = str(top.typed(*place)).strip()
-        # The last word of a place tells what a text is: names of nodes and columns are not keys.
+        # The last word of a place tells what a string means: names of nodes and columns are not keys.
         last = next((part for part in reversed(place) if isinstance(part, str)), "")
         if value in missing and last in ("nodes", "keys", "key", *_groups(place)):
-            yield top.placed(UnfitModel.unheard(heard.where, key, value, heard.keys), *place)
+            yield top.placed(UnfitModel.unobserved(observed.where, key, value, observed.keys), *place)
 
 
 def _groups(place: tuple[str | int, ...]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""How well a pattern finds known occurrences: its matches, merged into alarms, against labelled stretches of time."""
+"""How well a pattern finds known occurrences: its matches, merged into alarms, against labelled time ranges."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ class WrongArgument(UsageError):
 
     @classmethod
     def pattern(cls, kind: str) -> WrongArgument:
-        """The pattern is not a text."""
+        """The pattern is not a string."""
         return cls(f"the pattern must be a string, not {kind}")
 
     @classmethod
@@ -94,12 +94,12 @@ class UnfitOption(UsageError):
 
     @classmethod
     def ties_in_part(cls) -> UnfitOption:
-        """An order of equal times is asked of a search of only some of the events."""
+        """An order of equal times is requested for a search of only some of the events."""
         return cls("ties_in_order needs a search of all events at once")
 
     @classmethod
     def unranked(cls) -> UnfitOption:
-        """A strategy is asked of a pattern that is not ranked."""
+        """A strategy is requested for a pattern that is not ranked."""
         return cls("a strategy applies only to a ranked pattern")
 
     @classmethod
@@ -143,7 +143,7 @@ class UnfitEngine(UsageError):
 
 
 class NoEpisodes(UsageError):
-    """Episodes are asked of a pattern that does not define them."""
+    """Episodes are requested for a pattern that does not define them."""
 
     @classmethod
     def of(cls) -> NoEpisodes:

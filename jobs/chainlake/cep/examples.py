@@ -49,9 +49,9 @@ class ExampleFailed(ChainlakeError):
     def broken(cls, source: SourceText, example: Example, why: ChainlakeError) -> ExampleFailed:
         """The test cannot be run."""
         # Events of the front matter are read from a temporary file, whose name means nothing to the user.
-        told = why.what if example.inline else why.summary
+        text = why.what if example.inline else why.summary
         line = f" (line {why.line} of the events)" if example.inline and why.line else ""
-        return cls._at(source, example, f"{told}{line}")
+        return cls._at(source, example, f"{text}{line}")
 
     @classmethod
     def types(cls, source: SourceText, example: Example, types: Sequence[str]) -> ExampleFailed:
@@ -62,8 +62,8 @@ class ExampleFailed(ChainlakeError):
     @classmethod
     def _at(cls, source: SourceText, example: Example, what: str, hint: str | None = None) -> ExampleFailed:
         line, column = example.at
-        told = f"test {example.name}: {what}"
-        return cls(told, file=source.file, line=line, column=column, key="tests", hint=hint).holding(test=example.name)
+        text = f"test {example.name}: {what}"
+        return cls(text, file=source.file, line=line, column=column, key="tests", hint=hint).holding(test=example.name)
 
 
 def failures(source: SourceText, name: str, of: Source | None) -> tuple[int, list[ExampleFailed]]:

@@ -1,4 +1,4 @@
-"""What a pattern says about which matches it wants: contexts are names for selections with consumption."""
+"""Which matches a pattern wants: contexts are names for selections with consumption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was worked out once and is kept beside a value that never changes."""
+"""Results that are computed once and kept beside a value that never changes."""
 
 from __future__ import annotations
 

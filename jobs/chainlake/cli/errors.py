@@ -1,4 +1,4 @@
-"""What can be wrong with the words of a command, or with a file that they name."""
+"""What can be wrong with the arguments of a command, or with a file that they name."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class BadOption(UsageError):
 
     @classmethod
     def outside(cls, option: str, text: str, days: Days) -> BadOption:
-        """The time lies in none of the days."""
+        """The time is on none of the days."""
         return cls._of(option, f"{option}: {text} is not in {days}")
 
     @classmethod
@@ -201,7 +201,7 @@ class BadTarget(UsageError):
 
     @classmethod
     def taken(cls, option: str, path: Path) -> BadTarget:
-        """Another file lies there."""
+        """Another file is there."""
         return cls(f"{option} does not replace another file", file=path)
 
     @classmethod
@@ -211,7 +211,7 @@ class BadTarget(UsageError):
 
     @classmethod
     def refused(cls, what: str, path: Path, error: OSError) -> BadTarget:
-        """The operating system refuses the write; ``what`` is "the file" or the like."""
+        """The operating system refuses the write; ``what`` is "the file" or similar."""
         return cls(f"{what} cannot be written: {error.strerror}", file=path)
 
 
@@ -225,7 +225,7 @@ class NotGenerated(InfrastructureError):
 
 
 class NothingGiven(UsageError):
-    """A text that a verb works on is empty."""
+    """A string that a verb works on is empty."""
 
     @classmethod
     def pattern(cls) -> NothingGiven:

@@ -154,7 +154,7 @@ def _run(argv: list[str] | None) -> int:
     verb = argv[0] if argv and argv[0] in VERBS else None
     if verb is None:
         if argv and not argv[0].startswith("-"):
-            return _told(UnknownVerb.of(argv[0], VERBS))
+            return _report(UnknownVerb.of(argv[0], VERBS))
         _parser(None, None).parse_args(argv or ["--help"])
         return 2
     try:
@@ -162,9 +162,9 @@ def _run(argv: list[str] | None) -> int:
         args = _parser(verb, module).parse_args(argv[1:])
         return int(module.run(args))
     except ModuleNotFoundError as error:
-        return _told(error if error.name is None or error.name.startswith("chainlake") else MissingPackage.of(error))
+        return _report(error if error.name is None or error.name.startswith("chainlake") else MissingPackage.of(error))
     except ChainlakeError as error:
-        return _told(error)
+        return _report(error)
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
@@ -173,10 +173,10 @@ def _run(argv: list[str] | None) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:
-        return _told(error)
+        return _report(error)
 
 
-def _told(error: Exception) -> int:
+def _report(error: Exception) -> int:
     """Print what went wrong, and return the exit code."""
     found = error
     if isinstance(error, InfrastructureError) or not isinstance(error, ChainlakeError):

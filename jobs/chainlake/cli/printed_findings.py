@@ -59,8 +59,8 @@ def _zone_events(found: list[dict[str, Any]], zone: ZoneInfo | None) -> Printed:
     rows = []
     for row in found:
         mean = _by_feature(row["mean"])
-        told = [row["kind"], row["collected"], _listed(row["violators"]), _listed(row["facets"]), row["excess"]]
-        rows.append([*_timed(row, zone), row["group_id"], *told, *(mean.get(feature) for feature in features)])
+        cells = [row["kind"], row["collected"], _listed(row["violators"]), _listed(row["facets"]), row["excess"]]
+        rows.append([*_timed(row, zone), row["group_id"], *cells, *(mean.get(feature) for feature in features)])
     names = [f"mean {feature}" for feature in features]
     return _head(zone, "group", "kind", "nodes heard", "outside their zone", "beyond", "by", *names), rows
 
@@ -73,8 +73,8 @@ def _learners(found: list[dict[str, Any]], zone: ZoneInfo | None) -> Printed:
     rows = []
     for row in mine:
         weights = _by_feature(row["weights"])
-        told = [row["event_date"], row["group_id"], row["learner"], *(row[name] for name in sums)]
-        rows.append([*told, *(weights.get(feature) for feature in features)])
+        cells = [row["event_date"], row["group_id"], row["learner"], *(row[name] for name in sums)]
+        rows.append([*cells, *(weights.get(feature) for feature in features)])
     return ["day", "group", "learner", "rounds", "loss", "never sharing", "always sharing", "errors", *features], rows
 
 

@@ -1,6 +1,6 @@
-"""What the verbs for long stretches of days share: choosing definitions, the size of a chunk, a process per chunk.
+"""What the verbs for long ranges of days share: choosing definitions, the size of a chunk, a process per chunk.
 
-Each application is a process of its own: its memory is freed when it ends, and if it dies, the others do not.
+Each application is a separate process: its memory is freed when it ends, and if it dies, the others do not.
 """
 
 from __future__ import annotations

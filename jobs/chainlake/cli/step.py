@@ -57,7 +57,7 @@ def call_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[s
         # Everything except these files is done, so what was done is printed as well.
         _write(args.result, {**error.result, "error": error.summary, "exit_code": error.exit_code})
         after_step(home, time.monotonic() - began)
-        print(f"{verb} {args.source} {days}: {_told(error.result)}")
+        print(f"{verb} {args.source} {days}: {_summary(error.result)}")
         raise
     except ChainlakeError as error:
         _write(args.result, {"error": error.summary, "exit_code": error.exit_code})
@@ -66,7 +66,7 @@ def call_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[s
     _write(args.result, result)
     if any(result.values()):
         after_step(home, time.monotonic() - began)
-    print(f"{verb} {args.source} {days}: {_told(result)}")
+    print(f"{verb} {args.source} {days}: {_summary(result)}")
     return 0
 
 
@@ -82,16 +82,16 @@ def _lineage(home: Home, source: str, verb: str, run_id: str) -> Iterator[None]:
             send.tell(home, source, verb, run_id)
 
 
-def _told(result: Mapping[str, Any]) -> str:
+def _summary(result: Mapping[str, Any]) -> str:
     """Says what was done, and which files were left."""
     left = {key: result[key] for key in _LEFT if result.get(key)}
     counts = {key: value for key, value in result.items() if key not in (*_LEFT, "left")}
-    told = [f"{key} {_short(value)}" for key, value in counts.items()] if any(counts.values()) else ["nothing to do"]
-    told += [f"{key} {number}" for key, number in left.items()]
+    parts = [f"{key} {_short(value)}" for key, value in counts.items()] if any(counts.values()) else ["nothing to do"]
+    parts += [f"{key} {number}" for key, number in left.items()]
     if left:
         names = result["left"][:_NAMED]
-        told[-1] += f" ({'; '.join(names)}{'; …' if sum(left.values()) > len(names) else ''})"
-    return ", ".join(told)
+        parts[-1] += f" ({'; '.join(names)}{'; …' if sum(left.values()) > len(names) else ''})"
+    return ", ".join(parts)
 
 
 def _short(value: Any) -> str:

@@ -123,7 +123,7 @@ def print_vertical(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: T
 def flat(
     columns: Sequence[str], fields: Sequence[Sequence[str] | None], rows: Iterator[Sequence[Any]]
 ) -> tuple[list[str], Iterator[list[Any]]]:
-    """Split structs into columns of their own, such as ``down.ts``.
+    """Split structs into their own columns, such as ``down.ts``.
 
     Args:
         columns: names of the columns.

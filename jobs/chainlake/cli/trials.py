@@ -76,7 +76,7 @@ def _cells(one: Trial) -> dict[str, str]:
         cells |= {"up": str(one.up), "down": str(one.down), "up/reading": f"{one.normalized_up:.4f}"}
     if one.max_error is not None:
         cells["max_error"] = f"{one.max_error:.4g}"
-    return cells | {name: f"{value:.6g}" for name, value in one.told.items()}
+    return cells | {name: f"{value:.6g}" for name, value in one.figures.items()}
 
 
 def _row(cells: Sequence[str]) -> str:

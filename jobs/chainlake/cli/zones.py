@@ -1,4 +1,4 @@
-"""The zone in which local times are shown beside UTC: the one asked for, or else the source's."""
+"""The zone in which local times are shown beside UTC: the one requested, or else the source's."""
 
 from __future__ import annotations
 

@@ -65,5 +65,5 @@ def _span(text: Any) -> tuple[time, time]:
     found = _SPAN.match(text) if isinstance(text, str) else None
     numbers = [] if found is None else [int(part) for part in found.groups()]
     if not numbers or numbers[:2] == numbers[2:]:
-        raise UnfitAlerts.no_stretch(text)
+        raise UnfitAlerts.no_range(text)
     return time(numbers[0], numbers[1]), time(numbers[2], numbers[3])

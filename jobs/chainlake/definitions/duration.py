@@ -15,7 +15,7 @@ _SPELLINGS = {
     Fraction(604800): "w week weeks",
 }
 
-#: The number in a text such as ``30 min``, short enough to compute with.
+#: The number in a string such as ``30 min``, short enough to compute with.
 _NUMBER = re.compile(r"[+-]?[0-9.]{1,40}(/[0-9]{1,40})?([eE][+-]?[0-9]{1,2})?")
 
 #: Unit spelling → seconds.
@@ -35,7 +35,7 @@ def is_unit(word: str) -> bool:
 
 
 def parse_duration(text: str) -> Fraction | None:
-    """The seconds in a text such as ``30 min``, or None if it is not a duration.
+    """The seconds in a string such as ``30 min``, or None if it is not a duration.
 
     >>> parse_duration("1.5 h"), parse_duration("5 minutes"), parse_duration("500ms")
     (Fraction(5400, 1), Fraction(300, 1), Fraction(1, 2))

@@ -72,7 +72,7 @@ class UnreadableDefinition(DefinitionError):
 
     @classmethod
     def no_file(cls, file: Path) -> UnreadableDefinition:
-        """The path is a folder, a pipe or the like."""
+        """The path is a folder, a pipe or similar."""
         return cls("is not a file", file=file)
 
     @classmethod
@@ -182,7 +182,7 @@ class UnfitAlerts(DefinitionError):
         return cls(f"{key} must be true or false")
 
     @classmethod
-    def no_stretch(cls, text: object) -> UnfitAlerts:
+    def no_range(cls, text: object) -> UnfitAlerts:
         """A muted span has the wrong form or no length."""
         hint = "Write mute: ['22:00-06:00'], in the source's zone."
         return cls(f"mute: {text} is not a time span of a day", hint=hint)
@@ -226,12 +226,12 @@ class WrongEntry(DefinitionError):
 
     @classmethod
     def no_texts(cls, key: str) -> WrongEntry:
-        """A value is not a list of texts."""
+        """A value is not a list of strings."""
         return cls(f"'{key}' must be a list of strings")
 
     @classmethod
     def no_text(cls, key: str) -> WrongEntry:
-        """An item in a list of texts is not a text."""
+        """An item in a list of strings is not a string."""
         return cls(f"'{key}' must be a list of strings", hint="Put null or ~ in quotes if it is a string.")
 
     @classmethod

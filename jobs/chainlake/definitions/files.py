@@ -1,4 +1,4 @@
-"""What all definition files have in common: how they are read and named, and what is kept of a broken one."""
+"""What all definition files have in common: how they are read and named, and what is known about a broken one."""
 
 from __future__ import annotations
 

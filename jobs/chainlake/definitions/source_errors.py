@@ -48,7 +48,7 @@ class WrongAttribute(DefinitionError):
 
     @classmethod
     def crossed_bounds(cls) -> WrongAttribute:
-        """No value lies within the bounds."""
+        """No value is within the bounds."""
         return cls("min is above max, so every row would be out of range")
 
     @classmethod

@@ -43,7 +43,7 @@ KEYS = {
 #: The same of an attribute.
 ATTRIBUTE_KEYS = {"type": True, "unit": True, "description": False, "required": True, "min": True, "max": True}
 
-#: How events are told apart; whether files repeat one another's rows; which of several rows of one event counts. The
+#: What identifies an event; whether files repeat one another's rows; which of several rows of one event counts. The
 #: first word of each is what a source has that does not say.
 IDENTITIES = ("unique", "multiset")
 DELIVERIES = ("overlapping", "disjoint")

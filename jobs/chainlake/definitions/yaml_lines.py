@@ -2,7 +2,7 @@
 
 A bare word is a number if JSON would write it so, or ``true`` or ``false``, or nothing (``null``, ``~``, blank); any
 other is the text that was typed. YAML's own rules differ by version and would turn ``ON``, ``007`` or ``12:30`` into
-values that nobody meant. A key that takes a text gets what was typed, whatever it looks like.
+values that nobody meant. A key that takes a string gets what was typed, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Document(NamedTuple):
 
 
 class YamlProblem(Exception):
-    """A text is not YAML, or uses YAML that definitions do not allow.
+    """A string is not YAML, or uses YAML that definitions do not allow.
 
     Args:
         what: what is wrong.
@@ -352,7 +352,7 @@ class Section:
         return str(value)
 
     def texts(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """The value of ``key`` as texts, each as typed: a list of scalars, or one scalar."""
+        """The value of ``key`` as strings, each as typed: a list of scalars, or one scalar."""
         if key not in self.data:
             return default
         value = self.get(key)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-#: The hint for a text without quotes that ends earlier than it should.
+#: The hint for a string without quotes that ends earlier than it should.
 COMMENT = "A # after a space begins a comment: put the whole string in double quotes."
 
 
 def is_open(text: object) -> bool:
-    """Whether a value is a text with an unclosed parenthesis or quote."""
+    """Whether a value is a string with an unclosed parenthesis or quote."""
     return isinstance(text, str) and (text.count("(") > text.count(")") or text.count("'") % 2 == 1)
 
 

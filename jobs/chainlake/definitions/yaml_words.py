@@ -1,4 +1,4 @@
-"""What the YAML parser stumbles over, in words that say what to write: the parser talks of tokens, people see lines."""
+"""Errors of the YAML parser, in words that say what to write: the parser speaks of tokens, people see lines."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Pairs that searches of several tasks need, each evaluated by one task (docs/semantics.md#functions-of-pairs).
 
-Whatever is asked and answered lies in files; only their paths and numbers of pairs come back from a task.
+Questions and answers are kept in files; a task returns only their paths and numbers of pairs.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from chainlake.cep.search.ownership import calls_of
 from chainlake.detect.division.cut import pieces_of
 from chainlake.errors import ChainlakeError
 from chainlake.run.tasks import Tasks
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_rows, parquet_writer
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -206,7 +206,7 @@ class Turns:
         return found
 
     def answers(self, asked: Mapping[int, Sequence[PairFile]]) -> dict[int, Answered]:
-        """What comes of the pairs that are asked for, by pattern; each is evaluated by one task.
+        """The values of the requested pairs, by pattern; each is evaluated by one task.
 
         Who is not done though its pattern asks for nothing needs functions that are not asked for, and calls them.
 

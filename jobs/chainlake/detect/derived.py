@@ -1,6 +1,6 @@
 """What all definitions made from published matches (episodes, rankings) have in common.
 
-That is: which of their days are looked at, keeping one pattern's failure from the others, publishing what passed its
+That is: which of their days are considered, isolating one pattern's failure from the others, publishing what passed its
 audit, and ``validate``.
 """
 
@@ -76,7 +76,7 @@ class Piece:
 
     Args:
         definition: what is made.
-        inputs: gives the input fingerprints of the days that are noted as failed if it does not finish.
+        inputs: gives the input fingerprints of the days that are recorded as failed if it does not finish.
         make: makes, audits and publishes the days; what it yields is published, whatever comes after.
     """
 
@@ -94,7 +94,7 @@ def run_pieces(run: DetectRun, pieces: Iterable[Piece]) -> DetectResult:
         try:
             for done in piece.make():
                 published.append(done)
-        except Exception as error:  # one pattern's failure stays its own: the others publish, then the step raises it
+        except Exception as error:  # one pattern's failure does not stop the others
             failed.setdefault(name, error)
             if not isinstance(error, AuditFailed):
                 record_failure(run.home, piece.definition, piece.inputs(), error, run.run_id)

@@ -1,6 +1,6 @@
-"""The events of a source as a task needs them: in order of time, few in memory at a time, with everything computed from
-them. Files say which day they belong to, and their row groups which times they hold, so no task reads all of them, and
-none asks another for an event.
+"""The events of a source as a task needs them: in time order, few in memory at a time, with everything computed from
+them. Files say which day they belong to, and their row groups which times they hold, so no task reads all of them or
+asks another task for an event.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def by_time(events: pa.Table) -> pa.Table:
 def with_keys(pattern: Pattern, events: pa.Table) -> pa.Table:
     """The events whose partition key allows them to be in a match or to reject one; all if the pattern has no such key.
 
-    Equal keys are also made equal as texts.
+    Equal keys are also made equal as strings.
     """
     key = pattern.partition_key
     if key is None or key not in events.column_names:

@@ -1,4 +1,4 @@
-"""Finds the matches of one pattern in events that arrive in order of time.
+"""Finds the matches of one pattern in events that arrive in time order.
 
 A large slice is matched piece by piece while its events arrive: a piece owns the decision times up to the last event
 seen and keeps only events that later pieces can still need, so memory depends on what is in a window, not on the size

@@ -1,5 +1,5 @@
-"""The binding order of a pattern's run: estimated from counts and a small sample, and noted with what it cost. The
-order never affects the matches. Small inputs are sampled completely, large ones in a few whole stretches: whole,
+"""The binding order of a pattern's run: estimated from counts and a small sample, and recorded with what it cost. The
+order never affects the matches. Small inputs are sampled completely, large ones in a few whole buckets: whole,
 because events drawn one by one do not show how often two of them meet.
 """
 
@@ -29,15 +29,15 @@ from chainlake.lake.records import ops
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import BestCounts, OrderOrigin, PlanRow
 
-#: Inputs of at most so many events are sampled completely: their order is then the best, and costs some 10 ms.
+#: Inputs of at most this many events are sampled completely: their order is then the best, and costs some 10 ms.
 WHOLE = 20_000
 #: Events in a sample of a larger input: as many as take some ms and contain each name often.
 SAMPLE = 6_000
-#: The most stretches in a sample, so that no single hour speaks for a year.
-SAMPLED_STRETCHES = 16
-#: The most stretches that are counted: counts of a year for ten names take some 100 kB.
-COUNTED_STRETCHES = 4_096
-#: The least length of a stretch, in windows, so that most events that can meet lie in one stretch.
+#: The most buckets in a sample, so that no single hour speaks for a year.
+SAMPLED_BUCKETS = 16
+#: The most buckets that are counted: counts of a year for ten names take some 100 kB.
+COUNTED_BUCKETS = 4_096
+#: The least length of a bucket, in windows, so that most events that can meet lie in one bucket.
 WINDOWS = 3
 
 
@@ -82,7 +82,7 @@ class SearchPlan:
 def ask_of(pattern: Pattern, reads: Sequence[tuple[int, int]]) -> Ask:
     """What to count for a pattern that reads the events in some ranges ``[lo, hi)`` µs."""
     span = max(hi for _, hi in reads) - min(lo for lo, _ in reads)
-    length = int(max(WINDOWS * (pattern.reach_us + 1), -(-span // COUNTED_STRETCHES)))
+    length = int(max(WINDOWS * (pattern.reach_us + 1), -(-span // COUNTED_BUCKETS)))
     return Ask(pattern, tuple(reads), length)
 
 
@@ -91,16 +91,16 @@ def draw_of(ask: Ask, survey: Survey, key: str, rows: int) -> Draw:
 
     Args:
         ask: the pattern.
-        survey: where its events lie.
+        survey: where its events are.
         key: the source's key column.
         rows: number of events on the days read.
     """
     if rows <= WHOLE:
-        stretches, thinning = survey.numbers.tolist(), [1] * len(survey.counts)
+        buckets, thinning = survey.numbers.tolist(), [1] * len(survey.counts)
     else:
-        stretches, thinning = draw_stretches(survey.numbers, survey.counts)
+        buckets, thinning = draw_buckets(survey.numbers, survey.counts)
     columns = frozenset(ask.pattern.columns_needed | ask.pattern.carried | {key})
-    return Draw(ask, tuple(stretches), tuple(thinning), columns)
+    return Draw(ask, tuple(buckets), tuple(thinning), columns)
 
 
 def choose_plan(
@@ -110,14 +110,14 @@ def choose_plan(
 
     Args:
         draw: how the sample was drawn.
-        survey: where the pattern's events lie.
+        survey: where the pattern's events are.
         rows: the sample.
         key: the source's key column.
         ingested: rows of ``ops.rates`` of these days.
     """
     pattern = draw.ask.pattern
     sample = sample_of(pattern, rows)
-    everything = len(draw.stretches) == len(survey.numbers) and max(draw.thinning, default=1) == 1
+    everything = len(draw.buckets) == len(survey.numbers) and max(draw.thinning, default=1) == 1
     models = sample.models if everything else _models(draw.ask, sample, survey.counts)
     counted = {name: max(m.totals.get(name, 0.0) for m in models) for m in models for name in m.totals}
     stated: Stated = {
@@ -153,7 +153,7 @@ def _rounded(estimates: Mapping[str, float]) -> dict[str, float]:
 
 
 def _models(ask: Ask, sample: Sample, counts: np.ndarray) -> tuple[Model, ...]:
-    """The models of the whole input, from its counts per name and stretch and the pass rates of the sample."""
+    """The models of the whole input, from its counts per name and bucket and the pass rates of the sample."""
     pattern = ask.pattern
     share = min(1.0, pattern.window_us / ask.length) if pattern.window_us else 1.0
     models, at = [], 0
@@ -161,7 +161,7 @@ def _models(ask: Ask, sample: Sample, counts: np.ndarray) -> tuple[Model, ...]:
         names = list(routing(branch))
         density = {name: counts[at + i] for i, name in enumerate(names) if name in branch.positive}
         at += len(names)
-        totals = {name: float(stretches.sum()) for name, stretches in density.items()}
+        totals = {name: float(buckets.sum()) for name, buckets in density.items()}
         if branch.stream is not None:
             models.append(neighbours(branch, totals))
             continue
@@ -170,28 +170,28 @@ def _models(ask: Ask, sample: Sample, counts: np.ndarray) -> tuple[Model, ...]:
     return tuple(models)
 
 
-def draw_stretches(numbers: np.ndarray, counts: np.ndarray) -> tuple[list[int], list[int]]:
-    """Choose stretches to look at, so that each name is seen often but the rows are few.
+def draw_buckets(numbers: np.ndarray, counts: np.ndarray) -> tuple[list[int], list[int]]:
+    """Choose buckets to look at, so that each name is seen often but the rows are few.
 
     Args:
-        numbers: numbers of the stretches.
-        counts: events per name and stretch, shape (names, stretches).
+        numbers: numbers of the buckets.
+        counts: events per name and bucket, shape (names, buckets).
 
     Returns:
-        the numbers of the chosen stretches, ascending, which are spread evenly over each name's events and chosen for
+        the numbers of the chosen buckets, ascending, which are spread evenly over each name's events and chosen for
         the rarest name first; and per name the n of which every n-th event in them is to be taken, 1 unless a single
-        stretch is too large.
+        bucket is too large.
     """
     chosen: list[int] = []
     ends = np.cumsum(counts, axis=1)
     present = [int(name) for name in np.argsort(counts.sum(axis=1), kind="stable") if counts[name].any()]
-    for place in range(1, 1 + SAMPLED_STRETCHES // max(len(present), 1)):
+    for place in range(1, 1 + SAMPLED_BUCKETS // max(len(present), 1)):
         # The places are 1/2, 1/4, 3/4, 1/8, …, so that the choice is spread evenly wherever it ends.
         at = int(f"{place:b}"[::-1], 2) / (1 << place.bit_length())
         for name in present:
-            stretch = int(np.searchsorted(ends[name], at * ends[name][-1], "right"))
-            if stretch not in chosen and (not chosen or counts[:, [*chosen, stretch]].sum() <= SAMPLE):
-                chosen.append(stretch)
+            bucket = int(np.searchsorted(ends[name], at * ends[name][-1], "right"))
+            if bucket not in chosen and (not chosen or counts[:, [*chosen, bucket]].sum() <= SAMPLE):
+                chosen.append(bucket)
     sums = counts[:, chosen].sum(axis=1)
     each = SAMPLE / len(counts)
     whole = sums.sum() <= SAMPLE
@@ -215,7 +215,7 @@ def counted_best(best: BestSearches) -> BestCounts:
 def record_plan(home: Home, item: Work, plan: SearchPlan, found: Found, run_id: str) -> None:
     """Write one row per day to ``ops.plans``.
 
-    Evaluations are counted per run; a run of several days notes them on its last.
+    Evaluations are counted per run; a run of several days records them on its last.
 
     Args:
         home: the installation.

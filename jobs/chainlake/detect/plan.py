@@ -1,4 +1,4 @@
-"""What a detect step is to do: the days of each pattern, on a pinned version of the events."""
+"""What a detect step has to do: the days of each pattern, on a pinned version of the events."""
 
 from __future__ import annotations
 

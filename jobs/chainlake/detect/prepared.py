@@ -24,7 +24,7 @@ class Planned:
     Args:
         item: the pattern and its days.
         ask: what was counted.
-        survey: where its events lie.
+        survey: where its events are.
         plan: how to search it.
     """
 

@@ -44,7 +44,7 @@ class StagedMatches:
     Args:
         item: the pattern and its days.
         plan: how it was searched.
-        folder: where the matches lie.
+        folder: where the matches are.
         found: what was found.
         links: if the days form a chain: day → the digests of the states at its ends.
         consumed: ids of the events that were used up before the days.
@@ -143,7 +143,7 @@ def find(run: SearchRun, work: Sequence[Work]) -> list[StagedMatches]:
 
 
 def accept(run: SearchRun, item: Work, staged: StagedMatches | Exception) -> StagedMatches:
-    """Accept what was found for a pattern, if it is complete and within its limits, and note its plan; else raise."""
+    """Accept what was found for a pattern, if it is complete and within its limits, and record its plan; else raise."""
     with run.phase("detect", item.days, item.name) as row:
         if isinstance(staged, Exception):
             raise staged

@@ -1,4 +1,4 @@
-"""What tasks do: each reads a stretch of the events from the files once, and stages the matches of all its patterns.
+"""What tasks do: each reads the events of a time range from the files once, and stages the matches of all its patterns.
 
 A task returns the path of each pattern's file, and counts; no row comes back through Spark.
 """
@@ -34,8 +34,8 @@ from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.lake.delta.sums.checksums import Sums, footer
 from chainlake.run.tasks import Tasks
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_rows, parquet_writer
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -186,7 +186,7 @@ def _thinned(search: Search, found: Found) -> Found:
         file = MatchFile(search)
         file.add(thinned(pattern, pa.concat_tables([parquet_rows(path) for path in found.paths])))
         paths = file.close()
-    except Exception as error:  # one pattern's failure stays its own: the others of the run go on
+    except Exception as error:  # one pattern's failure does not stop the others
         return Found(failure=SearchFailed.of(pattern, error))
     for path in found.paths:
         storage_of(path).remove(path)
@@ -289,7 +289,7 @@ class _PatternSearch:
                 self._file.add(rows)
         except ChainlakeError as error:
             self._failure, self._slice_searches = error, []
-        except Exception as error:  # one pattern's failure stays its own: the others of the task go on
+        except Exception as error:  # one pattern's failure does not stop the others
             self._failure, self._slice_searches = SearchFailed.of(self._pattern, error), []
         self._seconds += time.perf_counter() - began
 

@@ -71,7 +71,7 @@ class JavaMissing(InfrastructureError):
 
     @classmethod
     def of(cls, found: str) -> JavaMissing:
-        """For the versions that were found, in one text."""
+        """For the versions that were found, in one string."""
         seen = f"only Java {found} was found" if found else "no Java was found"
         return cls(f"Java 17 or 21 is needed and {seen}", hint=install_hint()).holding(found=found)
 

@@ -75,7 +75,7 @@ def is_own(path: Path) -> bool:
 
 
 def sweep(path: Path, age_s: float) -> bool:
-    """Remove what lies in ``path`` and has not been changed for ``age_s`` seconds, except links.
+    """Remove what is in ``path`` and has not been changed for ``age_s`` seconds, except links.
 
     Args:
         path: the folder; it need not exist.

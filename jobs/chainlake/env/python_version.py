@@ -1,4 +1,4 @@
-"""Whether this Python can run Chainlake; any Python from 2.7 on can run this file, so that a wrong one gets told."""
+"""Whether this Python can run Chainlake; any Python from 2.7 on can run this file, so a wrong one is reported."""
 
 import sys
 

@@ -13,7 +13,7 @@ def one_thread_each(environment: MutableMapping[str, str] = os.environ) -> None:
     """Ask for one thread, before NumPy is imported; variables that are already set stay as they are.
 
     A model's matrices have some ten columns, so threads would wait for each other longer than they compute. Work is
-    spread by stretches of days instead, over tasks. And the last bits of what a solver finds depend on their number:
+    spread by ranges of days instead, over tasks. And the last bits of what a solver finds depend on their number:
     zones would differ between machines.
 
     Args:

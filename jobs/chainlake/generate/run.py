@@ -208,7 +208,7 @@ def _keys(events: int, kind: type[Shape]) -> tuple[int, int]:
 
 
 def _blocks(shape: Shape, slots: Slots, plan: Plan, amount: int) -> Iterator[Block]:
-    """The events of a day in the order of time: exactly `amount`, spread as evenly as their number allows."""
+    """The events of a day in time order: exactly `amount`, spread as evenly as their number allows."""
     total = len(slots)
     if shape.full:
         per_key = np.full(shape.keys, total, dtype=np.int64)
@@ -245,8 +245,8 @@ def _tell(truth: Truth, shape: Shape, utc: np.ndarray, plan: Plan) -> None:
         return {"key": names[key], "ts": int(utc[slot]), "time": instant_text(int(utc[slot]))}
 
     for pattern, matches in plan.matches.items():
-        told = truth.patterns.setdefault(pattern, [])
-        told.extend({name: event(place) for name, place in match.items()} for match in matches)
+        planted = truth.patterns.setdefault(pattern, [])
+        planted.extend({name: event(place) for name, place in match.items()} for match in matches)
     before = plan.before
     for slot, after in plan.changes:
         us = int(utc[slot])

@@ -24,7 +24,7 @@ from chainlake.lake.delta.sums.row_hashes import row_hashes
 from chainlake.lake.delta.where import delta_literal
 from chainlake.lake.records import ops
 from chainlake.lake.upkeep.check_table import Inspected
-from chainlake.lake.upkeep.findings import EventDay, Finding, LandedFile, Mend, SurplusRows, UnnotedFiles, WholeTable
+from chainlake.lake.upkeep.findings import EventDay, Finding, Fix, LandedFile, SurplusRows, UnrecordedFiles, WholeTable
 from chainlake.paths import Home
 from chainlake.schemas.events import events_table
 from chainlake.schemas.ops_rows import EventDayRow, FileRow
@@ -60,9 +60,9 @@ class _Check:
     loads: Counter[str] = field(default_factory=Counter)
     distrusted: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
 
-    def add(self, table: Inspected | str, what: str, *mends: Mend, damage: bool = True) -> None:
+    def add(self, table: Inspected | str, what: str, *fixes: Fix, damage: bool = True) -> None:
         name = table if isinstance(table, str) else table.path_name
-        self.findings.append(Finding(name, what, damage, tuple(mends)))
+        self.findings.append(Finding(name, what, damage, tuple(fixes)))
 
 
 def check_source(
@@ -89,7 +89,7 @@ def check_source(
     days = [day for day, row in check.days.items() if row["rows"]]
     if days and not check.files:
         what = f"no file of source {name} is recorded, but {counted(len(days), 'day')} with events were ingested"
-        check.add("ops.files", what, UnnotedFiles(name))
+        check.add("ops.files", what, UnrecordedFiles(name))
     _check_days(check)
     if within is None:
         _check_loads(check)
@@ -154,7 +154,7 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
     contents = check.tables.events.contents
     if contents is None:
         return None
-    row, mend = check.days.get(day), EventDay(check.name, day)
+    row, fix = check.days.get(day), EventDay(check.name, day)
     if row is not None and row["status"] == "changing":
         return None
     rows, first, second = 0, 0, 0
@@ -182,30 +182,30 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
     if astray:
         # Their own days may hold them, too; what to compare them with is found by their time.
         of_others = SurplusRows("events", check.name, f"event_date = '{day}' AND CAST(ts AS DATE) <> '{day}'")
-        check.add(check.tables.events, f"{day}: {counted(astray, 'event')} of other days", mend, of_others)
+        check.add(check.tables.events, f"{day}: {counted(astray, 'event')} of other days", fix, of_others)
         return None
     if row is None:
         if rows:
-            check.add(check.tables.events, f"{day}: {counted(rows, 'event')} on a day that was never ingested", mend)
+            check.add(check.tables.events, f"{day}: {counted(rows, 'event')} on a day that was never ingested", fix)
         return None
     expected = int(row["rows"] or 0)
     if rows != expected:
         what = f"{day}: {counted(expected, 'event')} ingested, {rows} in the table"
-        check.add(check.tables.events, what, mend, *_repeated(check, day))
+        check.add(check.tables.events, what, fix, *_repeated(check, day))
         return None
     found = checksum(rows, first, second) if rows else EMPTY_CHECKSUM
     if whole and found != row["checksum"]:
         what = f"{day}: {counted(rows, 'event')}, as ingested, but with other values"
-        check.add(check.tables.events, what, mend, *_repeated(check, day))
+        check.add(check.tables.events, what, fix, *_repeated(check, day))
         return None
     if key is not None and rates != check.rates.get(day, {}):
         check.add(
-            "ops.rates", f"{check.name} {day}: the numbers of events per type and key are not those of the table", mend
+            "ops.rates", f"{check.name} {day}: the numbers of events per type and key are not those of the table", fix
         )
     return np.concatenate(links), pa.chunked_array(files, pa.string()) if files else pa.array([], pa.string())
 
 
-def _repeated(check: _Check, day: date) -> list[Mend]:
+def _repeated(check: _Check, day: date) -> list[Fix]:
     """The removal of the day's events if their ids repeat, since a difference by id would leave all of them."""
     contents = check.tables.events.contents
     assert contents is not None
@@ -254,7 +254,7 @@ def _check_raw(check: _Check, day: date, links: tuple[np.ndarray, pa.Array] | No
     if foreign:
         for batch in contents.batches(lambda part: part.partition == day and part.path in foreign, ["load_id"]):
             check.distrusted["raw"] |= set(_counts(batch.column("load_id"))[0])
-    # If no file is noted, there is a finding already, and no raw row counts.
+    # If no file is recorded, there is a finding already, and no raw row counts.
     if links is None or len(contents.bad) > before or not check.files:
         return
     wanted, files = links
@@ -273,7 +273,7 @@ def _counts(column: pa.Array) -> tuple[list[str], list[int]]:
 
 
 def _check_loads(check: _Check) -> None:
-    """Check the number of raw rows of each noted file, and find files whose rows others have written."""
+    """Check the number of raw rows of each recorded file, and find files whose rows others have written."""
     raw = check.tables.raw
     if raw.contents is None and raw.findings:
         return
@@ -283,12 +283,12 @@ def _check_loads(check: _Check) -> None:
     gone = raw.contents is None
     for load, rows in sorted(by_load.items(), key=lambda pair: str(pair[1][0]["path"])):
         expected, there = int(rows[0]["rows_raw"] or 0), check.loads[load]
-        mends = [LandedFile(check.name, row["path"]) for row in rows]
+        fixes = [LandedFile(check.name, row["path"]) for row in rows]
         if expected != there:
             what = f"{rows[0]['path']}: {counted(expected, 'row')} ingested, {there} in the table"
-            check.add(raw, f"{what}; the table is gone" if gone else what, *mends)
+            check.add(raw, f"{what}; the table is gone" if gone else what, *fixes)
         elif load in check.distrusted["raw"]:
-            check.add(raw, f"{rows[0]['path']}: its rows are in a file that somebody else has written", *mends)
+            check.add(raw, f"{rows[0]['path']}: its rows are in a file that somebody else has written", *fixes)
 
 
 def _check_quarantine(check: _Check) -> None:
@@ -321,16 +321,16 @@ def _check_quarantine(check: _Check) -> None:
         by_content[row["file_id"]].append(row)
     for content, rows in sorted(by_content.items(), key=lambda pair: str(pair[1][0]["path"])):
         expected, there = int(rows[0]["rows_quarantined"] or 0), parsed[content]
-        mends: list[Mend] = [LandedFile(check.name, row["path"]) for row in rows]
+        fixes: list[Fix] = [LandedFile(check.name, row["path"]) for row in rows]
         if content in repeated:
-            mends.append(
+            fixes.append(
                 SurplusRows("quarantine", check.name, f"file_id = {delta_literal(content)} AND stage = 'parse'")
             )
         if expected != there:
             what = f"{rows[0]['path']}: {counted(expected, 'row')} set aside when it was read, {there} in the table"
-            check.add(inspected, what, *mends)
+            check.add(inspected, what, *fixes)
         elif content in check.distrusted["quarantine"]:
-            check.add(inspected, f"{rows[0]['path']}: its rows are in a file that somebody else has written", *mends)
+            check.add(inspected, f"{rows[0]['path']}: its rows are in a file that somebody else has written", *fixes)
     for day in sorted(check.days.keys() | conflicts.keys()):
         row = check.days.get(day)
         expected = 0 if row is None else row["conflicts"] or 0

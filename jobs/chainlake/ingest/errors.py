@@ -41,10 +41,10 @@ class UnfitEdit(DefinitionError):
     """A source's definition was edited so that its existing tables cannot take its rows."""
 
     @classmethod
-    def of(cls, source: str, told: Sequence[str]) -> UnfitEdit:
-        """For the source, and a text per column that says how the two differ."""
+    def of(cls, source: str, misfits: Sequence[str]) -> UnfitEdit:
+        """For the source, and a string per column that says how the two differ."""
         return cls(
-            f"an edit does not fit the tables that source {source} has: {'; '.join(told)}; nothing was written",
+            f"an edit does not fit the tables that source {source} has: {'; '.join(misfits)}; nothing was written",
             hint=(
                 "Undo the edit and, if need be, add an attribute with another name; or define a source with another "
                 "name, which gets its own tables while these stay."

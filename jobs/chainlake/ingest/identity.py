@@ -9,10 +9,10 @@ from chainlake.cep.values.arrow import NO_TEXT
 
 
 def identity(texts: pa.Array, case: str | None) -> pa.Array:
-    """Texts without surrounding white space; null if nothing is left. "NA" is kept, since it can be a name.
+    """Strings without surrounding white space; null if nothing is left. "NA" is kept, since it can be a name.
 
     Args:
-        texts: texts as delivered.
+        texts: strings as delivered.
         case: ``upper``, ``lower`` or ``None`` to leave them as they are.
     """
     stripped = pc.utf8_trim_whitespace(texts)
@@ -20,5 +20,5 @@ def identity(texts: pa.Array, case: str | None) -> pa.Array:
 
 
 def cased(texts: pa.Array, case: str | None) -> pa.Array:
-    """Texts in upper case, in lower case, or unchanged; ``case`` as for :func:`identity`."""
+    """Strings in upper case, in lower case, or unchanged; ``case`` as for :func:`identity`."""
     return pc.utf8_upper(texts) if case == "upper" else pc.utf8_lower(texts) if case == "lower" else texts

@@ -1,6 +1,6 @@
-"""What lint finds when a source's definition is held against files: each kind of finding as a class of its own.
+"""What lint finds when a source's definition is compared with files: one class per kind of finding.
 
-Each stands in the file of the definition, whose place (``file``) it is given.
+Each points into the file of the definition, whose place (``file``) it is given.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from chainlake.definitions.formats.mappings import Missing
 from chainlake.errors import DefinitionError
 from chainlake.words import counted
 
-#: So much of a header line is told.
-_TOLD = 300
-#: Reasons for quarantine that are told of a file.
+#: The most characters of a header line that are shown.
+_SHOWN = 300
+#: The most reasons for quarantine that are reported for a file.
 _REASONS = 5
 
 
@@ -70,7 +70,7 @@ class NoFormat(DefinitionError):
 
 
 def _header(header: Sequence[str]) -> str:
-    return f"The header has {', '.join(header)[:_TOLD]}. List the columns that a file may lack under 'optional'."
+    return f"The header has {', '.join(header)[:_SHOWN]}. List the columns that a file may lack under 'optional'."
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,12 @@ class Quarantined(DefinitionError):
     def rows(cls, file: str, path: str, bad: Sequence[BadRowsOf], good: int) -> Quarantined:
         """Some of them, or all; ``bad``: most frequent first."""
         number = sum(one.count for one in bad)
-        told = "; ".join(map(str, bad[:_REASONS]))
-        return cls(f"{path}: {counted(number, 'row')} of {number + good} would go to quarantine: {told}", file=file)
+        reasons = "; ".join(map(str, bad[:_REASONS]))
+        return cls(f"{path}: {counted(number, 'row')} of {number + good} would go to quarantine: {reasons}", file=file)
 
 
 class NothingRead(DefinitionError):
-    """A file is read, and nothing comes of a part of it, or of all."""
+    """A file is read, but part of it, or all, gives no rows."""
 
     @classmethod
     def rows(cls, file: str, path: str) -> NothingRead:
@@ -130,6 +130,6 @@ class NamesNoFile(DefinitionError):
 
     @classmethod
     def of(cls, file: str, glob: str, at: int, landed: int) -> NamesNoFile:
-        """The one at a position of the list, of so many files."""
+        """The one at a position in the list, for a number of files."""
         what = f"'{glob}' names none of the {counted(landed, 'landed file')}"
         return cls(what, file=file, key=f"expect.{at}")

@@ -1,4 +1,4 @@
-"""Lint of a source's file, alone and against files: what would not be read, or wrongly. No Spark."""
+"""Lint of a source's file, by itself and against files: what would not be read, or would be read wrongly. No Spark."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from chainlake.paths import Home
 MOST_FILES = 20
 #: Days around a file's date for which ``expect`` may name it.
 _AROUND = range(-3, 4)
-#: So much of the first row with a fault is told.
-_TOLD = 60
+#: The most characters that are shown of the first row with a fault.
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def _relative(file: Path, landing: str) -> str:
     return file.relative_to(landing).as_posix() if file.is_relative_to(landing) else file.name
 
 
-def heard_in_files(source: Source, files: Sequence[Path]) -> ObservedValues | None:
+def observed_in_files(source: Source, files: Sequence[Path]) -> ObservedValues | None:
     """The keys and types of the rows that files would give; ``None`` if they give none, which the source's lint
     reports.
 
@@ -108,7 +108,7 @@ class _Look:
         self.warnings: list[DefinitionError] = []
 
     def wrong(self, error: DefinitionError) -> None:
-        """Keep an error; one that several files give is told once."""
+        """Keep an error; one that several files give is reported once."""
         if error.summary not in [known.summary for known in self.errors]:
             self.errors.append(error)
 
@@ -178,7 +178,7 @@ class _Look:
             for row in piece.batch.to_pylist():
                 why = (row["reason"], row["field"] or "")
                 bad[why] += 1
-                examples.setdefault(why, (row["line"], (row["value"] or row["raw"] or "")[:_TOLD]))
+                examples.setdefault(why, (row["line"], (row["value"] or row["raw"] or "")[:_SHOWN]))
         if bad:
             reasons = [BadRowsOf(*why, count, *examples[why]) for why, count in bad.most_common()]
             found = Quarantined.rows(file, path, reasons, good)

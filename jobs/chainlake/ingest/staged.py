@@ -1,4 +1,4 @@
-"""Parquet files in a staging folder, with unique names, in which tasks hand rows on."""
+"""Parquet files in a staging folder, with unique names, in which tasks pass rows on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from types import TracebackType
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_writer
+from chainlake.storage.resolve import storage_of
 
 #: Rows that are gathered before they are written; also the most rows of a row group.
 _ROWS_PER_GROUP = 50_000

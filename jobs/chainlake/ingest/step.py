@@ -1,7 +1,7 @@
 """The ingest step of a source: landing files to raw, events, quarantine, rates and days.
 
-The order of the writes makes a kill at any point harmless: raw first (loads that ``ops.files`` does not name do not
-count), then the days' ``changing`` rows (nobody computes from such days), events, quarantine and rates, ``ops.files``,
+The order of the writes makes a kill at any point harmless: first raw (loads that ``ops.files`` does not name do not
+count), then the days' ``changing`` rows (such days are not computed from), events, quarantine and rates, ``ops.files``,
 and the final rows of the days last. After a kill anywhere, the retry does it all again and ends with the same tables.
 """
 
@@ -40,7 +40,7 @@ from chainlake.run.ports import Ports, open_ports
 from chainlake.run.results import Ingested, Taken
 from chainlake.schemas.ops_rows import FileRow, PhaseName, RateRow, RunRow
 from chainlake.schemas.raw import raw_table
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 
 def ingest(
@@ -98,7 +98,7 @@ class _Done:
 
 
 def _plan(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> Plan:
-    """Find what is to do; waiting files are noted at once, whatever becomes of the rest."""
+    """Find what is to do; waiting files are recorded at once, whatever becomes of the rest."""
     files = ops.current(home, "files", source=source.name)
     landing = discover(home, source, now, known=bool(files))
     read = {row["path"] for row in files}
@@ -166,7 +166,7 @@ def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime, po
     warm_up()
     ports = ports or open_ports(home, f"ingest {source.name}")
     with ports.lake.lock(f"source-{source.name}"):
-        # Somebody else may have done the work since it was found, before the lock was taken.
+        # Someone else may have done the work since it was found, before the lock was taken.
         plan = _plan(home, source, days, run_id, now)
         if plan.idle:
             return _Done(_nothing(), _left(source, days, plan, plan.current.values(), {}))
@@ -245,7 +245,7 @@ class _Attempt:
         return _Done(taken, _left(source, self.days, self.plan, current.values(), lost))
 
     def _staging(self, stack: ExitStack) -> str:
-        """Make a folder for files that tasks hand on; it is removed at the end of the attempt."""
+        """Make a folder for files that tasks pass on; it is removed at the end of the attempt."""
         folder = staging_folder(self.home, self.run_id, f"ingest-{self.source.name}")
         storage_of(folder).make_folder(folder)
         stack.callback(discard, folder)
@@ -262,19 +262,19 @@ class _Attempt:
         with self._phase("parse") as report:
             tasks, folder = self.ports.tasks, self.ports.lake.task_folder(raw_table(self.source))
             groups = groups_of(loads.tasks, tasks.parallelism)
-            told: list[GroupReport] = tasks.map(GroupWork(self.source, folder, staging), groups)
-            every = {counts.load_id: counts for group in told for counts in group.counts}
+            reports: list[GroupReport] = tasks.map(GroupWork(self.source, folder, staging), groups)
+            every = {counts.load_id: counts for group in reports for counts in group.counts}
             lost = self._lost(loads, every)
             counts = {load: c for load, c in every.items() if c.outcome != WAITING}
             report.rows_in = sum(c.rows_read for c in counts.values())
             report.rows_out = sum(c.rows_raw for c in counts.values())
-            files: list[DataFile] = [file for group in told for file in group.files]
+            files: list[DataFile] = [file for group in reports for file in group.files]
             with around("ingest.raw"):
                 commits.raw(files)
-        return _Parsed(counts, lost, tuple(path for group in told for path in group.bad))
+        return _Parsed(counts, lost, tuple(path for group in reports for path in group.bad))
 
-    def _lost(self, loads: Loads, told: dict[str, Counts]) -> dict[str, str]:
-        lost = loads.lost(told)
+    def _lost(self, loads: Loads, counts: dict[str, Counts]) -> dict[str, str]:
+        lost = loads.lost(counts)
         if lost:
             note_waiting(self.home, self.source, lost, self.run_id, clear=False)
         held = {path: why for path, why in lost.items() if path in self.plan.current}
@@ -327,8 +327,8 @@ class _Attempt:
         if touched:
             filters = [("source", "=", self.source.name), ("day", ">=", touched[0]), ("day", "<=", touched[-1])]
             listed = set(touched)
-            noted: list[RateRow] = ops.current_table(self.home, "rates", filters=filters).to_pylist()
-            for row in noted:
+            recorded: list[RateRow] = ops.current_table(self.home, "rates", filters=filters).to_pylist()
+            for row in recorded:
                 key = (row["day"], row["type"], row["key"])
                 if key in fresh and _times(fresh[key]) == _times(row):
                     del fresh[key]

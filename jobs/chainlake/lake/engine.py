@@ -8,7 +8,7 @@ from typing import get_args
 from chainlake.errors import UsageError
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import Engine
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 #: The environment variable that chooses the engine.
 VARIABLE = "CHAINLAKE_ENGINE"
@@ -48,7 +48,7 @@ def check_engine(home: Home) -> None:
 
     Raises:
         UsageError: there is no such engine, or it cannot work with this lake.
-        InfrastructureError: the store that the lake lies in cannot be used.
+        InfrastructureError: the store that holds the lake cannot be used.
     """
     asked = asked_engine()
     if asked not in _ENGINES:

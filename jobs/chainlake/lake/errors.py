@@ -27,7 +27,7 @@ class UnknownTable(UsageError):
 
 
 class LockBusy(InfrastructureError):
-    """Somebody else held a lock for the whole wait: exit code 5, like every error that a retry can mend."""
+    """Someone else held a lock for the whole wait: exit code 5, like every error that a retry can fix."""
 
     @classmethod
     def held(cls, purpose: str, holder: str) -> LockBusy:
@@ -44,7 +44,7 @@ class LockBusy(InfrastructureError):
 
 
 class NoLock(InfrastructureError):
-    """What lies in the place of a lock's file cannot be locked."""
+    """What is in the place of a lock's file cannot be locked."""
 
     @classmethod
     def of(cls, path: Path, why: str) -> NoLock:
@@ -95,7 +95,7 @@ class ConcurrentWriter(InfrastructureError):
 
     @classmethod
     def appending(cls, table: str) -> ConcurrentWriter:
-        """To note something in a table."""
+        """To record something in a table."""
         return cls._of(table, "nothing was recorded there")
 
     @classmethod

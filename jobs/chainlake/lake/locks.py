@@ -34,7 +34,7 @@ from chainlake.lake.errors import LockBusy, NoLock, WrongLocks
 from chainlake.lake.leases.conditional import require_conditional_writes
 from chainlake.lake.leases.lease import StoreLock, Watch
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +58,7 @@ class RemoteLock(Protocol):
         """A description of who holds it, or held it last."""
 
     def held(self) -> bool:
-        """Whether somebody holds it."""
+        """Whether someone holds it."""
 
     def require(self) -> None:
         """Make sure that this process still holds it.
@@ -86,10 +86,10 @@ def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = W
         spark: the session that will commit.
         home: the installation.
         purpose: ``source-<name>`` or ``table-<schema>.<name>``.
-        wait_s: give up after so many seconds.
+        wait_s: give up after this many seconds.
 
     Raises:
-        LockBusy: somebody else held it the whole time; the message says who.
+        LockBusy: someone else held it the whole time; the message says who.
     """
     path = _path(home, purpose)
     wait = _Wait(lambda: _holder(path), purpose, wait_s)
@@ -132,10 +132,10 @@ def file_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iter
     Args:
         home: the installation.
         purpose: ``source-<name>``, ``table-<schema>.<name>``, ``ops``.
-        wait_s: give up after so many seconds.
+        wait_s: give up after this many seconds.
 
     Raises:
-        LockBusy: somebody else held it the whole time; the message says who.
+        LockBusy: someone else held it the whole time; the message says who.
         StoreFailed: the lake's store cannot be used for locks and commits.
     """
     if not _remote(home):

@@ -1,7 +1,7 @@
 """What the home remembers about ingested sources, so that a lake that is entirely gone is noticed.
 
-Everything noted about files and days lies in the lake. If the lake was removed, is not mounted, or is looked for in the
-wrong place, nothing there distinguishes it from a new one; a small file in the home does.
+Everything recorded about files and days is in the lake. If the lake was removed, is not mounted, or is looked for in
+the wrong place, nothing there distinguishes it from a new one; a small file in the home does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Remembered:
 
     Args:
         source: its name.
-        lake: the lake, relative to the home if it lies there.
+        lake: the lake, relative to the home if it is there.
         start, end: the days that were ingested, ``[start, end)``.
         at: when, as ISO text.
         again: whether a lake that lost the source may take it for a new one.
@@ -42,17 +42,17 @@ class Remembered:
 
     def lost(self, home: Home) -> str:
         """What is lost and what to do, in one line."""
-        told = (
+        gone = (
             f"there is no record of source {self.source}, which was ingested up to {self.end - timedelta(days=1)} "
             f"(at {self.at})"
         )
         if self.lake == _lake(home):
             return (
-                f"{told}: the lake {home.lake} has lost its tables, or at least ops. If they are elsewhere, put them "
+                f"{gone}: the lake {home.lake} has lost its tables, or at least ops. If they are elsewhere, put them "
                 f"back, or set CHAINLAKE_LAKE to their place; '{_REPAIR}' marks everything in landing to be read again"
             )
         return (
-            f"{told} into the lake {os.path.join(home.root, self.lake)}: the lake {home.lake} is empty. "
+            f"{gone} into the lake {os.path.join(home.root, self.lake)}: the lake {home.lake} is empty. "
             f"Set CHAINLAKE_LAKE to the other one; '{_REPAIR}' says how to read everything from landing into this one"
         )
 
@@ -156,16 +156,16 @@ def _lake(home: Home) -> str:
 def _read(home: Home, source: str) -> dict[str, Remembered]:
     """What is remembered about a source, by lake.
 
-    A damaged file counts as missing; the next ingest writes it anew.
+    A damaged file counts as gone; the next ingest writes it again.
     """
     path = _folder(home) / f"{source}.json"
     try:
-        told = json.loads(path.read_text())
+        rows = json.loads(path.read_text())
         return {
             one["lake"]: Remembered(
                 **{**one, "start": date.fromisoformat(one["start"]), "end": date.fromisoformat(one["end"])}
             )
-            for one in told
+            for one in rows
         }
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return {}

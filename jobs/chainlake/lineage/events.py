@@ -47,12 +47,12 @@ def run_events(home: Home, run_id: str, rows: Iterable[RunRow], flows: Mapping[s
         flows: the flows to report, by the name of the definition in ``ops``; an ingest has the empty name.
 
     Returns:
-        a start and an end for each definition for which some phase of the run did something, in the order of time.
+        a start and an end for each definition for which some phase of the run did something, in time order.
     """
-    told = [row for row in rows if row["status"] != "nothing"]
+    finished = [row for row in rows if row["status"] != "nothing"]
     events: list[RunEvent] = []
     for name, flow in flows.items():
-        phases = sorted((row for row in told if row["definition"] == name), key=_started)
+        phases = sorted((row for row in finished if row["definition"] == name), key=_started)
         if phases:
             events += _of_definition(home, f"{run_id}/{name}", flow, phases)
     return sorted(events, key=lambda event: (event.eventTime, event.eventType != RunState.START))

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from chainlake.env.ports import require_own
 from chainlake.errors import InfrastructureError
-from chainlake.local.door import USER
+from chainlake.local.access import USER
 
 _PAGE = 100
 TIMEOUT_S = 30.0

@@ -15,8 +15,8 @@ from pathlib import Path
 from chainlake.env.private import write_private
 from chainlake.env.processes.warm_driver import ADDRESS
 from chainlake.errors import ChainlakeError
+from chainlake.local.access import USER, passwords_file
 from chainlake.local.api import Api, ApiUnreachable
-from chainlake.local.door import USER, passwords_file
 from chainlake.local.errors import AirflowUnavailable, NoCommand
 from chainlake.local.guard import MARK
 from chainlake.paths import Home

@@ -66,11 +66,11 @@ class AirflowUnavailable(InfrastructureError):
         return cls(f"Airflow is not running for {root}", hint=hint)
 
     @classmethod
-    def open_door(cls, log: Path) -> AirflowUnavailable:
+    def unprotected(cls, log: Path) -> AirflowUnavailable:
         """Airflow's page answers to names other than its own."""
         return cls(
             "Airflow's page answers to names that are not its own, so any web site could use it",
-            hint=f"See {log}: the plugin chainlake_door was not loaded.",
+            hint=f"See {log}: the plugin chainlake_access was not loaded.",
         )
 
     @classmethod

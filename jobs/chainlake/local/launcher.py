@@ -25,10 +25,10 @@ from chainlake.env.processes.waiting import Notice
 from chainlake.env.processes.warm_driver import ADDRESS
 from chainlake.errors import ChainlakeError
 from chainlake.local import airflow_tables, guard, settings
+from chainlake.local.access import USER, login_address, new_password, passwords_file
 from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.command import forget_environment, keep_environment
 from chainlake.local.components import COMPONENTS, Components, last_line
-from chainlake.local.door import USER, login_address, new_password, passwords_file
 from chainlake.local.drivers.keeper import start_keeper
 from chainlake.local.errors import AirflowUnavailable, DatabaseUnavailable
 from chainlake.local.postgres import Postgres
@@ -137,7 +137,7 @@ class Airflow:
             self._keeper.stdout.close()
             self._keeper = None
         if self._guard is not None:
-            # Tasks and their Spark applications have process groups of their own.
+            # Tasks and their Spark applications have their own process groups.
             guard.end_all(str(self.home.root))
         if self._postgres is not None:
             self._postgres.stop()
@@ -185,7 +185,7 @@ class Airflow:
         self._start_components()
         self._wait_ready()
         if self.api.answers_to(_FOREIGN_HOST):
-            raise AirflowUnavailable.open_door(self._components.log("api-server"))
+            raise AirflowUnavailable.unprotected(self._components.log("api-server"))
         self.api.set_pool(SPARK_POOL, settings.spark_slots(), "Tasks of steps on Spark that begin at a time")
 
     def _start_components(self) -> None:

@@ -12,7 +12,7 @@ from chainlake.env.ports import HOST
 from chainlake.env.private import write_private
 from chainlake.env.threads import one_thread_each
 from chainlake.lake.spark.site import Site
-from chainlake.local.door import ROLE, USER, passwords_file
+from chainlake.local.access import ROLE, USER, passwords_file
 from chainlake.local.drivers.keeper import KEPT
 from chainlake.local.guard import MARK
 from chainlake.paths import CODE, PACKAGE, PROJECT, Home

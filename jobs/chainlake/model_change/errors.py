@@ -1,4 +1,4 @@
-"""What a monitor cannot work with."""
+"""Input that a monitor cannot work with."""
 
 from __future__ import annotations
 

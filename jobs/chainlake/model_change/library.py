@@ -97,7 +97,7 @@ def monitor(
     table = result_table(config)
     reduced = reduce_rows(config, rows, key)
     first = after.next_day if after else config.start
-    # If no event has a key of the model, the days are run nevertheless: a warning at their end says so.
+    # If no event has a key of the model, the days are run nevertheless, with a warning at their end.
     seen = pc.max(reduced["round_us"]).as_py() if len(reduced) else last_ts(rows)
     end = until or (first if seen is None else max(first, day_of_us(seen) + timedelta(days=1)))
     if end < first:

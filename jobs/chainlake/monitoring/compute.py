@@ -71,7 +71,7 @@ class Outcome:
 
 
 def until(rows: pa.Table, column: str, days: Days) -> pa.Table:
-    """The rows that lie in ``days``, by a column of times or dates."""
+    """The rows of ``days``, by a column of times or dates."""
     times = rows[column]
     lo, hi = (pa.scalar(us).cast(times.type) for us in days.micros()) if pa.types.is_timestamp(times.type) else (
         pa.scalar(day) for day in (days.start, days.end))  # fmt: skip

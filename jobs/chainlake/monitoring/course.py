@@ -1,4 +1,4 @@
-"""A run's way through a model's days: which days it computes, some at a time, and what of them is published."""
+"""A run's way through a model's days: which days it computes, some at a time, and which results are published."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from functools import cached_property
 from chainlake.catalog.models import LoadedModel
 from chainlake.days import Days, day_number, day_of
 from chainlake.errors import InputError
-from chainlake.lake.records.chain import EMPTY, Chain, Outlook, Stretch
+from chainlake.lake.records.chain import EMPTY, Batch, Chain, Outlook
 from chainlake.monitoring.compute import Outcome
 from chainlake.monitoring.replay import Replay
 from chainlake.monitoring.states import KeptStates
 from chainlake.run.chained_run import ChainedRun
 
 #: How many days of a model are replayed at a time.
-STRETCH = 90
+BATCH = 90
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Course:
     """A run's way through the days of one model.
 
     What is published must not be lost when a later day fails, and years of rounds do not fit into memory at once. So
-    the days come in stretches, each published before the next is asked for. If a stretch is not published as a whole,
+    the days come in batches, each published before the next is asked for. If a batch is not published as a whole,
     because a day's input changed in the meantime or its audit failed, the days after it are left to the next run.
 
     Args:
@@ -65,28 +65,26 @@ class Course:
         return self._way.outlook()
 
     def next(self) -> Replay | None:
-        """The next stretch; None at the end.
+        """The next batch; None at the end.
 
         Raises:
             InputError: as for :attr:`outlook`.
         """
-        stretch = None if self._way is None else self._way.next()
-        if self._way is None or stretch is None:
+        batch = None if self._way is None else self._way.next()
+        if self._way is None or batch is None:
             return None
-        days = Days(day_of(stretch.begin), day_of(stretch.end))
-        state, snapshots = self._way.before(stretch)
+        days = Days(day_of(batch.begin), day_of(batch.end))
+        state, snapshots = self._way.before(batch)
         prints = {day: self._fingerprint(day) for day in days}
-        return Replay(self.model, days, day_of(stretch.target), state, snapshots, prints)
+        return Replay(self.model, days, day_of(batch.target), state, snapshots, prints)
 
     def needed(self, outcome: Outcome) -> Outcome:
-        """The part of a stretch to be published; the days after it would come out as they already are."""
+        """The part of a batch to be published; the days after it would come out as they already are."""
         assert self._way is not None
-        return outcome.first_days(
-            self._way.finish_stretch([link.state_out for _, link in sorted(outcome.links.items())])
-        )
+        return outcome.first_days(self._way.finish_batch([link.state_out for _, link in sorted(outcome.links.items())]))
 
     def published(self, outcome: Outcome, days: int) -> None:
-        """Take note that this many days of the part to publish are published."""
+        """Record that this many days of the part to publish are published."""
         if self._way is None or days < len(outcome.links):
             self._way = None
             return
@@ -98,7 +96,7 @@ class _ModelRun(ChainedRun[dict[str, str]]):
 
     def __init__(self, kept: KeptStates, model: LoadedModel, asked: Asked) -> None:
         name, source = model.definition.name, model.config.source
-        super().__init__(asked.chain, day_number(asked.first), STRETCH, definition=name, source=source)
+        super().__init__(asked.chain, day_number(asked.first), BATCH, definition=name, source=source)
         self._kept, self._model, self._days = kept, model, asked.days
 
     def read(self, day: date, digest: str) -> dict[str, str] | None:
@@ -112,17 +110,17 @@ class _ModelRun(ChainedRun[dict[str, str]]):
             raise ReplayTooLong.of(self._model, day_of(at), self._days)
         return at
 
-    def before(self, stretch: Stretch) -> tuple[str, dict[str, str]]:
-        """The digest and the state from which a stretch continues."""
-        if stretch.anew:
+    def before(self, batch: Batch) -> tuple[str, dict[str, str]]:
+        """The digest and the state from which a batch continues."""
+        if batch.anew:
             return EMPTY, {}
-        digest, state = self.digest(stretch.begin), self.state(stretch.begin)
+        digest, state = self.digest(batch.begin), self.state(batch.begin)
         assert digest is not None and state is not None
         return digest, state
 
 
 class ReplayTooLong(InputError):
-    """A model would have to be computed from a day that lies too far back."""
+    """A model would have to be computed from a day that is too far back."""
 
     @classmethod
     def of(cls, model: LoadedModel, first: date, asked: Days) -> ReplayTooLong:

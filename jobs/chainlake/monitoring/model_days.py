@@ -29,7 +29,7 @@ from chainlake.schemas.models import METRICS
 from chainlake.schemas.table import Table
 
 #: How many days of events are in memory at a time.
-_STRETCH = 31
+_BATCH = 31
 
 
 _Config = TypeVar("_Config", bound=SeriesConfig)
@@ -93,9 +93,9 @@ def read_rounds(home: Home, model: Model[Any], days: Days) -> pa.Table:
     config = replace(model.config, start=min(model.config.start, days.start))
     pinned = pin(home, source.name, days)
     parts = []
-    for start in range(0, len(days) if pinned.version is not None else 0, _STRETCH):
+    for start in range(0, len(days) if pinned.version is not None else 0, _BATCH):
         lo = days.start + timedelta(days=start)
-        hi = min(lo + timedelta(days=_STRETCH), days.end)
+        hi = min(lo + timedelta(days=_BATCH), days.end)
         events = tables.arrow(
             home,
             "events",
@@ -118,7 +118,7 @@ def beginning(home: Home, model: Model[Any], first: date) -> tuple[date, dict[st
     (judged,) = judge(home, [model.loaded.definition])
     begun = begins(model.loaded.definition, event_days) or first
     for at in np.flatnonzero(judged.numbers < day_number(first))[::-1].tolist():
-        day, digest = judged.day(at), judged.noted("state_out")[at]
+        day, digest = judged.day(at), judged.recorded("state_out")[at]
         if day < begun or judged.state[at] != "done":
             continue
         state = kept.at_end_of(day, model.loaded, digest)

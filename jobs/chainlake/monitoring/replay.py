@@ -1,4 +1,4 @@
-"""A model and some of its days, which are computed in one go."""
+"""A model and some of its days, which are computed together."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from chainlake.catalog.models import LoadedModel
 from chainlake.digests import text_digest
 from chainlake.lake.delta import tables
 from chainlake.lake.records.chain import EMPTY
-from chainlake.model_change.unheard import unheard_of_state
+from chainlake.model_change.unobserved import unobserved_of_state
 from chainlake.paths import Home
 
 #: How many days' digests are read at a time: the last good state is seldom far back.
@@ -66,7 +66,7 @@ class KeptStates:
         kept = self._states(day).get(config.name, {})
         return kept if _hash(kept) == digest else None
 
-    def unheard(self, models: Sequence[LoadedModel], last: Mapping[str, date]) -> list[str]:
+    def unobserved(self, models: Sequence[LoadedModel], last: Mapping[str, date]) -> list[str]:
         """A line for each group that names keys which no event has had, judged by the state of the model's last day.
 
         Args:
@@ -79,11 +79,13 @@ class KeptStates:
             if day is None or not self._exists:
                 continue
             for group, text in sorted(self._states(day).get(model.config.name, {}).items()):
-                found += [f"{model.definition.name}: {one}" for one in unheard_of_state(model.config, group, text, day)]
+                found += [
+                    f"{model.definition.name}: {one}" for one in unobserved_of_state(model.config, group, text, day)
+                ]
         return found
 
     def _fingerprints(self, day: date) -> dict[tuple[str, date], dict[str, str]]:
-        """(model, day) → group → fingerprint, for the block of days in which ``day`` lies."""
+        """(model, day) → group → fingerprint, for the block of days that contains ``day``."""
         number = day.toordinal() // _BLOCK
         if number not in self._prints:
             lo = date.fromordinal(max(1, number * _BLOCK))

@@ -205,8 +205,8 @@ def course_of(
 
 def published_end(judged: Judged) -> date | None:
     """The day after the last one that was ever published."""
-    versions = np.array([version is not None for version in judged.noted("published_version")], dtype=bool)
-    found = np.flatnonzero(versions | (judged.noted("status") == "done"))
+    versions = np.array([version is not None for version in judged.recorded("published_version")], dtype=bool)
+    found = np.flatnonzero(versions | (judged.recorded("status") == "done"))
     return judged.day(int(found[-1])) + _ONE if len(found) else None
 
 

@@ -1,10 +1,10 @@
-"""Work on a whole lake: computing long stretches of days, repair, retirement, maintenance.
+"""Work on a whole lake: computing long ranges of days, repair, retirement, maintenance.
 
 * ``status``: ``chainlake status``: the state of all days, and notes about files and definitions
 * ``check``: ``chainlake check``
-* ``repair``: what it marks as to do with ``--repair``
+* ``repair``: ``chainlake check --repair``: marks what has to be computed again
 * ``maintain``: ``chainlake maintain``: all tables, one after the other
-* ``sweep``: what else is removed after a time: logs, caches, temporary files
+* ``sweep``: removes other things after a time: logs, caches, temporary files
 * ``retire``: ``chainlake retire``
 * ``backfills``: (a room) many days: plans, and the applications that compute them
 * ``shadow``: (a room) an edited definition tried beside the lake

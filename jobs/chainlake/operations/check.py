@@ -1,4 +1,4 @@
-"""The check step: does every table hold what was written to it, and if not, how can it be repaired; no JVM.
+"""The check step: whether every table holds what was written to it and, if not, how it can be repaired; no JVM.
 
 A table is first read without its lock, since reading takes long and writers must not wait. Only if something is wrong
 is it read once more under the lock, so that a writer's unfinished work is not taken for damage.
@@ -23,17 +23,17 @@ from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.runs import phase
 from chainlake.lake.remembered import forgotten
 from chainlake.lake.sql.scan import list_tables
-from chainlake.lake.upkeep import noted
+from chainlake.lake.upkeep import recorded
 from chainlake.lake.upkeep.check_ops import check_ops, unlogged
 from chainlake.lake.upkeep.check_published import check_matches, check_models
 from chainlake.lake.upkeep.check_table import inspect_table
-from chainlake.lake.upkeep.findings import Finding, OpsLog, UnnotedFiles
+from chainlake.lake.upkeep.findings import Finding, OpsLog, UnrecordedFiles
 from chainlake.lake.upkeep.maintain import lock_of
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
 from chainlake.schemas.models import SHARED
 from chainlake.schemas.ops import ALL
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 STEP: Literal["check"] = "check"
 #: How many seconds to wait for a writer before a table is read under its lock.
@@ -139,10 +139,10 @@ def look(home: Home, scope: Scope) -> Checked:
 
 
 def _forgotten(home: Home, scope: Scope) -> list[Finding]:
-    """Findings for sources that the home remembers but the lake knows nothing of."""
+    """Findings for sources that the home remembers but the lake has no record of."""
     lost = [one for one in forgotten(home) if scope.source in (None, one.source)]
     return [
-        Finding("ops.files", one.lost(home), mends=(UnnotedFiles(one.source, Days(one.start, one.end)),))
+        Finding("ops.files", one.lost(home), fixes=(UnrecordedFiles(one.source, Days(one.start, one.end)),))
         for one in lost
     ]
 
@@ -176,14 +176,14 @@ def _readable(home: Home) -> bool:
 
 
 def _tables(home: Home, schema: str) -> list[str]:
-    """Names of the tables of a schema, and of files that lie where a table should be."""
+    """Names of the tables of a schema, and of files in the place of a table."""
     root = home.table(schema, "").rstrip("/")
     there = [name for name in storage_of(root).names(root) if name.isidentifier()]
     return [*list_tables(home, schema), *_blocked(home, schema, there)]
 
 
 def _blocked(home: Home, schema: str, names: Iterable[str]) -> list[str]:
-    """The tables among ``names`` in whose place a file lies."""
+    """The tables among ``names`` in whose place there is a file."""
     return [name for name in names if in_the_way(home, schema, name) is not None]
 
 
@@ -193,7 +193,7 @@ def _ops_unit(home: Home) -> _Unit:
         without = unlogged(home)
         names = [*list_tables(home, "ops"), *(name for name in _blocked(home, "ops", ALL) if name not in without)]
         for name in without:
-            findings.append(Finding(f"ops.{name}", "its log is gone, but its files are there", mends=(OpsLog(name),)))
+            findings.append(Finding(f"ops.{name}", "its log is gone, but its files are there", fixes=(OpsLog(name),)))
         for name in names:
             inspected = inspect_table(home, "ops", name)
             found = check_ops(inspected)
@@ -206,7 +206,7 @@ def _ops_unit(home: Home) -> _Unit:
 
 def _units(home: Home, scope: Scope) -> Iterator[_Unit]:
     sources = load_sources(home)
-    published = {} if scope.quick else noted.noted_days(home)
+    published = {} if scope.quick else recorded.recorded_days(home)
     known = _source_names(home, scope)
     for name in sorted(known if scope.source is None else {scope.source}):
         yield _source_unit(home, name, sources.get(name), scope)
@@ -264,7 +264,7 @@ def _pattern_unit(home: Home, schema: str, name: str, scope: Scope) -> _Unit:
                 return [], 0
         found: list[Finding] = []
         if not scope.quick and not (inspected.contents is None and inspected.findings):
-            found = check_matches(inspected, noted.noted_of(home, schema, name), scope.within)
+            found = check_matches(inspected, recorded.recorded_of(home, schema, name), scope.within)
         return _all([inspected], found)
 
     return _Unit(table, (lock_of(schema, name),), run)
@@ -278,7 +278,7 @@ def _model_unit(home: Home, scope: Scope) -> _Unit:
             return [], 0
         inspected = {table.path_name: inspect_table(home, table.schema, table.name) for table in SHARED}
         only = None if scope.source is None else {one.removeprefix("model/") for one in scope.definitions}
-        found = [] if scope.quick else check_models(inspected, noted.noted_days(home), scope.within, only)
+        found = [] if scope.quick else check_models(inspected, recorded.recorded_days(home), scope.within, only)
         return _all(inspected.values(), found)
 
     return _Unit("models", tuple(lock_of(table.schema, table.name) for table in SHARED), run)

@@ -1,7 +1,7 @@
 """Takes one generated day through ingest and detect: ``chainlake.lake.spark.cds`` runs it to see which classes the
 steps load.
 
-``CHAINLAKE_HOME`` is then a folder of its own, which is removed afterwards.
+``CHAINLAKE_HOME`` is then a separate folder, which is removed afterwards.
 """
 
 from __future__ import annotations

@@ -49,6 +49,6 @@ def open_episodes(home: Home, name: str) -> pa.Table:
         if not len(done) or first is None:
             break
         day = judged.day(int(done[-1]))
-        rows = episode_rows(one.episodes, PublishedMatches(home, one, first).open_at(day + _ONE).stretches)
+        rows = episode_rows(one.episodes, PublishedMatches(home, one, first).open_at(day + _ONE).spans)
         return rows.append_column("day", pa.array([day] * len(rows), pa.date32()))
     return empty.append_column("day", pa.array([], pa.date32()))

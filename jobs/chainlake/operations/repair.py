@@ -1,4 +1,4 @@
-"""``chainlake check --repair``: what is broken is marked as to do, so that the ordinary steps make it again.
+"""``chainlake check --repair``: broken things are marked to be computed again by the ordinary steps.
 
 First, damaged files are set aside, since rows can be compared only in tables that can be read. Then exactly those days
 and files whose rows are wrong are marked. Last, commits of other writers are signed as checked.
@@ -29,15 +29,15 @@ from chainlake.lake.upkeep.findings import (
     STRUCTURE,
     EventDay,
     Finding,
+    Fix,
     LandedFile,
-    Mend,
     OpsLog,
     PublishedDay,
     Signature,
     SurplusRows,
     TableFile,
-    UnnotedDay,
-    UnnotedFiles,
+    UnrecordedDay,
+    UnrecordedFiles,
     WholeTable,
 )
 from chainlake.lake.upkeep.maintain import lock_of
@@ -91,15 +91,15 @@ def repair(home: Home, *, run_id: str, scope: Scope, say: Callable[[str], None] 
         checked = check(home, run_id=f"{run_id}.{number}", scope=scope)
         fresh = [one for one in checked.findings if one not in result.found]
         result.found += fresh
-        structural = list(dict.fromkeys(m for one in checked.findings for m in one.mends if isinstance(m, STRUCTURE)))
+        structural = list(dict.fromkeys(m for one in checked.findings for m in one.fixes if isinstance(m, STRUCTURE)))
         if not structural or number == _ROUNDS:
             break
-        for mend in structural:
-            _attempt(result, say, lambda mend=mend: _structure(home, mend))  # type: ignore[misc]
-    mends = list(dict.fromkeys(m for one in checked.findings for m in one.mends if not isinstance(m, STRUCTURE)))
-    _Marks(home, run_id, result, say).apply(mends)
-    unmended = [str(one) for one in checked.damage if not one.mends]
-    result.left += unmended
+        for fix in structural:
+            _attempt(result, say, lambda fix=fix: _structure(home, fix))  # type: ignore[misc]
+    fixes = list(dict.fromkeys(m for one in checked.findings for m in one.fixes if not isinstance(m, STRUCTURE)))
+    _Marks(home, run_id, result, say).apply(fixes)
+    unfixed = [str(one) for one in checked.damage if not one.fixes]
+    result.left += unfixed
     return checked, result
 
 
@@ -113,17 +113,17 @@ def _attempt(result: Repaired, say: Callable[[str], None], act: Callable[[], str
     say(line)
 
 
-def _structure(home: Home, mend: Mend) -> str:
+def _structure(home: Home, fix: Fix) -> str:
     """Set damaged files aside, or rebuild a log; returns what was done, in one line."""
-    if isinstance(mend, OpsLog):
-        return f"ops.{mend.name}: rebuilt from its files, {rebuild(home, mend.name)}"
-    assert isinstance(mend, TableFile | WholeTable)
-    with file_lock(home, lock_of(mend.schema, mend.name)):
-        if isinstance(mend, TableFile):
-            place = take_out(home, mend.schema, mend.name, mend.file)
-            return f"{mend.schema}.{mend.name}: {mend.file} set aside as {place}"
-        place = set_aside(home, mend.schema, mend.name)
-        return f"{mend.schema}.{mend.name}: the whole table set aside as {place}"
+    if isinstance(fix, OpsLog):
+        return f"ops.{fix.name}: rebuilt from its files, {rebuild(home, fix.name)}"
+    assert isinstance(fix, TableFile | WholeTable)
+    with file_lock(home, lock_of(fix.schema, fix.name)):
+        if isinstance(fix, TableFile):
+            place = take_out(home, fix.schema, fix.name, fix.file)
+            return f"{fix.schema}.{fix.name}: {fix.file} set aside as {place}"
+        place = set_aside(home, fix.schema, fix.name)
+        return f"{fix.schema}.{fix.name}: the whole table set aside as {place}"
 
 
 class _Marks:
@@ -132,30 +132,30 @@ class _Marks:
     def __init__(self, home: Home, run_id: str, result: Repaired, say: Callable[[str], None]) -> None:
         self._home, self._run_id, self._result, self._say = home, run_id, result, say
 
-    def apply(self, mends: Sequence[Mend]) -> None:
+    def apply(self, fixes: Sequence[Fix]) -> None:
         """Apply all of them, kind by kind."""
         sources: dict[str, set[str]] = defaultdict(set)
-        for one in mends:
+        for one in fixes:
             if isinstance(one, LandedFile):
                 sources[one.source].add(one.path)
         refused = {source for source, paths in sources.items() if not self._files(source, sorted(paths))}
         marked = sources.keys() - refused
         days: dict[str, set[date]] = defaultdict(set)
-        for one in mends:
+        for one in fixes:
             # If a source's raw rows cannot be read again, its days would lose the events that they still have.
             if isinstance(one, EventDay) and one.source not in refused:
                 days[one.source].add(one.day)
         for source, listed in sorted(days.items()):
             self._event_days(source, sorted(listed))
-        unnoted = {one.source: one.days for one in mends if isinstance(one, UnnotedFiles)}
-        self._ingest_again(sorted((marked | days.keys() | unnoted.keys()) - refused), unnoted)
-        self._computed_again({source: span for source, span in unnoted.items() if span is not None})
-        self._unnoted([one for one in mends if isinstance(one, UnnotedDay)])
-        self._published([one for one in mends if isinstance(one, PublishedDay)])
-        for one in mends:
+        unrecorded = {one.source: one.days for one in fixes if isinstance(one, UnrecordedFiles)}
+        self._ingest_again(sorted((marked | days.keys() | unrecorded.keys()) - refused), unrecorded)
+        self._computed_again({source: span for source, span in unrecorded.items() if span is not None})
+        self._unrecorded([one for one in fixes if isinstance(one, UnrecordedDay)])
+        self._published([one for one in fixes if isinstance(one, PublishedDay)])
+        for one in fixes:
             if isinstance(one, SurplusRows):
                 _attempt(self._result, self._say, lambda one=one: _remove(self._home, one))  # type: ignore[misc]
-        for one in mends:
+        for one in fixes:
             if isinstance(one, Signature):
                 _attempt(self._result, self._say, lambda one=one: _sign(self._home, one))  # type: ignore[misc]
 
@@ -192,9 +192,9 @@ class _Marks:
             ops.append(self._home, "event_days", changing_rows(source, days), self._run_id)
         self._done(f"source {source}: {counted(len(days), 'day')} to be resolved again, from {days[0]}")
 
-    def _ingest_again(self, sources: Iterable[str], unnoted: Mapping[str, Days | None]) -> None:
+    def _ingest_again(self, sources: Iterable[str], unrecorded: Mapping[str, Days | None]) -> None:
         for source in sources:
-            if (span := unnoted.get(source)) is not None:
+            if (span := unrecorded.get(source)) is not None:
                 self._result.commands.append(f"chainlake ingest {source} {span.end - timedelta(days=1)} {span.end}")
                 continue
             # An interval that was ingested before, so that no later day counts as passed.
@@ -213,20 +213,20 @@ class _Marks:
             start, end = min(span.start for span in sources.values()), max(span.end for span in sources.values())
             self._result.commands.append(f"chainlake backfill {start} {end}")
 
-    def _unnoted(self, mends: Sequence[UnnotedDay]) -> None:
+    def _unrecorded(self, fixes: Sequence[UnrecordedDay]) -> None:
         """Days that will be computed like new ones, for which nothing has to be marked."""
-        owners = _sources_of(self._home) if mends else {}
-        for name in sorted({one.definition for one in mends} - owners.keys()):
+        owners = _sources_of(self._home) if fixes else {}
+        for name in sorted({one.definition for one in fixes} - owners.keys()):
             self._result.left.append(
                 f"{name} no longer has a file, and there is no record of its days; put its file back and run this again"
             )
-        days = [one.day for one in mends if one.definition in owners]
+        days = [one.day for one in fixes if one.definition in owners]
         if days:
             self._result.commands.append(f"chainlake backfill {min(days)} {max(days) + timedelta(days=1)}")
 
-    def _published(self, mends: Sequence[PublishedDay]) -> None:
+    def _published(self, fixes: Sequence[PublishedDay]) -> None:
         days: dict[str, list[date]] = defaultdict(list)
-        for one in mends:
+        for one in fixes:
             days[one.definition].append(one.day)
         owners = _sources_of(self._home)
         for name, listed in sorted(days.items()):
@@ -274,12 +274,12 @@ def _remove(home: Home, rows: SurplusRows) -> str:
     return f"{rows.schema}.{rows.name}: {counted(gone, 'row')} removed where {rows.where}"
 
 
-def _sign(home: Home, mend: Signature) -> str:
-    with file_lock(home, lock_of(mend.schema, mend.name)):
-        if not tables.exists(home, mend.schema, mend.name):
-            return f"{mend.schema}.{mend.name}: gone, so there is nothing to sign"
-        delta = open_table(home, mend.schema, mend.name, to_write=True)
+def _sign(home: Home, fix: Signature) -> str:
+    with file_lock(home, lock_of(fix.schema, fix.name)):
+        if not tables.exists(home, fix.schema, fix.name):
+            return f"{fix.schema}.{fix.name}: gone, so there is nothing to sign"
+        delta = open_table(home, fix.schema, fix.name, to_write=True)
         delta.create_write_transaction(
             [], "append", delta.schema(), delta.metadata().partition_columns, commit_properties=signature()
         )
-    return f"{mend.schema}.{mend.name}: commits of others are signed as checked"
+    return f"{fix.schema}.{fix.name}: commits of others are signed as checked"

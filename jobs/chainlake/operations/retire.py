@@ -1,7 +1,7 @@
 """Retires a pattern or a model whose file has been removed: its days are marked, its rows kept or dropped.
 
-This happens under the table's lock, so that a run that is still publishing ends first. A run that still computes for
-the removed file will publish nothing, since publishing checks that the definition is still there.
+This happens under the table's lock, so that a run that is still publishing ends first. A run that is still computing
+for the removed file will publish nothing, since publishing checks that the definition is still there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from chainlake.paths import Home
 from chainlake.run.results import RetiredDefinition
 from chainlake.schemas.models import SHARED
 from chainlake.schemas.ops_rows import IntervalRow
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 STEP: Literal["retire"] = "retire"
 _KEPT, _DROPPED = "retired, rows kept", "retired, rows dropped"
@@ -91,16 +91,16 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> RetiredDefiniti
             locks.enter_context(file_lock(home, purpose))
         # A pattern's episodes and ranking are retired with it.
         mine = [definition, *(f"{one}/{short}" for one in _DERIVED)] if kind == "pattern" else [definition]
-        noted = [row for name in mine for row in ops.current(home, "intervals", definition=name)]
-        rows = [row for row in noted if row["status"] != "retired"]
+        recorded = [row for name in mine for row in ops.current(home, "intervals", definition=name)]
+        rows = [row for row in recorded if row["status"] != "retired"]
         ops.append(home, "intervals", [_retired(row, False) for row in rows], run_id)
         dropped: list[str | None] = []
         if drop:
             # The first version goes last: while it is there, the others are known as its versions.
             dropped = [_drop(home, schema, table, short) for schema, table in reversed(owned)]
-            # Noted only when the rows are gone, so that after a kill the record never claims more than was done.
-            noted = [row for name in mine for row in ops.current(home, "intervals", definition=name)]
-            kept = [row for row in noted if row["reason"] == _KEPT]
+            # RecordedDay only when the rows are gone, so that after a kill the record never claims more than was done.
+            recorded = [row for name in mine for row in ops.current(home, "intervals", definition=name)]
+            kept = [row for row in recorded if row["reason"] == _KEPT]
             ops.append(home, "intervals", [_retired(row, True) for row in kept], run_id)
         report.rows_out = len(rows)
     return {"definition": definition, "days": len(rows), "dropped": [name for name in dropped if name]}

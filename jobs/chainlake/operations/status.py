@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.catalog.heard import unheard_keys
 from chainlake.catalog.installed import Installed
 from chainlake.catalog.models import LoadedModel
+from chainlake.catalog.observed import unobserved_keys
 from chainlake.days import Days
 from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.formats.globs import is_ignored
@@ -33,7 +33,7 @@ from chainlake.lake.records.staleness import STATUS, Judged, judge
 from chainlake.lake.records.suspects import mark_suspects
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileRow, WaitingFileRow
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 from chainlake.terminal import one_line
 from chainlake.words import nearest
 
@@ -56,7 +56,7 @@ def judge_all(
     home: Home, days: Days | None = None, names: Sequence[str] | None = None
 ) -> tuple[list[Judged], list[LoadedModel], list[str]]:
     """Every definition that has a file or was ever published, the models, and notes: a line for each file that cannot
-    be read, and the like.
+    be read, and so on.
 
     Args:
         home: the installation.
@@ -93,12 +93,12 @@ def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], se
     for kind, items in installed.broken.items():
         files += [(f"{kind}/{item.name}", item.error) for item in items]
     notes = [f"broken {name}: {error.summary}" for name, error in files]
-    notes += unheard_keys(home, sources, installed.patterns)
+    notes += unobserved_keys(home, sources, installed.patterns)
     return installed.definitions, installed.models, {name for name, _ in files}, notes
 
 
 @dataclass(frozen=True)
-class NotedFiles:
+class RecordedFiles:
     """What ``ops`` says of landed files.
 
     Args:
@@ -110,17 +110,17 @@ class NotedFiles:
     waiting: list[WaitingFileRow]
 
     @classmethod
-    def of(cls, home: Home) -> NotedFiles:
+    def of(cls, home: Home) -> RecordedFiles:
         """Those of an installation."""
         columns = ["source", "path", "file_id", "load_id", "file_date", "revision", "outcome", "reason"]
         return cls(ops.current_table(home, "files", columns=columns), ops.current(home, "waiting_files"))
 
 
-def left_files(home: Home, noted: NotedFiles) -> list[str]:
+def left_files(home: Home, recorded: RecordedFiles) -> list[str]:
     """A line for each landed file that was not read, is waiting, or is dated in the future."""
     now = datetime.now(UTC)
-    files = noted.files
-    waiting = [row for row in noted.waiting if row["waits"]]
+    files = recorded.files
+    waiting = [row for row in recorded.waiting if row["waits"]]
     dated: list[FileRow] = files.filter(pc.greater(files["file_date"], now.date())).to_pylist()
     future = [row for row in dated if early(row["file_date"], now)]
     return [
@@ -136,7 +136,7 @@ def left_files(home: Home, noted: NotedFiles) -> list[str]:
     ]
 
 
-def untaken_files(home: Home, noted: NotedFiles) -> list[str]:
+def untaken_files(home: Home, recorded: RecordedFiles) -> list[str]:
     """A line for each landed file that no ingest has seen and none will read: no format of its source takes its name,
     or no source has its folder.
 
@@ -144,21 +144,21 @@ def untaken_files(home: Home, noted: NotedFiles) -> list[str]:
     """
     sources = load_sources(home)
     known: dict[str, set[str]] = {}
-    places = [(row["source"], row["path"]) for row in noted.waiting]
-    places += zip(noted.files["source"].to_pylist(), noted.files["path"].to_pylist(), strict=True)
+    places = [(row["source"], row["path"]) for row in recorded.waiting]
+    places += zip(recorded.files["source"].to_pylist(), recorded.files["path"].to_pylist(), strict=True)
     for name, path in places:
         known.setdefault(name, set()).add(path.split("!", 1)[0])
-    told = []
+    pairs = []
     for name in sorted(sources):
         untaken_of = untaken(home, sources[name], known.get(name, set()))
-        told += [("no format's glob fits its name", f"{name}/{one_line(path)}") for path in untaken_of]
+        pairs += [("no format's glob fits its name", f"{name}/{one_line(path)}") for path in untaken_of]
     if not home.landing_root:
         # A folder that is named for us holds what others put there, too.
         there = storage_of(home.landed_all).names(home.landed_all)
         others = [one for one in there if not is_ignored(one) and one not in {*sources, *sources.broken}]
         hints = {one: nearest(one, [*sources, *sources.broken]) for one in others}
-        told += [(f"no source has this name. {hints[one] or ''}".strip(), one_line(one)) for one in others]
-    return _lines("landed", told, "below " + home.landed_all)
+        pairs += [(f"no source has this name. {hints[one] or ''}".strip(), one_line(one)) for one in others]
+    return _lines("landed", pairs, "below " + home.landed_all)
 
 
 def _place(row: FileRow | WaitingFileRow) -> str:
@@ -166,9 +166,9 @@ def _place(row: FileRow | WaitingFileRow) -> str:
 
 
 def _lines(
-    word: str, told: Sequence[tuple[object, str]], where: str = "in ops.current_files and ops.current_waiting_files"
+    word: str, pairs: Sequence[tuple[object, str]], where: str = "in ops.current_files and ops.current_waiting_files"
 ) -> list[str]:
-    listed = sorted(f"{word} ({why}): {place}" for why, place in told)
+    listed = sorted(f"{word} ({why}): {place}" for why, place in pairs)
     if len(listed) <= _NAMED:
         return listed
     return [

@@ -1,6 +1,6 @@
-"""Sweeps what grows beside the tables: logs, and cached things that later runs may use but could make again.
+"""Cleans up what grows beside the tables: logs, and caches that later runs may use but could make again.
 
-Files are removed only from folders that carry our mark, and only if they have names that we give. Links are not
+Files are removed only from folders that carry our mark, and only if their names are ours. Links are not
 followed.
 """
 

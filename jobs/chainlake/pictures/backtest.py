@@ -16,11 +16,11 @@ _NAMED = 12
 _LEVELS = (0.2, 0.4, 0.6, 0.8)
 
 
-def draw_backtest(told: Sequence[ScoredSetting], title: str, path: Path) -> None:
+def draw_backtest(scored: Sequence[ScoredSetting], title: str, path: Path) -> None:
     """Draw the settings of a backtest.
 
     Args:
-        told: each setting with its score, in the order of the grid.
+        scored: each setting with its score, in the order of the grid.
         title: title of the picture.
         path: path of the file: SVG if it ends in ``.svg``, else PNG.
 
@@ -34,8 +34,8 @@ def draw_backtest(told: Sequence[ScoredSetting], title: str, path: Path) -> None
         recalls = [level / (2 - level) + step / 50 * (1 - level / (2 - level)) for step in range(51)]
         plane.plot(recalls, [level * r / (2 * r - level) for r in recalls], color=QUIET, linewidth=0.6, linestyle=":")
         plane.annotate(f"F = {level:g}", (1.0, level / (2 - level)), fontsize=7, color=QUIET, ha="right", va="bottom")
-    drawn = [(setting, one, *_place(one)) for setting, one in told if one.recall is not None]
-    if len({len(setting) for setting, _ in told}) == 1 and len(told[0][0]) == 1:
+    drawn = [(setting, one, *_place(one)) for setting, one in scored if one.recall is not None]
+    if len({len(setting) for setting, _ in scored}) == 1 and len(scored[0][0]) == 1:
         # With a single parameter, a line joins its values in their order.
         line = [(recall, precision) for _, one, recall, precision in drawn if one.precision is not None]
         plane.plot([r for r, _ in line], [p for _, p in line], color=COLOURS[0], linewidth=0.8, alpha=0.6)
@@ -49,13 +49,13 @@ def draw_backtest(told: Sequence[ScoredSetting], title: str, path: Path) -> None
         plane.annotate(_words(setting), (recall, precision), textcoords="offset points", xytext=(6, 5), fontsize=7)
     plane.set(xlim=(0, 1.02), ylim=(0, 1.02), xlabel="recall: labels found", ylabel="precision: alarms that are true",
               title="Highlighted: the best F; a cross: no alarm")  # fmt: skip
-    at = range(len(told))
-    counts.bar(at, [one.alarms - one.true_alarms for _, one in told], bottom=[one.true_alarms for _, one in told],
+    at = range(len(scored))
+    counts.bar(at, [one.alarms - one.true_alarms for _, one in scored], bottom=[one.true_alarms for _, one in scored],
                color=QUIET, alpha=0.6, label="false alarms")  # fmt: skip
-    counts.bar(at, [one.true_alarms for _, one in told], color=COLOURS[0], label="true alarms")
-    counts.plot(at, [one.found for _, one in told], "D-", color=LOUD, markersize=4, label="labels found")
-    counts.axhline(told[0][1].labels, color=LOUD, linewidth=0.8, linestyle="--", label="labels")
-    counts.set_xticks(list(at), [_words(setting) for setting, _ in told], rotation=45, ha="right", fontsize=7)
+    counts.bar(at, [one.true_alarms for _, one in scored], color=COLOURS[0], label="true alarms")
+    counts.plot(at, [one.found for _, one in scored], "D-", color=LOUD, markersize=4, label="labels found")
+    counts.axhline(scored[0][1].labels, color=LOUD, linewidth=0.8, linestyle="--", label="labels")
+    counts.set_xticks(list(at), [_words(setting) for setting, _ in scored], rotation=45, ha="right", fontsize=7)
     counts.set(ylabel="number", title="Alarms and labels per setting")
     for axis in (plane, counts):
         axis.grid(True, alpha=0.25)

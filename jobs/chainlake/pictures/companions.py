@@ -56,7 +56,7 @@ def _alerts(axis: Axes, found: Rows) -> None:
 
 
 def _zones(axis: Axes, found: Rows) -> None:
-    """Draw which node reported when, the stretches outside the region, and the designs of zones."""
+    """Draw which node reported when, the periods outside the region, and the designs of zones."""
     names = sorted({name for row in found for name in row.get("violators") or ()})
     left = None
     for row in sorted(found, key=_at):

@@ -75,7 +75,7 @@ def profile_feature(config: ModelConfig) -> int | None:
 
 
 def largest_changes(trace: GroupTrace, first_us: int) -> list[int]:
-    """The rounds with the largest changes of the reference, in the order of time."""
+    """The rounds with the largest changes of the reference, in time order."""
     size: dict[int, float] = {}
     for at, event in trace.of_kind("change", "sync"):
         if trace.ts[at] >= first_us:

@@ -135,7 +135,7 @@ def _both(
     """Panels with messages and errors at one eps against another setting."""
 
     def panel(
-        axis: Axes, told: str, local: Callable[[Outcome], float], periodic: Callable[[Outcome], float | None]
+        axis: Axes, what: str, local: Callable[[Outcome], float], periodic: Callable[[Outcome], float | None]
     ) -> None:
         for i, text in enumerate(dict.fromkeys(label(o) for o in outcomes)):
             mine = sorted((o for o in outcomes if label(o) == text), key=value)
@@ -143,7 +143,7 @@ def _both(
             at = [value(o) for o in mine]
             own, per = ([_positive(read(o)) for o in mine] for read in (local, periodic))
             axis.plot(at, own, "o-", color=colour, markersize=3, label=f"local, {text}")
-            axis.plot(at, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(told, i == 0))
+            axis.plot(at, per, "s--", color=colour, markersize=3, alpha=0.6, label=_once(what, i == 0))
         axis.set(yscale="log", xlabel=name, title=f"{name} at eps={eps:g}")
 
     def messages(axis: Axes) -> None:

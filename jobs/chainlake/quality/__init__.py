@@ -9,11 +9,11 @@ background.
 * ``gates``: (a room) the gates of all other tables
 * ``days``: a suite on all days at once and, if it fails, on each
 * ``verdict``: which days may be published, and why others may not
-* ``published``: the same suites on what is already published, for ``validate``
+* ``published``: the same suites on published tables, for ``validate``
 * ``docs``: the site of Data Docs: what it keeps, and when it is built
 * ``pages``: the pages of Data Docs as HTML: what is shown of an expectation and of the rows that break it
 * ``frames``: Arrow tables as the frames on which suites run
-* ``configurations``: a way to ask Great Expectations less often
+* ``configurations``: saves repeated work inside Great Expectations
 """
 
 from chainlake.quality.audit import Audit, AuditResult, Failure, warm_up

@@ -107,7 +107,7 @@ class Audit:
     """Runs suites and builds their Data Docs; an application has one.
 
     Args:
-        home: the installation; Data Docs and their store lie under ``home.docs``.
+        home: the installation; Data Docs and their store are under ``home.docs``.
     """
 
     def __init__(self, home: Home) -> None:

@@ -1,4 +1,4 @@
-"""What a model of any kind but regression has found, shown as a person wants it: alerts, zones, learners, machines.
+"""What a model of any kind but regression has found, presented for people: alerts, zones, learners, machines.
 
 Charts show the last days that have rows, and tables the latest rows; both come from what was published.
 """
@@ -34,9 +34,9 @@ def found(home: Home, loaded: LoadedModel) -> list[Html]:
     """The sections of a model's page that show its findings."""
     kind = result_table(loaded.config)
     rows = _rows(home, kind.schema, kind.name, (kind.key[0], loaded.config.name))
-    told = _SHOWN[kind.path_name](rows, loaded)
+    sections = _SHOWN[kind.path_name](rows, loaded)
     metrics = _rows(home, METRICS.schema, METRICS.name, ("model", loaded.config.name))
-    return [*told, *_sent(metrics)]
+    return [*sections, *_sent(metrics)]
 
 
 def _rows(home: Home, schema: str, name: str, owner: tuple[str, str]) -> list[Row]:
@@ -151,7 +151,7 @@ def _zones(rows: list[Row], loaded: LoadedModel) -> list[Html]:
 
 
 def _outside(rows: Sequence[Row]) -> list[tuple[Row, Row | None]]:
-    """Stretches outside the region: the row that begins each, and the row that ends it if it has ended."""
+    """Periods outside the region: the row that begins each, and the row that ends it if it has ended."""
     open_: dict[str, Row] = {}
     stays: list[tuple[Row, Row | None]] = []
     for row in rows:

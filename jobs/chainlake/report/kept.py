@@ -119,7 +119,7 @@ def digest_of(judged: Judged, *more: object) -> str:
     found.update("\0".join(judged.state.tolist()).encode())
     found.update(judged.rows(every).tobytes())
     for name in ("published_version", "definition_hash", "rows_checksum", "input_fingerprint", "reason"):
-        found.update("\0".join(map(str, judged.noted(name).tolist())).encode())
+        found.update("\0".join(map(str, judged.recorded(name).tolist())).encode())
     found.update(repr(more).encode())
     return found.hexdigest()
 

@@ -1,4 +1,4 @@
-"""Decides which pages are made when: those of definitions whose days have changed, and always the first page.
+"""Decides which pages are made: those of definitions whose days have changed, and always the first page.
 
 The report never makes a step fail. If a page cannot be made, the old page stays; the failure is logged, and shown on
 the first page and in ``chainlake status`` until the page can be made.
@@ -22,7 +22,7 @@ from chainlake.lake.errors import LockBusy
 from chainlake.lake.locks import local_lock
 from chainlake.lake.records.recorded import UNREADABLE, Recorded
 from chainlake.lake.records.staleness import Judged
-from chainlake.operations.status import NotedFiles, judge_all, left_files
+from chainlake.operations.status import RecordedFiles, judge_all, left_files
 from chainlake.paths import PACKAGE, Home
 from chainlake.quality.docs import index_page
 from chainlake.report import models, overview, patterns
@@ -158,14 +158,14 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
     where = f"../{docs.relative_to(home.root)}" if docs.exists() else None
     # Files that cannot be read are already among the notes.
     lost = [one for one in judged if isinstance(one, Recorded) and one.reason != UNREADABLE]
-    told = [
+    problems = [
         *notes,
         *(f"{one.name}: {one.reason}" for one in lost if (one.state != "retired").any()),
-        *left_files(home, NotedFiles.of(home)),
+        *left_files(home, RecordedFiles.of(home)),
         *failures(kept),
         *late,
     ]
-    replace_file(folder / "index.html", overview.page(home, entries, told, where))
+    replace_file(folder / "index.html", overview.page(home, entries, problems, where))
     kept.base_s = base + time.monotonic() - last
     kept.write(folder)
     return Outcome(folder / "index.html", tuple(made), tuple(left), tuple(sorted(kept.failed)))

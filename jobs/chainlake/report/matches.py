@@ -39,7 +39,7 @@ class Around:
 
     Args:
         match: the match.
-        span: the stretch of time shown.
+        span: the time range shown.
         events: the series' events in that time.
         panels: the attributes that are drawn.
     """

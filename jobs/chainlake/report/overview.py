@@ -107,8 +107,8 @@ def _grid(entries: Sequence[Entry]) -> Html:
         return section("Day by day", tag("p", "No day has been ingested yet.", class_="none"))
     spans = _spans(np.unique(np.concatenate([one.judged.numbers for one in with_days])))
     days = sum(many for _, many in spans)
-    told = itertools.count()
-    rows = [_row(one, spans, told) for one in with_days]
+    counter = itertools.count()
+    rows = [_row(one, spans, counter) for one in with_days]
     most = max((int(one.judged.rows(np.arange(len(one.judged.numbers))).max()) for one in with_days), default=0)
     data = {
         "spans": [[str(day_of(first)), many] for first, many in spans],
@@ -149,13 +149,13 @@ def _grid(entries: Sequence[Entry]) -> Html:
 
 
 def _spans(numbers: np.ndarray) -> list[tuple[int, int]]:
-    """Stretches of days, each as first day and length; only gaps longer than a month separate them."""
+    """Ranges of days, each as first day and length; only gaps longer than a month separate them."""
     cuts = np.flatnonzero(np.diff(numbers) > _GAP) + 1
     parts = np.split(numbers, cuts)
     return [(int(part[0]), int(part[-1] - part[0]) + 1) for part in parts]
 
 
-def _row(entry: Entry, spans: Sequence[tuple[int, int]], told: Iterator[int]) -> dict[str, Any]:
+def _row(entry: Entry, spans: Sequence[tuple[int, int]], counter: Iterator[int]) -> dict[str, Any]:
     judged = entry.judged
     every_day = np.concatenate([np.arange(first, first + many) for first, many in spans])
     codes, counts = np.full(len(every_day), -1, np.int64), np.full(len(every_day), -1, np.int64)
@@ -167,7 +167,7 @@ def _row(entry: Entry, spans: Sequence[tuple[int, int]], told: Iterator[int]) ->
     counts[at] = np.where((judged.state == "done") | (every > 0), every, -1)
     whys = {}
     for place in np.flatnonzero(which_are(judged.state, "open", "bad") & (judged.state != "waiting")).tolist():
-        if next(told) >= _WHYS:
+        if next(counter) >= _WHYS:
             break
         whys[str(int(at[place]))] = judged.why(place)[:160]
     row: dict[str, Any] = {"name": judged.name, "states": packed(codes), "counts": packed(counts)}
@@ -294,14 +294,14 @@ def _index(entries: Sequence[Entry]) -> Html:
     for one in entries:
         judged = one.judged
         states = {str(name): int(many) for name, many in zip(*np.unique(judged.state, return_counts=True), strict=True)}
-        told = [
+        counts = [
             tag("span", shown(name, f"{states[name]:,} {words_of(name)}"), class_="state")
             for name in SHOWN
             if name in states
         ]
         last = judged.day(len(judged.numbers) - 1) if len(judged.numbers) else "–"
         total = int(judged.rows(np.arange(len(judged.numbers))).sum()) if len(judged.numbers) else 0
-        cells = (_named(one), one.about, joined(told, " "), last, f"{total:,}")
+        cells = (_named(one), one.about, joined(counts, " "), last, f"{total:,}")
         rows.append(
             tag(
                 "tr",

@@ -1,6 +1,6 @@
 """The page of a pattern: its meaning, its counts, its best or latest matches, and near misses.
 
-A section is a function that gives HTML, called by `_page`. A page is made again only when `report.kept.digest_of`
+A section is a function that returns HTML, called by `_page`. A page is made again only when `report.kept.digest_of`
 changes, so a section must not show anything that depends on today's date.
 """
 
@@ -237,7 +237,7 @@ def _road(of: Subject, drawn: Sequence[matches.Around]) -> list[Html]:
 
 
 def _of_day(of: Subject, span: tuple[int, int]) -> list[Match]:
-    """The matches whose last event lies in a stretch of time; only those that a map draws have their events."""
+    """The matches whose last event lies in a time range; only those that a map draws have their events."""
     table_name = registered_table(of.lake.home, of.compiled.pattern.name)
     late = of.compiled.pattern.late_us
     columns = ["match_id", "decision_ts", "start_ts", "end_ts"]
@@ -311,7 +311,7 @@ def _funnel(of: Subject, report: Report, events: pa.Table, branch: int, many: in
         for miss in sorted(stage.misses.values(), key=lambda one: one.count)
         if miss.count
     ]
-    told = [
+    rows = [
         (
             _step(stage),
             tag("code", miss.reason),
@@ -320,11 +320,11 @@ def _funnel(of: Subject, report: Report, events: pa.Table, branch: int, many: in
         )
         for stage, miss in closest[:12]
     ]
-    if told:
+    if rows:
         yield tag("h3", "Closest first")
         yield table(
             ("failed at", "condition that was not true", "how many", "one of them"),
-            told,
+            rows,
             "What rejected candidates, from the last step back to the first",
             right=[2],
         )
@@ -359,7 +359,7 @@ def _origin(of: Subject, match: Match) -> Html:
         return tag("p", "ops.intervals has no record of its day.", class_="none")
     place = int(at[0])
     names = ("table_name", "published_version", "definition_hash", "engine_version", "input_fingerprint")
-    noted = {name: of.judged.noted(name)[place] for name in names}
+    recorded = {name: of.judged.recorded(name)[place] for name in names}
     rows = [("day (UTC)", match.day), ("state of the day", words_of(of.judged.state_at(place)))]
-    rows += [(name.replace("_", " "), tag("code", value)) for name, value in noted.items()]
+    rows += [(name.replace("_", " "), tag("code", value)) for name, value in recorded.items()]
     return table(("", "value"), rows, "What the rows of this day were computed from, according to ops.intervals")

@@ -68,7 +68,7 @@ class Match:
         id: its id.
         start_us, end_us, decided_us: its times, microseconds.
         why: why it was chosen to be drawn.
-        events: the events that it binds, in the order of time.
+        events: the events that it binds, in time order.
         numbers: its other columns: measures, and numbers of events.
     """
 
@@ -87,7 +87,7 @@ class Match:
 
     @property
     def keys(self) -> list[str]:
-        """The different keys of its events, in the order of time."""
+        """The different keys of its events, in time order."""
         return list(dict.fromkeys(one.key for one in self.events))
 
     def bound(self) -> dict[str, list[Event]]:
@@ -128,7 +128,7 @@ class SourceReader:
         return sum(many for day, many in self._sizes.items() if day in days)
 
     def events(self, span: tuple[int, int], columns: Collection[str], keys: Collection[str] | None = None) -> pa.Table:
-        """The events of a stretch of time, in the order of time.
+        """The events of a time range, in time order.
 
         Args:
             span: microseconds, half-open.

@@ -60,8 +60,8 @@ def comment(text: str) -> list[str]:
         if not line.lstrip().startswith("#"):
             break
         found.append(line.lstrip().lstrip("#").strip())
-    told = " ".join(found).removeprefix("What it means:").strip()
-    return [told[:1].upper() + told[1:]] if told else []
+    text = " ".join(found).removeprefix("What it means:").strip()
+    return [text[:1].upper() + text[1:]] if text else []
 
 
 def with_code(text: str) -> Html:

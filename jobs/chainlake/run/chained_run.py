@@ -1,4 +1,4 @@
-"""A run's way through chained days: some at a time, each stretch published before the next is asked for."""
+"""A run's way through chained days: some at a time, each batch published before the next is asked for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import date
 from typing import Generic, TypeVar
 
 from chainlake.days import day_of
-from chainlake.lake.records.chain import Chain, Outlook, Stretch, Walk
+from chainlake.lake.records.chain import Batch, Chain, Outlook, Walk
 from chainlake.run.chains import ChainBroken
 
 State = TypeVar("State")
@@ -40,7 +40,7 @@ class ChainedRun(ABC, Generic[State]):
         """The kept state at the start of a day; None if it does not have the digest."""
 
     def go_back(self, number: int) -> None:  # noqa: B027 (a hook: most ways go back as far as there are days)
-        """Take note that the run cannot begin with a day, and so has to begin before it.
+        """Record that the run cannot begin with a day, and so has to begin before it.
 
         Raises:
             InputError: it must not begin earlier.
@@ -60,7 +60,7 @@ class ChainedRun(ABC, Generic[State]):
                 raise ChainBroken.of(self._definition, self._source, day_of(at))
         return at
 
-    def next(self) -> Stretch | None:
+    def next(self) -> Batch | None:
         """The next days; None at the end.
 
         Raises:
@@ -77,28 +77,28 @@ class ChainedRun(ABC, Generic[State]):
         return self._walk.outlook()
 
     def shorten(self) -> bool:
-        """Take note that the last stretch could not be computed as a whole, so that half of it is next.
+        """Record that the last batch could not be computed as a whole, so that half of it is next.
 
         Returns:
             False if it cannot be halved.
         """
         return self._walk.shorten()
 
-    def finish_stretch(self, states: Sequence[str]) -> int:
-        """How many days of the last stretch are to be published; those after them would come out as they already are.
+    def finish_batch(self, states: Sequence[str]) -> int:
+        """How many days of the last batch are to be published; those after them would come out as they already are.
 
         Args:
             states: digests of the states at the ends of its days.
         """
         self._states = states
-        return self._walk.finish_stretch(states)
+        return self._walk.finish_batch(states)
 
     def published(self, days: int, state: State | None = None) -> None:
-        """Take note that this many days of the last stretch are published.
+        """Record that this many days of the last batch are published.
 
         Args:
             days: the number of days; if it is less than was to be published, the run must stop.
-            state: the state after them, if it is at hand and need not be read.
+            state: the state after them, if it is known and need not be read.
         """
         self._walk.published(days)
         self._reached = self._walk.at, self._states[days - 1], state

@@ -1,4 +1,4 @@
-"""Days that form a chain: the errors that keep a run from continuing."""
+"""Days that form a chain: the errors that prevent a run from continuing."""
 
 from __future__ import annotations
 

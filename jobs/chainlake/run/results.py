@@ -1,4 +1,4 @@
-"""What a step says it has done: its verb prints it and writes it as JSON for the caller; backfills add it up."""
+"""What a step reports: its verb prints it and writes it as JSON for the caller; backfills add it up."""
 
 from __future__ import annotations
 

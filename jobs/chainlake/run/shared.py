@@ -17,7 +17,7 @@ from typing import Protocol
 
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 #: Prefix of our files' names, which makes them hidden, so that no reader of a folder takes them for its own.
 _NAME = ".chainlake-seen-"
@@ -108,7 +108,8 @@ def require_shared(tasks: _Workers, home: Home) -> None:
     written = [storage_of(folder).absolute(folder) for folder in (home.lake, home.staging)]
     read = list(written)
     landing = home.landed_all
-    # The landing folder need not be writable; if a worker does not find a file there, it waits, and the run says so.
+    # The landing folder need not be writable; if a worker does not find a file there, it waits, and the run reports
+    # that.
     if storage_of(landing).on_disk and os.access(landing, os.W_OK):
         read.append(os.path.abspath(landing))
     made: list[str] = []
@@ -118,16 +119,16 @@ def require_shared(tasks: _Workers, home: Home) -> None:
             made.append(f"{folder}/{_NAME}{word}")
             storage_of(folder).write(made[-1], _text(word))
         items = range(_ITEMS_PER_CORE * tasks.parallelism)
-        told = tasks.map(_Look(word, tuple(read), tuple(written)), items)
-        made += [path for answer in told for path in answer.wrote]
-        _require(told, word)
+        answers = tasks.map(_Look(word, tuple(read), tuple(written)), items)
+        made += [path for answer in answers for path in answer.wrote]
+        _require(answers, word)
     finally:
         for path in made:
             storage_of(path).remove(path)
 
 
-def _require(told: Sequence[_Answer], word: str) -> None:
-    for answer in told:
+def _require(answers: Sequence[_Answer], word: str) -> None:
+    for answer in answers:
         for folder in answer.unseen:
             raise NotShared.of(answer.host, folder)
         for path in answer.wrote:

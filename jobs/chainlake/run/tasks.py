@@ -93,7 +93,7 @@ class SparkTasks:
         session = spark_session(self.home, self.app, long_running=self.long_running)
         asked = (str(session.sparkContext.applicationId), self.home.lake)
         if not (session.sparkContext.master or "local").startswith("local") and asked not in _seen:
-            # Noted before the check, since the check itself is work in this session.
+            # RecordedDay before the check, since the check itself is work in this session.
             _seen.add(asked)
             try:
                 require_shared(self, self.home)
@@ -130,13 +130,13 @@ class SparkTasks:
         session = self.session
         try:
             numbers = session.range(0, len(items), 1, numPartitions=len(items))
-            told = numbers.mapInArrow(worked, "number bigint, gave binary").toArrow()
+            results = numbers.mapInArrow(worked, "number bigint, gave binary").toArrow()
         except Exception as error:
             lost = ProcessLost.of(error)
             if lost is None:
                 raise
             raise lost from error
-        found = dict(zip(told["number"].to_pylist(), told["gave"].to_pylist(), strict=True))
+        found = dict(zip(results["number"].to_pylist(), results["gave"].to_pylist(), strict=True))
         return _results([cloudpickle.loads(found[number]) for number in range(len(items))])
 
 

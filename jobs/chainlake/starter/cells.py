@@ -1,4 +1,4 @@
-"""Decides what the cells of a column are: numbers, truth values, or dates and times, judged by all of them."""
+"""Decides what the cells of a column are: numbers, truth values, or dates and times, judged by all of its cells."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Writing:
     Args:
         decimal: the sign before a fraction.
         thousands: the sign between groups of three digits; None if there is none.
-        nulls: texts that mean no value, besides those that every format knows.
+        nulls: strings that mean no value, besides those that every format knows.
     """
 
     decimal: str = "."
@@ -103,7 +103,7 @@ def _groups(writing: Writing, cells: Sequence[str]) -> bool:
 
 
 def _nulls(cells: Sequence[str], writing: Writing) -> set[str]:
-    """The texts that mean no value in a column of numbers and that no format knows by itself."""
+    """The strings that mean no value in a column of numbers and that no format knows by itself."""
     rest = _without_placeholders(cells)
     if not all_fit(rest, writing.number.fullmatch):
         return set()
@@ -139,7 +139,7 @@ def _is_iso(text: str) -> bool:
 
 
 def parses(text: str, form: str) -> bool:
-    """Whether a text is a time in this form."""
+    """Whether a string is a time in this form."""
     if form == "%Y%m%d" and len(text) != 8:
         return False
     try:

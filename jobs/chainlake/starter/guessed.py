@@ -39,8 +39,8 @@ def source_of(found: Guess) -> str:
     lines += [f"key: {_aside(key, _key_words(found))}", f"type: {_aside('Row', 'the only kind of event')}"]
     lines += [] if found.zoned or found.form.startswith("epoch") else [f"zone: {_aside('UTC', '(?) of the times')}"]
     lines += ["attributes:", *map(_attribute, found.attributes)]
-    told = "one event per key and time" if found.unique else "some rows have the same key and time: all are events"
-    lines += [f"identity: {_aside('unique' if found.unique else 'multiset', told)}"]
+    meaning = "one event per key and time" if found.unique else "some rows have the same key and time: all are events"
+    lines += [f"identity: {_aside('unique' if found.unique else 'multiset', meaning)}"]
     stem = found.file.name.split(".")[0]
     dated = next(((regex, form) for sign, regex, form in _DATES if _one(sign, stem)), None)
     if dated is not None:
@@ -153,7 +153,7 @@ def _plain(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as a quoted YAML string."""
+    """A string as a quoted YAML string."""
     return "'" + text.replace("'", "''") + "'"
 
 

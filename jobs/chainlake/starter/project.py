@@ -1,4 +1,4 @@
-"""Writes a new project into a folder: definitions, a sample, a CI workflow, and a page that says how to work."""
+"""Writes a new project into a folder: definitions, a sample, a CI workflow, and a README that says how to work."""
 
 from __future__ import annotations
 

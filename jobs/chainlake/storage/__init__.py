@@ -1,1 +1,1 @@
-"""Where files lie: a folder on this machine or an object store, chosen once by the form of a path and used alike."""
+"""Where files are stored: a folder on this machine or an object store, chosen once by the form of a path."""

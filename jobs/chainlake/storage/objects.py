@@ -1,4 +1,6 @@
-"""Files in an object store, through delta-rs' own client, so that tables and all other files take the same path."""
+"""Files in an object store, through delta-rs' own client, so that tables and all other files are accessed in the same
+way.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ class ObjectStorage:
 
     def arrow(self, path: str) -> tuple[FileSystem | None, str]:
         """See ``Storage.arrow``."""
-        with _told(path):
+        with _translated(path):
             return self._files, self._key(path)
 
     def absolute(self, path: str) -> str:
@@ -69,7 +71,7 @@ class ObjectStorage:
 
     def size(self, path: str) -> int | None:
         """See ``Storage.size``."""
-        with _told(path):
+        with _translated(path):
             try:
                 # This takes one request; asking for the file's kind takes two.
                 return int(self._handler._handler.open_input_file(self._key(path)).size())
@@ -102,7 +104,7 @@ class ObjectStorage:
     def _listed(self, path: str, recursive: bool = False) -> list[FileInfo]:
         from pyarrow.fs import FileSelector
 
-        with _told(path):
+        with _translated(path):
             found: list[FileInfo] = self._files.get_file_info(
                 FileSelector(self._key(path), allow_not_found=True, recursive=recursive)
             )
@@ -110,7 +112,7 @@ class ObjectStorage:
 
     def stamp(self, path: str) -> Stamp:
         """See ``Storage.stamp``."""
-        with _told(path):
+        with _translated(path):
             (info,) = self._files.get_file_info([self._key(path)])
         if not info.is_file:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
@@ -118,12 +120,12 @@ class ObjectStorage:
 
     def opened(self, path: str) -> io.RawIOBase:
         """See ``Storage.opened``."""
-        with _told(path):
+        with _translated(path):
             return _Object(path, self._handler._handler.open_input_file(self._key(path)))
 
     def read(self, path: str) -> bytes | None:
         """See ``Storage.read``."""
-        with _told(path):
+        with _translated(path):
             try:
                 with self._stream(path) as stream:
                     return bytes(stream.read())
@@ -136,7 +138,7 @@ class ObjectStorage:
 
     def write(self, path: str, data: bytes) -> None:
         """See ``Storage.write``."""
-        with _told(path):
+        with _translated(path):
             stream = self._handler._handler.open_output_stream(self._key(path), None)
             stream.write(data)
             stream.close()
@@ -166,7 +168,7 @@ class ObjectStorage:
 
     def take(self, path: str, place: str) -> None:
         """See ``Storage.take``."""
-        with _told(place):
+        with _translated(place):
             if path.startswith(f"{self.root}/"):
                 # A copy within the store passes no byte through this process.
                 self._handler._handler.copy_file(self._key(path), self._key(place))
@@ -180,7 +182,7 @@ class ObjectStorage:
     def bring(self, path: str, folder: str) -> str:
         """See ``Storage.bring``."""
         place = os.path.join(folder, f"{uuid.uuid4().hex}-{os.path.basename(path)}")
-        with _told(path), self._stream(path) as read, open(place, "wb") as written:
+        with _translated(path), self._stream(path) as read, open(place, "wb") as written:
             shutil.copyfileobj(read, written, _CHUNK)
         return place
 
@@ -196,7 +198,7 @@ class ObjectStorage:
 
     def remove(self, path: str) -> None:
         """See ``Storage.remove``."""
-        with _told(path):
+        with _translated(path):
             try:
                 self._handler.delete_file(self._key(path))
             except FileNotFoundError:
@@ -240,7 +242,7 @@ class _Object(io.RawIOBase):
         if self._at >= self._size:
             return 0
         if not self._from <= self._at < self._from + len(self._piece):
-            with _told(self._path):
+            with _translated(self._path):
                 self._file.seek(self._at)
                 self._piece, self._from = bytes(self._file.read(min(_CHUNK, self._size - self._at))), self._at
         begin = self._at - self._from
@@ -251,7 +253,7 @@ class _Object(io.RawIOBase):
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
+def _translated(path: str) -> Iterator[None]:
     """Turn errors of the store into ours."""
     try:
         yield

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 # Both import pandas if it is installed, which takes a second, and not every process that imports this reads files.
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
-"""The port through which files are read and written, wherever they lie.
+"""The port through which files are read and written, wherever they are.
 
-A path is a string: absolute or relative on a local disk, ``scheme://bucket/key`` in a store. To use a path, ask
-``chainlake.storage.door`` for its storage, and pass that the whole path.
+A path is a string: absolute or relative on a local disk, ``scheme://bucket/key`` in a store. To use a path, get
+its storage from ``chainlake.storage.resolve``, and pass the whole path to it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Storage(Protocol):
         """Whether a file that exists is complete, even if its writer was killed."""
 
     def reach(self, path: str) -> None:
-        """Make sure that what lies at ``path`` can be read.
+        """Make sure that what is at ``path`` can be read.
 
         Raises:
             StoreFailed: the store does not answer, refuses the key, or has no such bucket.
@@ -122,7 +122,7 @@ class Storage(Protocol):
         """Copy or link the file ``path``, of this storage or on a disk, to ``place``; nobody changes it afterwards."""
 
     def bring(self, path: str, folder: str) -> str:
-        """Make sure that the file ``path`` is on a disk, in ``folder`` if it lies elsewhere; return its path there."""
+        """Make sure that the file ``path`` is on a disk, in ``folder`` if it is elsewhere; return its path there."""
 
     def move(self, path: str, place: str) -> None:
         """Move a file, or a folder with everything in it, within this storage, if there is one."""

@@ -3,7 +3,7 @@
 A negated name is tested in one of two ways (docs/automata.md#negation). *First chance* tests it as soon as everything
 it depends on is bound, *post-processing* once all positive names are, the most frequent negated name first. If
 forbidden events may still arrive, the instance searches the buffer, then listens until the window of its binding has
-passed, and goes on only if none came. So with first chance, it makes exactly the evaluations of the batch run, which
+passed, and continues only if none came. So with first chance, it makes exactly the evaluations of the batch run, which
 knows all events.
 """
 
@@ -94,7 +94,7 @@ class Chain:
         return self._now > instance.start + self._in.window
 
     def _expire(self) -> None:
-        """End instances whose window has passed; those that waited for a forbidden event go on."""
+        """End instances whose window has passed; those that waited for a forbidden event continue."""
         kept = []
         for instance in self._live:
             if self._expired(instance):
@@ -109,7 +109,7 @@ class Chain:
             self._reach(entry.instance, entry.tests[1:])
 
     def _trim(self) -> None:
-        """Forget events older than a window, except those that waiting instances may need when they go on."""
+        """Forget events older than a window, except those that waiting instances may need when they continue."""
         bounds = dict.fromkeys(self._in.buffers, self._now - self._in.window)
         for entry in self._waiting:
             later = {forbidden.name for forbidden in entry.tests[1:]}
@@ -162,7 +162,7 @@ class Chain:
             self._reach(extended, self._forbidden[instance.stage])
 
     def _reach(self, instance: Instance, tests: tuple[Forbidden, ...]) -> None:
-        """Pass the negation tests of the state just reached, or wait in one of them; then go on."""
+        """Pass the negation tests of the state just reached, or wait in one of them; then continue."""
         for number, test in enumerate(tests):
             low, high = self._in.range_of(test.scope.among(instance.bound), instance)
             for row in self._in.buffers[test.name].between(low, high):

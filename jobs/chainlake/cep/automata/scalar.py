@@ -1,7 +1,7 @@
 """Conditions on one binding at a time, as plain Python functions: what the event-order run tests.
 
-The kinds of all columns are known when a clause is compiled, so all that depends only on kinds is decided then. Null is
-``None``, strings are their codes in the sorted vocabulary, and lists are values of one row.
+The kinds of all columns are known when a clause is compiled, so everything that depends only on kinds is decided then.
+Null is ``None``, strings are their codes in the sorted vocabulary, and lists are values of one row.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class Tree:
             buffer.drop_before(oldest)
 
     def _step(self, node: Node) -> bool:
-        """Choose a name and try its events, if every name has some; False if the instance can never go on."""
+        """Choose a name and try its events, if every name has some; False if the instance can never continue."""
         state = self._state(node.order)
         counts, available = {}, {}
         for name in state.unbound:

@@ -1,4 +1,4 @@
-"""Rankings and episodes that cannot be computed as they are asked for."""
+"""Rankings and episodes that cannot be computed as requested."""
 
 from __future__ import annotations
 

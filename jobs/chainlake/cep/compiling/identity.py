@@ -12,9 +12,9 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.formatter import format_query
 from chainlake.cep.language.front_matter import FrontMatter
 from chainlake.definitions.derived import History
-from chainlake.digests import as_data, text_digest, told
+from chainlake.digests import as_data, hashed_fields, text_digest
 
-#: Fields of a front matter that the hash has in a form of its own.
+#: Fields of a front matter that the hash includes in a special form.
 _IN_OWN_FORM = ("source", "params", "output", "limits", "functions")
 
 
@@ -56,7 +56,7 @@ class Identity:
             "strict": self.strict,
         }
         if self.derived:
-            found["derived"] = [list(told(one).values()) for one in self.derived]
+            found["derived"] = [list(hashed_fields(one).values()) for one in self.derived]
         if self.by_key:
             found["key"] = self.key
         if self.carried is not None:
@@ -65,5 +65,5 @@ class Identity:
             found["functions"] = self.functions
         if "longest" in self.front.limits:
             found["longest"] = self.front.limits["longest"]
-        found |= {name: as_data(part) for name, part in told(self.front).items() if name not in _IN_OWN_FORM}
+        found |= {name: as_data(part) for name, part in hashed_fields(self.front).items() if name not in _IN_OWN_FORM}
         return text_digest(json.dumps(found, sort_keys=True, default=str))

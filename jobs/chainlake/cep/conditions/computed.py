@@ -52,7 +52,7 @@ def add_computed(events: pa.Table, computed: Sequence[Computed], key: str | None
 
 @dataclass
 class _Coded:
-    """Gives texts their codes."""
+    """Gives strings their codes."""
 
     texts: Texts
     calls: Calls | None = None
@@ -65,7 +65,7 @@ class _Coded:
 
 
 class Rows(View):
-    """All rows of a table; its texts have codes in the order in which they appear."""
+    """All rows of a table; its strings have codes in the order in which they appear."""
 
     def __init__(self, events: pa.Table, strict: bool) -> None:
         self._texts = Texts()

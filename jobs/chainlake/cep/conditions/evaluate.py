@@ -94,7 +94,7 @@ class Candidates:
 
 
 class Coded(Protocol):
-    """Events whose texts have codes."""
+    """Events whose strings have codes."""
 
     calls: Calls | None
 
@@ -274,7 +274,7 @@ class View:
         return compare(op, left, right)
 
     def fits(self, node: ast.Like) -> Value:
-        """Whether a text fits the pattern, ``NOT`` left aside; null for null."""
+        """Whether a string fits the pattern, regardless of ``NOT``; null for null."""
         fits = self.data.texts.mapped(
             self.value(node.value), like.test_of(node.text, node.regex), (node.regex, node.text)
         )

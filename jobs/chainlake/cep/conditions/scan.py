@@ -1,4 +1,4 @@
-"""What a search looks through: the events of one run, each name's candidates among them, and the window."""
+"""The input of a search: the events of one run, each name's candidates among them, and the window."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Merges matches of one key that overlap or lie close to one another into one row (docs/semantics.md#episodes).
 
-* ``merge``: merges stretches of matches
+* ``merge``: merges spans of matches
 * ``days``: when an episode is finished, and which day owns it
-* ``sources``: stretches from matches: of a search, or of a table
+* ``sources``: spans from matches: of a search, or of a table
 * ``found``: the episodes of a search in memory (``cl.episodes``)
 """

@@ -1,4 +1,4 @@
-"""Episodes day by day: what is open at the end of a day is the state from which the next day goes on.
+"""Episodes day by day: what is open at the end of a day is the state from which the next day continues.
 
 An episode is decided when no match can join it any more: a match that begins at most a pause after its end is decided
 at most ``wait`` after its own start. To decide earlier would be wrong, since a long match that is decided late may join
@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainlake.cep.episodes.merge import merged, stretch_schema
+from chainlake.cep.episodes.merge import merged, span_schema
 from chainlake.cep.values.arrow import int64_scalar
 from chainlake.digests import text_digest
 
@@ -46,7 +46,7 @@ class Day:
     """What a day gives.
 
     Args:
-        decided: the episodes that are decided on it, as stretches in the order of (key, start).
+        decided: the episodes that are decided on it, as spans in the order of (key, start).
         open: those that are still open at its end, in the same order.
     """
 
@@ -60,7 +60,7 @@ def episodes_of_day(timing: Timing, before: pa.Table | None, matches: Iterable[p
     Args:
         timing: when episodes are decided.
         before: what was open when it began; None if nothing was.
-        matches: those that are decided on the day, as stretches; at least one table, which may be empty.
+        matches: those that are decided on the day, as spans; at least one table, which may be empty.
         end: the end of the day, in ticks; None decides all.
     """
     known = [*matches, *([] if before is None else [before])]
@@ -76,7 +76,7 @@ def episodes_of_day(timing: Timing, before: pa.Table | None, matches: Iterable[p
 
 
 def state_text(open_: pa.Table) -> str:
-    """The open stretches as a text, the same for equal stretches, whatever led to them."""
+    """The open spans as a string, the same for equal spans, whatever led to them."""
     rows = open_.to_pylist()
     rows.sort(key=lambda row: (row["key"] is not None, row["key"], row["start"]))
     return json.dumps([_listed(row) for row in rows], ensure_ascii=False, separators=(",", ":"))
@@ -88,13 +88,13 @@ def _listed(row: dict[str, Any]) -> list[Any]:
 
 
 def state_of(text: str, key: pa.DataType, severity: pa.DataType) -> pa.Table:
-    """The open stretches from their :func:`state_text`.
+    """The open spans from their :func:`state_text`.
 
     Args:
         text: the text.
         key, severity: the types of these columns.
     """
-    schema = stretch_schema(key, severity)
+    schema = span_schema(key, severity)
     return pa.Table.from_pylist(list(_rows(json.loads(text), schema.names)), schema)
 
 

@@ -83,9 +83,9 @@ def merged_matches(
         return
     rule = rule_of(pattern)
     timing = Timing(rule.pause, pattern.decided_us)
-    stretches = [of_batch(pattern, events, batch) for batch in batches]
-    day = episodes_of_day(timing, None, stretches, None)
-    every = pa.concat_tables([one.select(["top_match"]) for one in stretches])["top_match"].combine_chunks()
+    spans = [of_batch(pattern, events, batch) for batch in batches]
+    day = episodes_of_day(timing, None, spans, None)
+    every = pa.concat_tables([one.select(["top_match"]) for one in spans])["top_match"].combine_chunks()
     begins = np.cumsum([0, *(batch.n for batch in batches)])
 
     def shown(match_id: str) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Merges stretches of matches of one key that overlap or are at most a pause apart.
+"""Merges spans of matches of one key that overlap or are at most a pause apart.
 
-A *stretch* is one match, or several that are merged already; both have the same columns, so that open stretches of
+A *span* is one match, or several that are merged already; both have the same columns, so that open spans of
 earlier days and the matches of a day are merged alike. The order of merging does not change the result.
 """
 
@@ -16,8 +16,8 @@ from chainlake.schemas.episodes import MOST_IDS
 _MEMBER = pa.struct([pa.field("start", pa.int64()), pa.field("match_id", pa.string())])
 
 
-def stretch_schema(key: pa.DataType, severity: pa.DataType) -> pa.Schema:
-    """The columns of stretches.
+def span_schema(key: pa.DataType, severity: pa.DataType) -> pa.Schema:
+    """The columns of spans.
 
     Args:
         key: type of what the matches have in common.
@@ -36,10 +36,10 @@ def stretch_schema(key: pa.DataType, severity: pa.DataType) -> pa.Schema:
 
 
 def of_matches(key: pa.Array, start: np.ndarray, end: np.ndarray, severity: pa.Array, ids: pa.Array) -> pa.Table:
-    """One stretch per match.
+    """One span per match.
 
     Args:
-        key: texts, numbers or booleans; in doubles, NaN is null and -0.0 is 0.0. Null counts as one key, too.
+        key: strings, numbers or booleans; in doubles, NaN is null and -0.0 is 0.0. Null counts as one key, too.
         start, end: in ticks.
         severity: numbers; NaN is null.
         ids: the ids of the matches.
@@ -49,7 +49,7 @@ def of_matches(key: pa.Array, start: np.ndarray, end: np.ndarray, severity: pa.A
     ones = pa.array(np.ones(len(ids), np.int64))
     key, severity = _plain(key), _plain(severity)
     columns = [key, int64_array(start), int64_array(end), ones, severity, int64_array(start), ids]
-    schema = stretch_schema(key.type, severity.type)
+    schema = span_schema(key.type, severity.type)
     return pa.table([*columns, pa.ListArray.from_arrays(offsets, members, type=schema.field("members").type)], schema)
 
 
@@ -61,17 +61,17 @@ def _plain(values: pa.Array) -> pa.Array:
     return pc.if_else(known, pc.add(values, 0.0), pa.scalar(None, values.type))
 
 
-def merged(stretches: pa.Table, pause: int) -> pa.Table:
-    """Merge stretches.
+def merged(spans: pa.Table, pause: int) -> pa.Table:
+    """Merge spans.
 
     Args:
-        stretches: in any order.
-        pause: stretches of one key that are at most this far apart become one, in ticks.
+        spans: in any order.
+        pause: spans of one key that are at most this far apart become one, in ticks.
 
     Returns:
-        stretches in the order of (key, start), a missing key last; no two of one key are that close.
+        spans in the order of (key, start), a missing key last; no two of one key are that close.
     """
-    rows = stretches.combine_chunks()
+    rows = spans.combine_chunks()
     if not len(rows):
         return rows
     codes = _codes(rows["key"])
@@ -94,7 +94,7 @@ def merged(stretches: pa.Table, pause: int) -> pa.Table:
             *(rows[name].take(tops) for name in ("severity", "top_start", "top_match")),
             _members(rows, group, number),
         ],
-        stretches.schema,
+        spans.schema,
     )
 
 
@@ -107,7 +107,7 @@ def _codes(keys: pa.ChunkedArray) -> np.ndarray:
 
 
 def _groups(codes: np.ndarray, start: np.ndarray, end: np.ndarray, pause: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where each group of sorted stretches begins, and the number of each stretch's group."""
+    """Where each group of sorted spans begins, and the number of each span's group."""
     n = len(codes)
     ends = np.unique(end)
     # The latest end so far of the same key: codes of keys ascend, so an earlier key's ends never count.

@@ -1,4 +1,4 @@
-"""Matches as stretches: from a search, or from rows of the match table."""
+"""Matches as spans: from a search, or from rows of the match table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rule_of(pattern: Pattern) -> EpisodeRule:
 
 
 def of_batch(pattern: Pattern, events: pa.Table, batch: MatchBatch) -> pa.Table:
-    """The matches of a search as stretches.
+    """The matches of a search as spans.
 
     Args:
         pattern: with EPISODES.
@@ -58,7 +58,7 @@ def _of_events(rule: EpisodeRule, events: pa.Table, batch: MatchBatch) -> pa.Arr
 
 
 def of_rows(pattern: Pattern, rows: pa.Table) -> pa.Table:
-    """Rows of the match table as stretches.
+    """Rows of the match table as spans.
 
     Args:
         pattern: with EPISODES.
@@ -99,7 +99,7 @@ def _flat(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def _as_key(rule: EpisodeRule, key: pa.Array) -> pa.Array:
-    """The key as texts, whole numbers, doubles or booleans."""
+    """The key as strings, whole numbers, doubles or booleans."""
     kind = key.type.value_type if pa.types.is_dictionary(key.type) else key.type
     if pa.types.is_null(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return key.cast(pa.string())

@@ -23,7 +23,7 @@ from chainlake.cep.plan.sizes import number_of_sets
 EXACT_NAMES = 8
 #: With at most this many single names, the estimates of all orders are listed.
 LISTED_NAMES = 4
-#: With more usable events than this, there are so many sets that the estimate need not be right.
+#: With more usable events than this, there are too many sets for the estimate to matter.
 MOST_MEMBERS = 16
 #: The same for sets that have a size.
 _MOST_COUNTED = 1000.0
@@ -36,12 +36,12 @@ EVALUATION = 15e-9
 
 @dataclass(frozen=True)
 class Density:
-    """How many events of each name lie close together: counts per stretch of time.
+    """How many events of each name lie close together: counts per bucket of time.
 
     Args:
-        counts: name to its events in each stretch, float64 of shape (stretches,).
-        weights: how many stretches of the whole input each one stands for, shape (stretches,).
-        share: the window's length divided by a stretch's, at most 1.
+        counts: name to its events in each bucket, float64 of shape (buckets,).
+        weights: how many buckets of the whole input each one stands for, shape (buckets,).
+        share: the window's length divided by a bucket's, at most 1.
     """
 
     counts: Mapping[str, np.ndarray]

@@ -1,4 +1,4 @@
-"""How often events arrive that a name can be bound to, as far as the counts of ingest can tell.
+"""How often events arrive that a name can be bound to, estimated from the counts of ingest.
 
 Ingest counts events per type and key. A name's own conditions on type and key pick from these counts; its other
 conditions are counted by the kernel on the events themselves (docs/automata.md#binding-order).

@@ -1,6 +1,6 @@
 """What the cost model needs to know about the events, measured on bounded, deterministic samples of them.
 
-A sample consists of whole combinations in scope, since an event drawn alone does not tell how often it meets another.
+A sample consists of whole combinations in scope, since a single event does not show how often it meets another.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from chainlake.cep.events.dataset import Dataset
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import scope_of
 
-#: Stretches of time sampled per name.
-STRETCHES = 512
+#: Buckets of time sampled per name.
+BUCKETS = 512
 #: How many first events of combinations are sampled, and how many events of each further name for each of them.
 ANCHORS = 256
 FAN = 24
@@ -69,10 +69,10 @@ def crowds(branch: Branch, candidates: Mapping[str, Candidates], window: int) ->
 
 
 def density(times: Mapping[str, np.ndarray], window: int) -> Density:
-    """Counts per stretch of one window's length.
+    """Counts per bucket of one window's length.
 
-    Of each name, some events are drawn evenly, and their stretches are the sample. A stretch with many events is more
-    likely to be drawn, and its weight corrects for that. Of a rare name, all stretches are in the sample.
+    Of each name, some events are drawn evenly, and their buckets are the sample. A bucket with many events is more
+    likely to be drawn, and its weight corrects for that. Of a rare name, all buckets are in the sample.
 
     Args:
         times: for each name, the ascending times of its events, in ticks.
@@ -81,12 +81,12 @@ def density(times: Mapping[str, np.ndarray], window: int) -> Density:
     if not times:
         return Density({}, np.ones(0), 1.0)
     length = window + 1
-    drawn = {name: _spread(len(ts), STRETCHES, None) for name, ts in times.items()}
-    stretches = np.unique(np.concatenate([ts[drawn[name]] // length for name, ts in times.items()]))
+    drawn = {name: _spread(len(ts), BUCKETS, None) for name, ts in times.items()}
+    buckets = np.unique(np.concatenate([ts[drawn[name]] // length for name, ts in times.items()]))
     counts: dict[str, np.ndarray] = {}
-    missed = np.ones(len(stretches))
+    missed = np.ones(len(buckets))
     for name, ts in times.items():
-        found = np.searchsorted(ts, (stretches + 1) * length) - np.searchsorted(ts, stretches * length)
+        found = np.searchsorted(ts, (buckets + 1) * length) - np.searchsorted(ts, buckets * length)
         counts[name] = found.astype(np.float64)
         missed *= 1.0 - np.minimum(1.0, counts[name] * len(drawn[name]) / max(len(ts), 1))
     return Density(counts, 1.0 / (1.0 - missed), window / length if window else 1.0)
@@ -150,7 +150,7 @@ def _combinations(
 
 
 def _spread(count: int, most: int, draw: np.random.Generator | None) -> np.ndarray:
-    """At most ``most`` of ``count`` positions, evenly spread; with ``draw``, each is random within its stretch."""
+    """At most ``most`` of ``count`` positions, evenly spread; with ``draw``, each is random within its bucket."""
     taken = min(count, most)
     shift = 0.5 if draw is None else draw.random(taken)
     return np.minimum(((np.arange(taken) + shift) * count / max(taken, 1)).astype(np.int64), max(count - 1, 0))

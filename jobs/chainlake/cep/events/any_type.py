@@ -1,4 +1,4 @@
-"""What stands for every event type, in patterns and where events are looked up by type."""
+"""The value that means every event type, in patterns and where events are looked up by type."""
 
 from __future__ import annotations
 

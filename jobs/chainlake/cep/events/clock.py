@@ -1,4 +1,4 @@
-"""Histories that never meet, searched as one: each gets a stretch of time of its own, so far from the next that no
+"""Histories that never meet, searched as one: each gets its own time range, so far from the next that no
 window holds events of two.
 
 A search costs a few milliseconds whatever it finds, so with thousands of partition keys of a few events each, separate
@@ -24,7 +24,7 @@ class Clock:
 
     Args:
         base: the earliest time, in ticks.
-        period: ticks from the beginning of one part's stretch to that of the next; longer than the times and a window.
+        period: ticks from the beginning of one part's range to that of the next; longer than the times and a window.
     """
 
     base: int

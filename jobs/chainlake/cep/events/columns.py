@@ -1,4 +1,4 @@
-"""Columns of events as NumPy arrays: which kind of value each holds, times as whole µs, texts as codes."""
+"""Columns of events as NumPy arrays: which kind of value each holds, times as whole µs, strings as codes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def ticks_of(column: pa.ChunkedArray | pa.Array, name: str) -> np.ndarray:
 
 
 def encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """The codes (-1 for null) of a column of texts, and the texts they stand for."""
+    """The codes (-1 for null) of a column of strings, and the strings they stand for."""
     column = plain(column)
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -76,7 +76,7 @@ def encoded(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
 
 
 def values_of(column: pa.ChunkedArray, kind: str, name: str) -> Value:
-    """A column of an events table as values of this kind, which is not texts.
+    """A column of an events table as values of this kind, which is not strings.
 
     Raises:
         InputError: a number beyond 64 bits, or a whole number in a list that no double equals.

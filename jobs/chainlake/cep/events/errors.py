@@ -1,4 +1,4 @@
-"""What is wrong with events that are handed to the engine."""
+"""What is wrong with events that are passed to the engine."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class UnfitColumn(InputError):
 
     @classmethod
     def no_unicode(cls, name: str, text: str | None) -> UnfitColumn:
-        """A text has half of a surrogate pair; ``text``: the text, if it is known."""
+        """A string has half of a surrogate pair; ``text``: the text, if it is known."""
         what = f"{name} holds a string that is not Unicode" + ("" if text is None else f": {ascii(text)}")
         return cls(what, key=name, hint="Half of a surrogate pair is not a character; decode the text it came from.")
 

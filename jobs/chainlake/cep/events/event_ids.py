@@ -1,4 +1,4 @@
-"""Event ids as bytes: half as large as their hex digits, which would take most of a worker's memory."""
+"""Event ids as bytes: half the size of their hex digits, which would take most of a worker's memory."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ PACKED = pa.binary(SIZE)
 _DIGITS = np.frombuffer(b"0123456789abcdef", np.uint8)
 _VALUES = np.full(256, 255, np.uint8)
 _VALUES[_DIGITS] = np.arange(16)
-#: The two digits of each byte, as they lie in memory.
+#: The two digits of each byte, as they are in memory.
 _PAIRS = np.stack([np.repeat(_DIGITS, 16), np.tile(_DIGITS, 16)], axis=1).copy().view(np.uint16).ravel()
 
 
 def fixed_texts(column: pa.Array) -> tuple[np.ndarray, int] | None:
-    """The bytes of all texts one after another and the length of each; None if lengths differ, or one is null."""
+    """The bytes of all strings one after another and the length of each; None if lengths differ, or one is null."""
     if not isinstance(column, pa.StringArray) or column.null_count or not len(column):
         return None
     _, offsets, data = column.buffers()
@@ -41,14 +41,14 @@ def packed(column: pa.Array) -> pa.Array:
 
 
 def texts(column: pa.Array) -> pa.Array:
-    """Ids as texts, whether they are packed or not."""
+    """Ids as strings, whether they are packed or not."""
     if column.type != PACKED:
         return column
     return hex_array(_PAIRS[octets_of(column)].view(np.uint8), len(column))
 
 
 def hex_array(digits: np.ndarray, n: int) -> pa.Array:
-    """``n`` texts of 32 digits from their bytes, shape (32 n,)."""
+    """``n`` strings of 32 digits from their bytes, shape (32 n,)."""
     offsets = np.arange(n + 1, dtype=np.int32) * np.int32(2 * SIZE)
     return pa.Array.from_buffers(pa.string(), n, [None, pa.py_buffer(offsets), pa.py_buffer(digits)])
 

@@ -59,7 +59,7 @@ def moved_order(
     by_type: bool = False,
     rows: np.ndarray | None = None,
 ) -> np.ndarray | None:
-    """As ``total_order``, but ``None`` if the rows lie in that order, so that nothing has to be gathered."""
+    """As ``total_order``, but ``None`` if the rows are in that order, so that nothing has to be gathered."""
     if in_order(ts, group):
         return None
     if group is None:
@@ -74,7 +74,7 @@ def moved_order(
             times = ts[order]
         same = (times[1:] == times[:-1]) & one
     if same.any():
-        # Only rows that share their time are compared by the other columns, since comparing texts is slow.
+        # Only rows that share their time are compared by the other columns, since comparing strings is slow.
         tied = np.append(same, False) | np.insert(same, 0, False)
         at = order[tied]
         run = np.cumsum(np.insert(~same, 0, True))[tied]

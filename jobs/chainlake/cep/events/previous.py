@@ -90,7 +90,7 @@ def places(events: pa.Table, key: str | None) -> pa.Array:
     group, known = (None, None) if key is None else _numbers(events, key, any_type=True)
     order, found = moved_order(events, ts, group), np.arange(len(ts))
     if group is not None:
-        begins, sizes = _stretches(group if order is None else group[order])
+        begins, sizes = _groups(group if order is None else group[order])
         found -= np.repeat(begins, sizes)
     if order is not None:
         at, found = found, np.empty(len(ts), np.int64)
@@ -102,7 +102,7 @@ def last_of_each(events: pa.Table, key: str | None, steps: int) -> pa.Table:
     """The last ``steps`` events of each type and key, in the order of ``events``; they include those of each key."""
     group, known = _numbers(events, key, any_type=False)
     order = total_order(events, ticks_of(events["ts"], "ts"), group)
-    begins, sizes = _stretches(group[order])
+    begins, sizes = _groups(group[order])
     keep = np.arange(len(group)) >= np.repeat(begins + sizes - steps, sizes)
     rows = np.sort(order[keep if known is None else keep & known[order]])
     return events.take(int64_array(rows))
@@ -133,7 +133,7 @@ def _steps_back(group: np.ndarray, ts: np.ndarray, one: Earlier) -> np.ndarray:
     return np.where(before >= first, before, -1)
 
 
-def _stretches(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _groups(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where each number begins in whole numbers of which equal ones stand together, and how many there are of it."""
     begins = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]])) if len(group) else np.zeros(0, int)
     return begins, np.diff(np.append(begins, len(group)))

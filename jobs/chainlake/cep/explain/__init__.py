@@ -1,4 +1,4 @@
-"""Explains to people what a pattern means and where a search loses candidates.
+"""Explains what a pattern means and where a search loses candidates.
 
 * ``report``: what ``chainlake explain`` prints, and its Mermaid picture; the costs of ``--simulate``
 * ``parts``: its sentences on bounds, neighbours, sets, rankings and calls

@@ -27,7 +27,7 @@ from chainlake.cep.search.choosing.reach import within_reach
 from chainlake.cep.search.compiled.generate import Limits
 from chainlake.cep.search.compiled.run import Compiled
 from chainlake.cep.search.find import candidates_of, check_kinds, dataset
-from chainlake.cep.search.selection.modes import kernel_choice, told
+from chainlake.cep.search.selection.modes import kernel_choice, mode_text
 from chainlake.terminal import table_lines
 
 _HOW = {
@@ -38,8 +38,8 @@ _HOW = {
     "written": "as written: a run estimates the cheapest one from its events",
 }
 
-#: How many events the first stretch has that is run to forecast how long a run will take.
-_STRETCH = 100
+#: Number of events in the first trial run, from which the length of the whole run is forecast.
+_FIRST_TRIAL = 100
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def chosen_orders(
         plan = make_plan(branch, chosen)
         limits = Limits(pattern.window_us, pattern.open_right, pattern.limits["kleene_members"])
         decision = decide("auto", Compiled(scan, plan, limits, wanted=selects), Estimate.of(model, chosen))
-        mode = told(pattern, branch, decision.compiled is not None)
+        mode = mode_text(pattern, branch, decision.compiled is not None)
         found.append(ChosenOrder(plan, how, model.estimates([chosen]), decision, mode, _asked(model)))
     return found
 
@@ -263,11 +263,11 @@ def _run(pattern: Pattern, events: pa.Table, engine: str, order: Sequence[str] |
 
 
 def forecast(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = None, enough: float = 0.2) -> float:
-    """About how many seconds ``costs`` will take, judged by runs over stretches in the middle of the events.
+    """About how many seconds ``costs`` will take, judged by trial runs in the middle of the events.
 
     Args:
         pattern, events, order: as in ``costs``.
-        enough: how many seconds a run over a stretch must take to tell how long one over all events takes.
+        enough: how many seconds a trial run must take to predict how long a run over all events takes.
 
     Raises:
         as ``simulate``.
@@ -275,7 +275,7 @@ def forecast(pattern: Pattern, events: pa.Table, order: Sequence[str] | None = N
     ordered = events.sort_by([("ts", "ascending"), ("event_id", "ascending")])
     total = 0.0
     for engine, negation in _runs(pattern):
-        size, took = _STRETCH, 0.0
+        size, took = _FIRST_TRIAL, 0.0
         while took < enough and size < len(ordered):
             began = time.perf_counter()
             _run(pattern, ordered.slice((len(ordered) - size) // 2, size), engine, order, negation)

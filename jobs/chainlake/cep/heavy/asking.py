@@ -1,7 +1,7 @@
-"""Pairs that searches ask for and do not know, so that others evaluate each of them once, and what these give back.
+"""Pairs whose values a search needs and does not know, so that other tasks evaluate each of them once; and the results.
 
-A search that asks leaves out whatever depends on an unknown value. Once the values are given to it, it is run again,
-until it asks for nothing.
+A search leaves out whatever depends on an unknown value. Once it is given the values, it is run again, until it asks
+for nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ONE, OTHER, AT = "one", "other", "at"
 HASH = "hash"
 #: What the function gave.
 VALUE = "value"
-#: How many pairs are handed on at a time.
+#: How many pairs are passed on at a time.
 _AT_A_TIME = 1 << 17
 #: Microseconds a pair from which a function is asked for; to write a cheaper one's pairs would take as long as calls.
 ASKED_FROM = 100.0
@@ -208,7 +208,7 @@ def _coded(pairs: pa.Table) -> tuple[pa.Array, np.ndarray]:
 
 
 def _arrow(column: np.ndarray) -> pa.Array:
-    """A column of arguments; texts with each word once."""
+    """A column of arguments; strings with each word once."""
     if column.dtype != object:
         return pa.array(column)
     if len(column) and isinstance(column[0], np.ndarray):

@@ -85,8 +85,8 @@ def _checked(function: Heavy, columns: Sequence[np.ndarray], found: np.ndarray) 
     """What a function gave, or an error unless that is one known value of its kind for each row."""
     rows, kinds = len(columns[0]), "b" if function.result == "bool" else "fiu"
     if found.shape != (rows,):
-        told = "one value" if found.shape == () else f"an array of shape {found.shape}"
-        raise FunctionFailed.no_column(function, _row(columns, 0), told, rows)
+        shape = "one value" if found.shape == () else f"an array of shape {found.shape}"
+        raise FunctionFailed.no_column(function, _row(columns, 0), shape, rows)
     hidden = np.ma.getmaskarray(found) if isinstance(found, np.ma.MaskedArray) else np.zeros(rows, bool)
     found = np.ma.getdata(found)
     if found.dtype == object:

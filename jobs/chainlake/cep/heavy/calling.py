@@ -1,4 +1,4 @@
-"""Runs users' code in a thread beside the search, so that a call that never ends does not hold it up."""
+"""Runs users' code in a thread beside the search, so that a call that never ends does not block it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class _Caller:
         return Outcome(seconds=time.perf_counter() - began, done=False)
 
     def stop(self) -> None:
-        """End the current call if it is in Python code; one that waits in C goes on until the process ends."""
+        """End the current call if it is in Python code; one that waits in C continues until the process ends."""
         ident = ctypes.c_ulong(self.thread.ident or 0)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(SystemExit))
 

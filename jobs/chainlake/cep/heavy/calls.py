@@ -1,4 +1,6 @@
-"""Calls of functions of pairs in conditions and measures: only new pairs are evaluated, the others are known."""
+"""Calls of functions of pairs in conditions and measures: only new pairs are evaluated, the values of others are
+remembered.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,7 @@ class Calls:
             node: the call.
             args: its arguments.
             left: for each row, whether an argument depends on a call that is not known yet, so that it may be wrong.
-            texts: what codes of texts stand for.
+            texts: what codes of strings stand for.
             rows: gives, for a name, the row in the events table of the event that each row binds to it.
 
         Raises:

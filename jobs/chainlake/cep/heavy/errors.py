@@ -87,7 +87,7 @@ def _text_of(error: BaseException) -> str:
     """The class and the text of an error of users' code, either of which may raise anything itself."""
     try:
         name = type(error).__name__
-    except BaseException:  # what it raises says nothing of the pair
+    except BaseException:  # what it raises says nothing about the pair
         name = "an error without a name"
     try:
         return f"{name}: {error}"

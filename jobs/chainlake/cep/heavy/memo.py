@@ -1,4 +1,4 @@
-"""What functions gave for pairs, by the numbers of the pairs' events."""
+"""The results of functions for pairs, by the numbers of the pairs' events."""
 
 from __future__ import annotations
 

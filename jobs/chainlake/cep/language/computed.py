@@ -1,7 +1,7 @@
 """Values of one event that are computed once per event, so that conditions see them as columns.
 
-What a condition asks of one event alone, by a function, LIKE, CASE or PREV, does not depend on what else is bound. So
-it becomes a column of the events before the search, and the search, as machine code too, only ever reads columns.
+What a condition computes from one event alone, by a function, LIKE, CASE or PREV, does not depend on what else is
+bound. So it becomes a column of the events before the search, which, as machine code too, only ever reads columns.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class FrontMatter:
     """
 
     #: Fields that change no match; what any other one says is in the pattern's hash (`compiling/identity.py`).
-    NEVER_TOLD: ClassVar[tuple[str, ...]] = ("description", "rates", "start", "tests", "alerts", "places")
+    NEVER_HASHED: ClassVar[tuple[str, ...]] = ("description", "rates", "start", "tests", "alerts", "places")
 
     source: str | None = None
     description: str = ""

@@ -32,7 +32,7 @@ class Function:
         scalar: for a function of one argument, the same for one value that is not null; if None, the event-order run
             calls ``apply`` on columns of one row, which is slower.
         constants: for each argument that must be a constant, a function that says what is wrong with a value, or None.
-        of_text: instead of ``apply``, a function from a column of different texts to a column of results.
+        of_text: instead of ``apply``, a function from a column of different strings to a column of results.
         heavy: instead of ``apply``, a function that is called with arrays of pairs (``chainlake.cep.heavy``).
     """
 

@@ -1,4 +1,4 @@
-"""What a pattern may say but its author probably does not intend: each kind of warning is a class of its own."""
+"""What a pattern may say but its author probably does not intend: one class per kind of warning."""
 
 from __future__ import annotations
 

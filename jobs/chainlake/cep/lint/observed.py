@@ -38,22 +38,22 @@ def named_keys(pattern: Pattern, key: str) -> dict[str, At]:
     return found
 
 
-def unknown_values(pattern: Pattern, source: SourceText, key: str, heard: ObservedValues) -> list[DefinitionError]:
+def unknown_values(pattern: Pattern, source: SourceText, key: str, observed: ObservedValues) -> list[DefinitionError]:
     """A warning for each key and each type that the pattern names and none of the events has.
 
     Args:
         pattern: the pattern.
         source: its text.
         key: the key column of its source.
-        heard: what the events have.
+        observed: what the events have.
     """
     found: list[DefinitionError] = [
-        UnknownValue.value(source, at, heard.where, key, value, heard.keys)
+        UnknownValue.value(source, at, observed.where, key, value, observed.keys)
         for value, at in named_keys(pattern, key).items()
-        if value not in heard.keys
+        if value not in observed.keys
     ]
-    for kind in sorted(set(pattern.event_types) - set(heard.types)):
-        found.append(UnknownValue.kind(source, heard.where, kind, heard.types))
+    for kind in sorted(set(pattern.event_types) - set(observed.types)):
+        found.append(UnknownValue.kind(source, observed.where, kind, observed.types))
     return found
 
 

@@ -1,8 +1,8 @@
 """All errors of a pattern file, not only the first one, and warnings about what is legal but probably not intended.
 
-The compiler stops at the first error. Lint goes on: what is wrong is set aside (a key of the front matter, a condition)
-and the rest is checked, each condition by itself. Only an error in the structure that PATTERN gives can hide others.
-The compiler has the last word: lint finds errors if and only if the compiler does.
+The compiler stops at the first error. Lint continues: what is wrong is set aside (a key of the front matter, a
+condition) and the rest is checked, each condition by itself. Only an error in the structure that PATTERN gives can hide
+others. The compiler has the last word: lint finds errors if and only if the compiler does.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class Schema:
         types: the types that its events can have, or None for any type.
         histories: the derived ones among the columns.
         key: the column that says which events are of one series, or None.
-        heard: the keys and types of actual events, or None if there are no events to look at.
+        observed: the keys and types of actual events, or None if there are no events to look at.
     """
 
     columns: Mapping[str, pa.DataType]
     types: tuple[str, ...] | None
     histories: tuple[History, ...] = ()
     key: str | None = None
-    heard: ObservedValues | None = None
+    observed: ObservedValues | None = None
 
 
 @dataclass(frozen=True)
@@ -114,8 +114,8 @@ class _Lint:
         types = schema.types if schema else None
         key = None if schema is None else schema.key
         warnings = warnings_of(pattern, self.source, start, types, checker, key)
-        if schema is not None and schema.heard is not None:
-            warnings += unknown_values(pattern, self.source, schema.key or "", schema.heard)
+        if schema is not None and schema.observed is not None:
+            warnings += unknown_values(pattern, self.source, schema.key or "", schema.observed)
         return Report((), tuple(warnings), pattern)
 
     def add(self, error: DefinitionError) -> None:

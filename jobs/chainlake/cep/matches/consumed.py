@@ -1,4 +1,4 @@
-"""Which events published matches use up, as the rows of the match table alone tell."""
+"""Which events published matches use up, from the rows of the match table alone."""
 
 from __future__ import annotations
 

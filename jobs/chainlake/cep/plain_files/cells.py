@@ -33,7 +33,7 @@ class Column:
 
     Args:
         file: the file.
-        values: its values; texts as they are written, unless ``written`` is empty.
+        values: its values; strings as they are written, unless ``written`` is empty.
         written: ``cell`` (of a delimited file), ``number`` (of JSON), or empty if the values already have their type.
     """
 
@@ -43,13 +43,13 @@ class Column:
 
     @property
     def is_text(self) -> bool:
-        """Whether the values are texts."""
+        """Whether the values are strings."""
         return bool(pa.types.is_string(self.values.type) or pa.types.is_large_string(self.values.type))
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell that makes its column a column of texts.
+    """A cell that makes its column a column of strings.
 
     Args:
         file: its file.
@@ -69,9 +69,10 @@ class Cell:
 
 
 def typed(name: str, columns: Sequence[Column]) -> tuple[list[pa.ChunkedArray], Cell | None]:
-    """The columns of one name with their types, and the first cell that makes them texts, if one does.
+    """The columns of one name with their types, and the first cell that makes them strings, if one does.
 
-    Cells are numbers if all of them, in all files together, are numbers that can be kept exactly; else they are texts.
+    Cells are numbers if all of them, in all files together, are numbers that can be kept exactly; else they are
+    strings.
 
     Raises:
         InputError: a number in JSON cannot be kept exactly.
@@ -146,7 +147,7 @@ def asked_kinds(options: Sequence[str]) -> dict[str, str]:
 
 
 def spelled_alike(columns: Sequence[Column]) -> tuple[str, str] | None:
-    """Two cells that write one number differently, if there are any; texts that are not numbers are ignored."""
+    """Two cells that write one number differently, if there are any; strings that are not numbers are ignored."""
     distinct = pc.unique(pa.chunked_array([chunk for column in columns for chunk in column.values.chunks], pa.string()))
     distinct = distinct.filter(pc.fill_null(pc.match_substring_regex(distinct, PLAIN), FALSE))
     parsed = _numbers([Column(Path(), pa.chunked_array([distinct]), "cell")])
@@ -178,7 +179,7 @@ def _cell(column: Column, row: int, what: str = "is not a number") -> Cell:
 
 
 def _numbers(columns: Sequence[Column]) -> list[pa.ChunkedArray] | Cell:
-    """Texts as numbers, whole ones if all are; or the first one that is not a number or cannot be kept exactly."""
+    """Strings as numbers, whole ones if all are; or the first one that is not a number or cannot be kept exactly."""
     wrong = _first(columns, ANY)
     if wrong is not None:
         return wrong

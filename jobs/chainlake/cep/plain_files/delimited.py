@@ -1,4 +1,4 @@
-"""Reads delimited text as a table of texts: each cell as it is written, each row on a line of its own."""
+"""Reads delimited text as a table of strings: each cell as it is written, each row on its own line."""
 
 from __future__ import annotations
 

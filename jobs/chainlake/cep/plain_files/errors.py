@@ -13,7 +13,7 @@ from chainlake.words import counted
 #: What is wrong with a number that no double can represent.
 INEXACT = "is too large a number to be kept exactly"
 VANISHED = "is too small a number to tell from 0"
-#: The most characters of a text in a message.
+#: The most characters of a string in a message.
 _SHOWN = 40
 _LINES = 'Each line is one object, such as {"id": 1, "type": "A", "ts": 0}.'
 _OPTION = "--type-of"
@@ -49,7 +49,7 @@ class CellProblem(NamedTuple):
 
 
 def shown(text: str) -> str:
-    """A text from a file, which may be anything, made fit for a message."""
+    """A string from a file, which may be anything, made fit for a message."""
     cut = text[:_SHOWN] + ("…" if len(text) > _SHOWN else "")
     return "".join(letter if letter.isprintable() else "?" for letter in cut)
 
@@ -64,7 +64,7 @@ class UnfitFile(InputError):
 
     @classmethod
     def special(cls, file: Path) -> UnfitFile:
-        """The file is a pipe, a device or the like."""
+        """The file is a pipe, a device or similar."""
         hint = "Write what comes through a pipe to a file first."
         return cls("this is not a regular file", file=file, hint=hint)
 
@@ -191,13 +191,13 @@ class UnfitCell(InputError):
 
     @classmethod
     def no_number(cls, problem: CellProblem) -> UnfitCell:
-        """A cell is not a number, in a column that is said to hold numbers."""
+        """A cell is not a number, in a column that is declared to hold numbers."""
         hint = f"--missing TEXT names the text that means a missing value; {_OPTION} {problem.name}=text keeps text."
         return cls.of(problem, hint)
 
     @classmethod
     def in_order(cls, problem: CellProblem) -> UnfitCell:
-        """A cell makes its column texts, which a pattern compares by order."""
+        """A cell makes its column strings, which a pattern compares by order."""
         name = problem.name
         return cls.of(
             problem,
@@ -207,7 +207,7 @@ class UnfitCell(InputError):
 
     @classmethod
     def unlike(cls, problem: CellProblem, one: str, other: str) -> UnfitCell:
-        """A cell makes its column texts, two of which would be equal as numbers."""
+        """A cell makes its column strings, two of which would be equal as numbers."""
         name = problem.name
         hint = f"{name} holds text, so '{shown(one)}' and '{shown(other)}' differ; "
         return cls.of(problem, f"{hint}{_OPTION} {name}=text confirms that.")
@@ -235,13 +235,13 @@ class UnfitTime(InputError):
 
     @classmethod
     def mixed(cls, place: Place, name: str, text: str) -> UnfitTime:
-        """A time is a number and others are texts."""
+        """A time is a number and others are strings."""
         what = f"'{shown(text)}' is a number here, but other times of the column are ISO 8601 text"
         return cls._at(place, name, what, "Write all times of a column in one form.")
 
     @classmethod
     def no_time(cls, place: Place, name: str, text: str) -> UnfitTime:
-        """A text is not a time."""
+        """A string is not a time."""
         return cls._at(
             place,
             name,
@@ -259,7 +259,7 @@ class UnfitTime(InputError):
 
     @classmethod
     def other_form(cls, place: Place, name: str, text: str, form: str) -> UnfitTime:
-        """A text does not have the stated form."""
+        """A string does not have the stated form."""
         return cls._at(place, name, f"'{shown(text)}' is not a date of the form {form}")
 
     @classmethod
@@ -293,7 +293,7 @@ class UnfitColumn(InputError):
 
     @classmethod
     def unreadable(cls, file: Path, name: str, holds: str, kind: str) -> UnfitColumn:
-        """The column has typed values that are not of the kind that they are said to be."""
+        """The column has typed values that are not of the declared kind."""
         return cls(f"{name} holds {holds} values, which cannot be read as {kind}", file=file, key=name)
 
     @classmethod
@@ -310,7 +310,7 @@ class UnfitColumn(InputError):
 
     @classmethod
     def no_count(cls, file: Path, name: str, holds: str) -> UnfitColumn:
-        """Times are said to be counts, but are not."""
+        """Times are declared to be counts, but are not."""
         return cls(f"{name} holds {holds}, not numbers", file=file, key=name, hint="Leave out --ts-unit.")
 
     @classmethod
@@ -325,7 +325,7 @@ class WrongTypeOf(UsageError):
 
     @classmethod
     def equals_sign(cls, kind: str) -> WrongTypeOf:
-        """A form of dates could not be told from the column's name."""
+        """The form of dates could not be determined from the column's name."""
         return cls(f"the form of dates '{kind}' contains '='", key=_OPTION)
 
     @classmethod
@@ -351,12 +351,12 @@ class WrongTypeOf(UsageError):
 
     @classmethod
     def text_expected(cls, name: str, what: str) -> WrongTypeOf:
-        """The column of ids or types (``what``) is said not to be text."""
+        """The column of ids or types (``what``) is declared not to be text."""
         return cls(f"{name} is the {what} of the events, which is text", key=_OPTION)
 
     @classmethod
     def time_expected(cls, name: str, kind: str) -> WrongTypeOf:
-        """The column of times is said to be something else."""
+        """The column of times is declared to be something else."""
         return cls(f"{name} is the time of the events, not {kind}", key=_OPTION)
 
     @classmethod

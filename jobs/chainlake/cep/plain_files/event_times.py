@@ -1,4 +1,4 @@
-"""The time of each event of a file: texts in ISO 8601, dates of a stated form, timestamps, or counts since 1970."""
+"""The time of each event of a file: strings in ISO 8601, dates of a stated form, timestamps, or counts since 1970."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def counted(file: Path, numbers: pa.ChunkedArray, name: str, unit: str | None) -
 
 
 def iso(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts in ISO 8601 as timestamps, in UTC if they name no zone.
+    """Strings in ISO 8601 as timestamps, in UTC if they name no zone.
 
     Raises:
         pa.ArrowInvalid: one of them is not ISO 8601; ``iso_error`` says which.
     """
     texts = pc.replace_substring_regex(texts, _FINER, r"\1")
-    # Arrow takes texts with an offset or texts without one, but not both in a column.
+    # Arrow takes strings with an offset or strings without one, but not both in a column.
     zoned = pc.match_substring_regex(texts, _ZONED)
     local = pc.cast(pc.if_else(zoned, NO_TEXT, texts), pa.timestamp("us")).cast(UTC_US)
     return pc.coalesce(pc.cast(pc.if_else(zoned, texts, NO_TEXT), UTC_US), local)
@@ -124,7 +124,7 @@ def check_form(form: str) -> None:
 
 
 def dates(file: Path, texts: pa.ChunkedArray, name: str, form: str) -> pa.ChunkedArray:
-    """Texts of a stated form as timestamps, in UTC if the form has no zone.
+    """Strings of a stated form as timestamps, in UTC if the form has no zone.
 
     Raises:
         InputError: with the place of the first that has another form, or a weekday that its date does not have.

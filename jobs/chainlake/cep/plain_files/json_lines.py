@@ -1,4 +1,6 @@
-"""Reads JSON lines as a table: numbers as they are written, texts as texts, one kind of value for each attribute."""
+"""Reads JSON lines as a table: numbers as they are written, strings as they are, one kind of value for each
+attribute.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,8 @@ class _Attribute:
 def read_json_lines(file: Path) -> tuple[pa.Table, frozenset[str]]:
     """The objects of a file, one per line, with the entries of ``attrs`` as columns; and which columns are numbers.
 
-    Numbers are texts, as written. Null and NaN are missing values. A list of numbers is a list; other lists and objects
-    become empty structs, which no pattern can use.
+    Numbers are strings, as written. Null and NaN are missing values. A list of numbers is a list; other lists and
+    objects become empty structs, which no pattern can use.
 
     Raises:
         InputError: with the line: text that is not UTF-8, a line that is not an object, a key that occurs twice, an

@@ -1,4 +1,4 @@
-"""Reads Parquet files as tables: texts and times have one type each, however their writer stored them."""
+"""Reads Parquet files as tables: strings and times have one type each, however their writer stored them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from chainlake.cep.values.texts import masked
 
 
 def read_parquet(file: Path) -> pa.Table:
-    """The rows of a file; texts are strings, timestamps are microseconds, and finer digits are cut off.
+    """The rows of a file; text becomes strings, timestamps become microseconds, and finer digits are cut off.
 
-    Some writers store texts as strings, others as dictionaries (pandas categories) or large strings (Polars), which
+    Some writers store text as strings, others as dictionaries (pandas categories) or large strings (Polars), which
     must not change results. 96-bit times, which old writers use, can exceed the range of nanoseconds.
 
     Raises:

@@ -33,11 +33,11 @@ class Asked:
         id_column: default ``event_id`` or ``id``; events without an id are called ``FILE:ROW``, with the whole path if
             several files have the same name.
         type_column: default ``type``; a table without it has no column ``type``.
-        ts_column: default ``ts``; timestamps, texts in ISO 8601 (UTC if they name no zone), or whole seconds. Digits
+        ts_column: default ``ts``; timestamps, strings in ISO 8601 (UTC if they name no zone), or whole seconds. Digits
             finer than a microsecond are cut off.
         ts_unit: a key of ``event_times.UNITS``; times are numbers that count this unit since 1970 UTC.
         kinds: by column name, what the column holds (``cells.KINDS``), instead of what the rule would say.
-        missing: texts that stand for a missing value, in every column.
+        missing: strings that stand for a missing value, in every column.
     """
 
     id_column: str | None = None
@@ -54,7 +54,7 @@ class Events:
 
     Args:
         table: ``event_id``, ``type`` (if there is one), ``ts`` and attributes.
-        texts: columns that are texts because of their cells, each with the first cell that makes it so.
+        texts: columns that are strings because of their cells, each with the first cell that makes it so.
         cells: columns of delimited files as they are written, except those whose kind the caller declares.
         notes: what the reader of the matches should know.
         key: the column that says which events are of one series, or None.
@@ -93,8 +93,8 @@ class _Rows:
 def read_events(files: Sequence[Path], asked: Asked = Asked()) -> Events:  # noqa: B008
     """All events of the files.
 
-    A column of cells holds numbers if all its cells in all files are numbers, else texts (``cells.typed``). In JSON and
-    Parquet, each value has its own kind.
+    A column of cells holds numbers if all its cells in all files are numbers, else strings (``cells.typed``). In JSON
+    and Parquet, each value has its own kind.
 
     Args:
         files: JSON lines (flat objects, or ``{id, type, ts, attrs: {…}}``), CSV with a header, or Parquet, by suffix.
@@ -151,7 +151,7 @@ def _names(files: Sequence[Path]) -> dict[Path, str]:
 
 
 def _without(file: _File, missing: Sequence[str]) -> _File:
-    """The file with null for texts that stand for a missing value."""
+    """The file with null for strings that stand for a missing value."""
     if not missing:
         return file
     table = file.table
@@ -266,7 +266,7 @@ def _ids(one: _File, called: str, id_column: str | None, kinds: Mapping[str, str
 
 
 def _whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The texts as whole numbers if every text is written as its number prints, else as they are."""
+    """The strings as whole numbers if each is written as its number prints, else as they are."""
     try:
         numbers = column.cast(pa.int64())
     except pa.ArrowInvalid:

@@ -22,7 +22,7 @@ class Gathering:
     Args:
         name: the name.
         may_be_empty: whether a match may have none of its events.
-        scope: where its events lie once all ordinary names are bound.
+        scope: where its events are once all ordinary names are bound.
         clauses: the conditions on each member, except those on it alone, which its candidates have passed already.
         sizes: conditions on nothing but the number of members.
     """

@@ -1,4 +1,4 @@
-"""What a pattern alone tells before any event is read: its partition key."""
+"""What is known from a pattern before any event is read: its partition key."""
 
 from __future__ import annotations
 

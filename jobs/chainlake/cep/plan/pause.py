@@ -1,4 +1,4 @@
-"""How far apart neighbouring events of a match may be, where the order of its names alone says which are neighbours."""
+"""How far apart neighbouring events of a match may be, where the order of its names determines which are neighbours."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Step:
     Args:
         name: the name.
         kleene: whether it is bound to a set.
-        scope: where its events lie.
+        scope: where its events are.
         member_clauses: for a set, the clauses that each member must pass on its own, whatever the other members are;
             heavy ones come last.
         clauses: clauses tested on the extended binding, in the same order.

@@ -1,8 +1,8 @@
 """The kinds of periods in which matches compete, and of scores (docs/language.md#the-best-matches).
 
-Everything about a period of the calendar is said here: parser, layout, grammar, days and the limits of a lake ask this
-table. Periods that are not of the calendar have their own syntax in ``chainlake.cep.language.parsing.ranking``. So is
-everything about a word of COMBINE: parser, scores and the strategies of a search ask its table.
+Everything about a calendar period is defined here: parser, layout, grammar, days and the limits of a lake use this
+table. Periods that are not of the calendar have their own syntax in ``chainlake.cep.language.parsing.ranking``.
+Everything about a word of COMBINE is here, too: parser, scores and the strategies of a search use its table.
 """
 
 from __future__ import annotations

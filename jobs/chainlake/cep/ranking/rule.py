@@ -21,8 +21,8 @@ class Criterion:
         weight: its weight under ``wsum``.
     """
 
-    #: Of the hash of a ranking (`digests.told`), as of the classes below.
-    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("norm", "weight")
+    #: Of the hash of a ranking (`digests.hashed_fields`), as of the classes below.
+    ALWAYS_HASHED: ClassVar[tuple[str, ...]] = ("norm", "weight")
 
     highest: bool
     norm: tuple[float, float] | None = None
@@ -38,7 +38,7 @@ class Score:
         combine: ``sum``, ``avg``, ``wsum``, ``min``, ``max``, ``product``, ``lex``; empty for a single criterion.
     """
 
-    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("combine",)
+    ALWAYS_HASHED: ClassVar[tuple[str, ...]] = ("combine",)
 
     criteria: tuple[Criterion, ...]
     combine: str = ""
@@ -63,7 +63,7 @@ class Period:
         second: how many ticks a second has.
     """
 
-    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("size", "step", "offset", "by_first", "zone", "second")
+    ALWAYS_HASHED: ClassVar[tuple[str, ...]] = ("size", "step", "offset", "by_first", "zone", "second")
 
     kind: str
     size: int = 0
@@ -108,7 +108,7 @@ class Rule:
         quantum: the step in which scores are compared, or None.
     """
 
-    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = (
+    ALWAYS_HASHED: ClassVar[tuple[str, ...]] = (
         "with_ties", "per", "distinct", "most", "non_overlapping", "least", "quantum",
     )  # fmt: skip
 

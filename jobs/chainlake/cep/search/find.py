@@ -148,7 +148,7 @@ def _asked(
     own: tuple[int, int] | None,
     backend: str,
 ) -> _Asked:
-    """What is asked of a search, after checking that it is possible."""
+    """The request to a search, after checking that it is possible."""
     keep_freed_memory()
     check_asked(pattern, options, order, backend)
     check_kinds(pattern, events)
@@ -170,7 +170,7 @@ def _asked(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What is asked of a search, whatever range of decision times.
+    """The request to a search, regardless of the range of decision times.
 
     Args:
         pattern: the pattern.

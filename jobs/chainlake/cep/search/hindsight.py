@@ -1,4 +1,4 @@
-"""What the orders of a pattern really cost on a sample, to check the estimate and the regret of the chosen order."""
+"""What the orders of a pattern actually cost on a sample, to check the estimate and the regret of the chosen order."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class SearchOptions:
         mode: how matches are chosen if the pattern wants only some of them: ``auto``, or ``S``, ``P`` or ``B``
             (chainlake.cep.search.selection.modes), which all give the same rows.
         used: ids of events that are already used up, so that no match has one; negation and conditions still see them.
-            So a search can go on where one of earlier events ended, whose rows say what was used up.
+            So a search can continue where one of earlier events ended, whose rows say what was used up.
         parts: a whole number from 0 up for each event, in the order of the rows; each part is searched by itself. So
             all keys of a partitioned pattern can be searched at a time.
         ties_in_order: whether events of equal time follow one another in the order of (seq, id), so that they can be in

@@ -1,4 +1,4 @@
-"""Picks the best of all matches of a search."""
+"""Picks the best of all matches that a search finds."""
 
 from __future__ import annotations
 

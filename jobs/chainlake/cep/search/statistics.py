@@ -41,7 +41,7 @@ class BestSearch:
         cut: how many of these were left out.
         complete: how many matches were scored.
         unscored: how many of these have no score, since a criterion is missing or not finite.
-        switched_off: whether the search went on without bounds, since so few were cut.
+        switched_off: whether the search continued without bounds, because they cut off too little.
         lacking: under ``B`` and ``C``, names with events that cannot be in a match with a score, since they lack a
             number.
     """
@@ -70,7 +70,7 @@ class BestSearches:
         ways: each strategy with why it was not another, each once and in order.
         partial, tried, cut, complete: as in ``BestSearch``.
         unscored: matches without a score; None if one of the searches did not look at all of them.
-        switched_off: how many searches went on without bounds, since so few partial matches were cut.
+        switched_off: how many searches continued without bounds, because these cut off too few partial matches.
         lacking: as in ``BestSearch``.
     """
 

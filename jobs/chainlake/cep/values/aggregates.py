@@ -152,7 +152,7 @@ def _deviation(function: Function, value: Value, members: Members) -> Value:
     offsets, sizes = members.offsets, members.sizes
     sets = np.repeat(np.arange(len(sizes)), sizes)
     # Differences from the set's first value are exact for values that are close to each other, and only there does a
-    # small deviation have to be told from none.
+    # small deviation must be distinguished from none.
     first = take(value, offsets[:-1][sets])
     halves = as_float(arithmetic("-", value, first)) if value.values.dtype.kind in "iO" else _halves(value, first)
     with np.errstate(all="ignore"):

@@ -28,7 +28,7 @@ def int64_scalar(value: int) -> pa.Scalar:
 
 
 def text_array(texts: Sequence[str | None]) -> pa.Array:
-    """Texts as an Arrow array of strings; None is null."""
+    """Strings as an Arrow array; None is null."""
     data = [b"" if text is None else text.encode() for text in texts]
     offsets = np.zeros(len(data) + 1, np.int64)
     offsets[1:] = np.cumsum([len(one) for one in data])

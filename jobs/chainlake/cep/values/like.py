@@ -1,4 +1,4 @@
-"""``LIKE`` and ``MATCHES``: tests of texts."""
+"""``LIKE`` and ``MATCHES``: tests of strings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainlake.cep.values.arrow import text_array
 
 
 def test_of(text: str, regex: bool) -> Callable[[pa.Array], pa.Array]:
-    """A function that tells which texts fit a pattern of ``LIKE`` or, with ``regex``, a regular expression."""
+    """A function that tells which strings fit a pattern of ``LIKE`` or, with ``regex``, a regular expression."""
     expression = text if regex else _expression(text)
     return lambda texts: pc.match_substring_regex(texts, expression)
 
@@ -23,7 +23,7 @@ def problem_of(text: str, regex: bool) -> str | None:
         wrong = [after for after in rest.split("\\")[1:] if after[:1] not in ("%", "_")]
         return None if not wrong else "a backslash must be followed by %, _ or another backslash"
     try:
-        # Arrow looks at an expression only when there is a text to search.
+        # Arrow looks at an expression only when there is a string to search.
         pc.match_substring_regex(text_array([""]), text)
     except pa.ArrowInvalid as error:
         return str(error).partition("Invalid regular expression: ")[2] or str(error)
@@ -31,7 +31,7 @@ def problem_of(text: str, regex: bool) -> str | None:
 
 
 def _expression(pattern: str) -> str:
-    """A pattern of LIKE as a regular expression for whole texts."""
+    """A pattern of LIKE as a regular expression for whole strings."""
     found = []
     characters = iter(pattern)
     for character in characters:

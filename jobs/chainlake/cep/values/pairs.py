@@ -24,7 +24,7 @@ def distance(lat1: np.ndarray, lon1: np.ndarray, lat2: np.ndarray, lon2: np.ndar
 
 
 def similar(ones: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """How similar the texts of each pair are: 1 if equal, 0 if they have no character in common.
+    """How similar the strings of each pair are: 1 if equal, 0 if they have no character in common.
 
     It is twice the length of their longest common subsequence, divided by the sum of their lengths.
 

@@ -1,4 +1,4 @@
-"""Texts by code: what a column of codes stands for while functions are computed on it."""
+"""Strings by code: the strings behind a column of codes while functions are computed on it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from chainlake.cep.values.values import NULL, Value
 
 
 class Words(NamedTuple):
-    """A column of texts that have no codes yet, or one text for all rows.
+    """A column of strings that have no codes yet, or one string for all rows.
 
     Args:
-        words: the texts.
+        words: the strings.
         places: for each row, the index of its text in ``words``.
         valid: which entries are not null; None if all are.
     """
@@ -28,10 +28,10 @@ class Words(NamedTuple):
 
 
 class Texts:
-    """Texts with codes, which count from 0 in the order in which texts are added.
+    """Strings with codes, which count from 0 in the order in which strings are added.
 
     Args:
-        codes: the codes of texts that are known already, ordered as the texts are; new texts are added to it.
+        codes: the codes of strings that are known already, ordered as the strings are; new strings are added to it.
     """
 
     def __init__(self, codes: dict[str, int] | None = None) -> None:
@@ -43,33 +43,33 @@ class Texts:
 
     @property
     def words(self) -> list[str]:
-        """All texts, by code."""
+        """All strings, by code."""
         if len(self._words) < len(self._codes):
             self._words += islice(self._codes, len(self._words), None)
         return self._words
 
     @property
     def in_order(self) -> bool:
-        """Whether the codes are ordered as the texts are."""
+        """Whether the codes are ordered as the strings are."""
         return len(self._codes) == self._known
 
     def code(self, word: str) -> int:
-        """The code of a text, a new one if it has none yet."""
+        """The code of a string, a new one if it has none yet."""
         return self._codes.setdefault(word, len(self._codes))
 
     def coded(self, words: Words) -> Value:
-        """A column of texts as codes."""
+        """A column of strings as codes."""
         codes = np.array([*map(self.code, words.words), -1], np.int64)
         return Value(_plain(codes[words.places]), words.valid, "string")
 
     def column(self, value: Value, rows: int) -> pa.Array:
-        """A column of codes as texts."""
+        """A column of codes as strings."""
         codes = np.broadcast_to(np.asarray(value.values, np.int64), (rows,))
         valid = np.ones(rows, bool) if value.valid is None else value.valid
         return text_array(self.words).take(masked(codes, valid))
 
     def ranked(self, value: Value) -> Value:
-        """The codes as numbers in the order of the texts."""
+        """The codes as numbers in the order of the strings."""
         if value.kind != "string":
             return value
         ranks = np.full(len(self.words) + 1, -1, np.int64)
@@ -81,18 +81,18 @@ class Texts:
         return value._replace(values=_plain(self._order()[value.values])) if value.kind == "string" else value
 
     def _order(self) -> np.ndarray:
-        """The codes in the order of their texts, followed by -1."""
+        """The codes in the order of their strings, followed by -1."""
         words = self.words
         if len(self._sorted) <= len(words):
             self._sorted = np.array([*sorted(range(len(words)), key=words.__getitem__), -1], np.int64)
         return self._sorted
 
     def mapped(self, value: Value, function: Callable[[pa.Array], pa.Array], key: Hashable) -> Value | Words:
-        """A function of one text, applied to each row of a column; it is called once, with all different texts.
+        """A function of one string, applied to each row of a column; it is called once, with all different strings.
 
         Args:
             value: codes.
-            function: from texts to texts, whole numbers or booleans.
+            function: from strings to strings, whole numbers or booleans.
             key: equal for equal functions.
         """
         if value.kind == "null":
@@ -122,7 +122,7 @@ def masked(values: np.ndarray, valid: np.ndarray) -> pa.Array:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a text holds no lone surrogates, which UTF-8 cannot encode."""
+    """Whether a string holds no lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:

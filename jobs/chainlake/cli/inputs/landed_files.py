@@ -30,7 +30,7 @@ def read_landed(source_name: str, files: Sequence[Path]) -> pa.Table:
     Args:
         source_name: name of the source.
         files: landed files; archives are opened. A file's place in the order is its path in the landing folder, or its
-            name if it lies elsewhere.
+            name if it is elsewhere.
 
     Raises:
         DefinitionError: the source's file is wrong.

@@ -5,6 +5,6 @@
 * ``mappings``: ``map``, ``unpivot``, ``sentinels``; the words of a boolean, and how a number is written
 * ``time_formats``: which formats of times can be read
 * ``path_groups``: the fields of ``path``
-* ``globs``: ``glob`` and ``expect``; the names of unfinished files, which are passed over
+* ``globs``: ``glob`` and ``expect``; the names of unfinished files, which are ignored
 * ``errors``: what can be wrong with an entry
 """

@@ -186,7 +186,7 @@ class WrongMapping(DefinitionError):
 
     @classmethod
     def unknown(cls, name: str, near: str | None, known: Sequence[str]) -> WrongMapping:
-        """Events have nothing of that name."""
+        """Events have no column of that name."""
         hint = f"Did you mean {near}?" if near else f"Allowed here: {', '.join(known)}."
         return cls(f"unknown key '{name}'", hint=hint)
 
@@ -218,7 +218,7 @@ class WrongMapping(DefinitionError):
 
     @classmethod
     def for_texts(cls, name: str, kind: str) -> WrongMapping:
-        """A key for texts is given to another type."""
+        """A key for strings is given to another type."""
         return cls(f"'case' applies to strings, but {name} is a {kind}")
 
     @classmethod

@@ -46,9 +46,9 @@ class TimeRule:
     """Where the time of a row comes from.
 
     Args:
-        columns: columns whose texts, joined by a space, are the time.
+        columns: columns whose strings, joined by a space, are the time.
         format: ``iso``, a strptime format (``%z`` at its end for offsets), or a key of ``EPOCHS``.
-        zone: IANA zone of texts without an offset.
+        zone: IANA zone of strings without an offset.
         earliest, latest: days; a row with a time before the first or after the second goes to quarantine.
         around: how far a time may be from the file's date, if its path names one.
     """

@@ -1,6 +1,6 @@
 """The kinds of formats: what the lines of a file hold (docs/sources.md).
 
-A kind is a line of ``KINDS`` and a reader of its lines in ``chainlake.ingest.rows.text_columns``. All other code asks
+A kind is a line of ``KINDS`` and a reader of its lines in ``chainlake.ingest.rows.text_columns``. All other code uses
 these two.
 """
 

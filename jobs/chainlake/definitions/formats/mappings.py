@@ -19,7 +19,7 @@ _NUMBERS = ("double", "long")
 NUMBER = re.compile(r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$")
 #: Up to here, a double can hold every whole number.
 LARGEST_LONG = 2**53
-#: The texts of a boolean, in upper or lower case.
+#: The strings of a boolean, in upper or lower case.
 TRUE = ("true", "t", "yes", "y", "1")
 FALSE = ("false", "f", "no", "n", "0")
 #: Keys that apply only to numbers.

@@ -13,7 +13,7 @@ from chainlake.definitions.formats.time_formats import Problem, digit_range
 
 
 class Digits(NamedTuple):
-    """How many digits the texts that an expression matches can have; bounds may be too wide, but never too narrow.
+    """How many digits the strings that an expression matches can have; bounds may be too wide, but never too narrow.
 
     Args:
         least, most: bounds for any text.
@@ -43,7 +43,7 @@ _REPEATS = (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT)
 
 
 def digits_of_group(pattern: re.Pattern[str], name: str) -> Digits:
-    """The digits of the texts that a named group of an expression matches."""
+    """The digits of the strings that a named group of an expression matches."""
     wanted = pattern.groupindex[name]
     (found,) = (p for group, p in _groups(_parser.parse(pattern.pattern, pattern.flags)) if group == wanted)
     return _sequence(found)
@@ -54,7 +54,7 @@ def field_problem(name: str, digits: Digits, date_format: str) -> Problem | None
 
     Args:
         name: name of the field.
-        digits: the digits of its texts.
+        digits: the digits of its strings.
         date_format: format of the date; if blank, a date has eight digits.
     """
     if name == "revision" and not digits.alone:

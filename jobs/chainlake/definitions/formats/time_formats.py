@@ -55,7 +55,7 @@ def is_clock(form: str) -> bool:
 
 
 def _replaced(form: str, letter: str, text: str) -> str:
-    """The format with a text in place of one of its directives."""
+    """The format with a string in place of one of its directives."""
     return _DIRECTIVE.sub(lambda found: text if found[1] == letter else found[0], form)
 
 
@@ -73,9 +73,9 @@ def redundant(form: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def digits_of(form: str) -> int | None:
-    """The number of digits from which on a text is surely read correctly; ``None`` if it always is.
+    """The number of digits from which on a string is surely read correctly; ``None`` if it always is.
 
-    Shorter texts need ``tells_numbers``. With nothing between its parts, 2024111 could be a day in January or in
+    Shorter strings need ``tells_numbers``. With nothing between its parts, 2024111 could be a day in January or in
     November. Day 366 of 2019, or its week 53, would be read as a day of 2020, however it is written. A fraction that
     does not end the format may have any number of digits.
     """
@@ -95,7 +95,7 @@ def digit_range(form: str) -> tuple[int, int]:
 
 
 def tells_numbers(text: str, form: str, found: datetime) -> bool:
-    """Whether a text can only mean ``found``.
+    """Whether a string can only mean ``found``.
 
     It may lack zeros at its start or after a character that is not a digit (93000 is half past nine), and digits at the
     end of a fraction.
@@ -110,7 +110,8 @@ def tells_numbers(text: str, form: str, found: datetime) -> bool:
 
 
 def agreeing(form: str, letter: str, written: str) -> list[str]:
-    """Formats that together read exactly those texts of ``form`` in which one redundant directive agrees with the date.
+    """Formats that together read exactly those strings of ``form`` in which one redundant directive agrees with the
+    date.
 
     Args:
         form: a format.

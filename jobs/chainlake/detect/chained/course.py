@@ -20,7 +20,7 @@ from chainlake.lake.records.staleness import fingerprint
 from chainlake.paths import Home
 
 #: How many days are searched at a time: what is published of them is not lost when a later day fails.
-STRETCH = 30
+BATCH = 30
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Next:
 class Course:
     """A run's way through the segments of one pattern.
 
-    The days come in stretches, each published before the next is asked for, so that nothing published is lost when a
-    later day fails. If a stretch is not published as a whole, the rest of its segment is left to the next run.
+    The days come in batches, each published before the next is asked for, so that nothing published is lost when a
+    later day fails. If a batch is not published as a whole, the rest of its segment is left to the next run.
 
     Args:
         home: the installation.
@@ -57,22 +57,22 @@ class Course:
         self.compiled = compiled
         self._events = events
         read = partial(published_state, home, compiled)
-        self._left = [SegmentRun(part, compiled.definition, read, digest_of, STRETCH) for part in parts]
+        self._left = [SegmentRun(part, compiled.definition, read, digest_of, BATCH) for part in parts]
 
     def next(self) -> Next | None:
-        """The next stretch; None at the end.
+        """The next batch; None at the end.
 
         Raises:
             InputError: a segment cannot be entered; :meth:`skip` leaves it out.
             MatchesMoved: another run has changed what was published; likewise.
         """
         while self._left:
-            stretch = self._left[0].next()
-            if stretch is not None:
-                days = Days(day_of(stretch.begin), day_of(stretch.end))
+            batch = self._left[0].next()
+            if batch is not None:
+                days = Days(day_of(batch.begin), day_of(batch.end))
                 prints = {day: self.print_of(day) for day in days}
-                state = self._left[0].before(stretch)
-                return Next(days, day_of(stretch.target), Consumed.none() if state is None else state, prints)
+                state = self._left[0].before(batch)
+                return Next(days, day_of(batch.target), Consumed.none() if state is None else state, prints)
             self.skip()
         return None
 
@@ -90,17 +90,17 @@ class Course:
         del self._left[0]
 
     def shorten(self) -> bool:
-        """Say that the last stretch was too large to search: half of it comes next; return whether that has any day."""
+        """Say that the last batch was too large to search: half of it comes next; return whether that has any day."""
         return self._left[0].shorten()
 
-    def finish_stretch(self, states: Sequence[str]) -> int:
-        """Take the result of the last stretch; return how many of its days are to be published: the rest still hold as
+    def finish_batch(self, states: Sequence[str]) -> int:
+        """Take the result of the last batch; return how many of its days are to be published: the rest still hold as
         published.
 
         Args:
             states: digests of the states at the ends of its days.
         """
-        return self._left[0].finish_stretch(states)
+        return self._left[0].finish_batch(states)
 
     def published(self, days: int, needed: int) -> None:
         """Say that ``days`` of the ``needed`` days are published."""

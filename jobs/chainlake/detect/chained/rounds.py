@@ -24,7 +24,7 @@ from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
 from chainlake.lake.commits.publish import Published
 from chainlake.lake.records.runs import error_line
 from chainlake.run.common import discard, record_failure, staging_folder
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 
 @dataclass
@@ -35,7 +35,7 @@ class _Came:
     failed: dict[str, BaseException] = field(default_factory=dict)
 
     def fail(self, run: SearchRun, course: Course, day: date, print_: str, error: BaseException) -> None:
-        """Note what stopped a segment of a pattern, on the first day that was to do; publishing notes failed audits."""
+        """Record what stopped a segment of a pattern, on its first day to compute; publishing records failed audits."""
         definition = course.compiled.definition
         self.failed.setdefault(definition.name, error)
         if not isinstance(error, AuditFailed):
@@ -53,7 +53,7 @@ def run_chains(run: SearchRun, courses: Sequence[Course]) -> DetectResult:
         for (course, leg), item, walked in zip(legs, items, _searched(run, legs, items), strict=True):
             try:
                 _finish(run, course, leg, item, walked, came)
-            except Exception as error:  # one pattern's failure stays its own: the others go on, then the step raises it
+            except Exception as error:  # one pattern's failure does not stop the others; the step raises it later
                 if isinstance(error, LimitExceeded) and course.shorten():
                     # A limit concerns one day, so the days before it are published.
                     continue
@@ -64,7 +64,7 @@ def run_chains(run: SearchRun, courses: Sequence[Course]) -> DetectResult:
 
 
 def _next(run: SearchRun, course: Course, came: _Came) -> list[Next]:
-    """The next days of a pattern, if there are any; segments that cannot be entered are noted and left out."""
+    """The next days of a pattern, if there are any; segments that cannot be entered are recorded and left out."""
     while True:
         try:
             leg = course.next()
@@ -127,7 +127,7 @@ def _finish(
     walked = searched.walked
     staged = StagedMatches(item, searched.plan, searched.folder, walked.found, walked.links, leg.state.ids)
     if walked.found.failure is None:
-        needed = course.finish_stretch([walked.links[day].state_out for day in leg.days])
+        needed = course.finish_batch([walked.links[day].state_out for day in leg.days])
         days = list(leg.days)[:needed]
         few = Work(item.compiled, {day: leg.fingerprints[day] for day in days})
         links = {day: walked.links[day] for day in days}

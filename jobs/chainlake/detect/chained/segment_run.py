@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from chainlake.days import day_of
 from chainlake.detect.chained.segments import Segment
 from chainlake.errors import InfrastructureError, InputError
-from chainlake.lake.records.chain import Stretch
+from chainlake.lake.records.chain import Batch
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.run.chained_run import ChainedRun, State
 
@@ -43,22 +43,22 @@ class SegmentRun(ChainedRun[State]):
         state = self._read(day)
         return state if self._digest_of(state) == digest else None
 
-    def before(self, stretch: Stretch) -> State | None:
-        """The state from which a stretch continues; None if it starts from the empty state.
+    def before(self, batch: Batch) -> State | None:
+        """The state from which a batch continues; None if it starts from the empty state.
 
         Raises:
             MatchesMoved: another run has changed what was published.
         """
-        if stretch.anew:
+        if batch.anew:
             return None
-        state = self.state(stretch.begin)
+        state = self.state(batch.begin)
         if state is None:
-            raise MatchesMoved.of(self._of, day_of(stretch.begin))
+            raise MatchesMoved.of(self._of, day_of(batch.begin))
         return state
 
     def go_back(self, number: int) -> None:
         """See :meth:`ChainedRun.go_back`; it goes back only to days that were computed under today's definition."""
-        if number - 1 not in self.part.noted:
+        if number - 1 not in self.part.recorded:
             raise NothingBefore.of(self._of, day_of(number), day_of(int(self.part.chain.numbers[0])))
 
 

@@ -24,13 +24,13 @@ class Segment:
         chain: the days, without gaps, up to the last one that a run looks at.
         to_do: the ones among them that are to do, as days since 1970-01-01, ascending.
         published: the day after the last of them that was ever published; the first of them if none was.
-        noted: the days about which something is noted under today's definition and engine.
+        recorded: the days about which something is recorded under today's definition and engine.
     """
 
     chain: Chain
     to_do: tuple[int, ...]
     published: int
-    noted: frozenset[int]
+    recorded: frozenset[int]
 
     @property
     def first(self) -> int:
@@ -49,10 +49,10 @@ def segments(judged: Judged, to_do: np.ndarray, events: EventDays) -> list[Segme
     definition = judged.definition
     assert judged.place is not None
     chain, numbers = judged.place.chain, judged.place.chain.numbers
-    published = np.array([version is not None for version in judged.noted("published_version")], dtype=bool)
-    published |= judged.noted("status") == "done"
-    same = judged.noted("definition_hash") == definition.definition_hash
-    noted = frozenset(numbers[same & (judged.noted("engine_version") == definition.engine_version)].tolist())
+    published = np.array([version is not None for version in judged.recorded("published_version")], dtype=bool)
+    published |= judged.recorded("status") == "done"
+    same = judged.recorded("definition_hash") == definition.definition_hash
+    recorded = frozenset(numbers[same & (judged.recorded("engine_version") == definition.engine_version)].tolist())
     bounds = [*np.flatnonzero(chain.anew).tolist(), len(numbers)]
     if bounds[0] != 0:
         bounds = [0, *bounds]
@@ -70,7 +70,7 @@ def segments(judged: Judged, to_do: np.ndarray, events: EventDays) -> list[Segme
             lambda number: can_be_computed(events, day_of(number)),
             lambda number: begins_anew(definition, events, day_of(number)),
         )
-        found.append(Segment(whole, tuple(mine), behind, noted))
+        found.append(Segment(whole, tuple(mine), behind, recorded))
     return found
 
 

@@ -1,4 +1,4 @@
-"""Tasks for patterns whose days form chains: each goes through some days and hands on what is used up."""
+"""Tasks for patterns whose days form chains: each goes through some days and passes on what is used up."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from chainlake.detect.stage import Found, MatchFile, Search, SearchFailed
 from chainlake.errors import ChainlakeError
 from chainlake.lake.records.chain import Link
 from chainlake.run.tasks import Tasks
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Walked:
 def walk(tasks: Tasks, events: Events, key: str, legs: Sequence[Leg]) -> list[Walked]:
     """Find the matches of several legs, each of which is a task.
 
-    A leg goes on in one task, and what it needs of dear functions is evaluated by all of them.
+    A leg runs in one task; the expensive functions that it needs are evaluated by all tasks.
 
     Args:
         tasks: the tasks that do the work.
@@ -139,7 +139,7 @@ def _walked(events: Events, key: str, given: tuple[Leg, Known]) -> Walked | Unfi
             best, looked_at, inside = slice_search.best, slice_search.looked_at, slice_search.inside
     except ChainlakeError as error:
         failure = error
-    except Exception as error:  # one pattern's failure stays its own: the others go on
+    except Exception as error:  # one pattern's failure does not stop the others
         failure = SearchFailed.of(pattern, error)
     paths = {day: path for day, file in sorted(files.items()) for path in file.close()}
     unfinished = Unfinished.of([exchange], asked)

@@ -1,1 +1,1 @@
-"""How the work of a run is divided: where the events lie, and which task searches what."""
+"""How the work of a run is divided: where the events are, and which task searches what."""

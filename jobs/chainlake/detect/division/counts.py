@@ -25,7 +25,7 @@ from chainlake.run.tasks import LocalTasks, Tasks
 
 T = TypeVar("T")
 
-#: Up to so many events this process counts by itself, in less time than it takes to start a task.
+#: Up to this many events this process counts by itself, in less time than it takes to start a task.
 HERE_ROWS = 100_000
 #: How many counting tasks there are per task that runs at a time, so that all end at about the same time.
 _TASKS = 4
@@ -39,7 +39,7 @@ class Ask:
         pattern: the pattern.
         reads: ranges ``[lo, hi)`` µs; its events are those with ts in one of them, but others in between may count,
             too.
-        length: length of the stretches by which events are counted, µs.
+        length: length of the buckets by which events are counted, µs.
     """
 
     pattern: Pattern
@@ -69,8 +69,8 @@ class Survey:
     """Counts of events per name, with the names of all branches one after another.
 
     Args:
-        numbers: the stretches that hold events, ascending.
-        counts: events per name and stretch, shape (names, stretches).
+        numbers: the buckets that hold events, ascending.
+        counts: events per name and bucket, shape (names, buckets).
         cells: events per name in consecutive ones of the span's ``CELLS`` equal parts, shape (names, parts); all other
             parts have none.
         first: number of the first of these parts.
@@ -91,26 +91,26 @@ class Survey:
 
 @dataclass(frozen=True)
 class Draw:
-    """A sample of events to be drawn: every n-th of each name, in some stretches.
+    """A sample of events to be drawn: every n-th of each name, in some buckets.
 
     Args:
-        ask: the pattern, and how long a stretch is.
-        stretches: their numbers.
+        ask: the pattern, and how long a bucket is.
+        buckets: their numbers.
         thinning: the n of each name.
         columns: the columns wanted.
     """
 
     ask: Ask
-    stretches: tuple[int, ...]
+    buckets: tuple[int, ...]
     thinning: tuple[int, ...]
     columns: frozenset[str]
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """The times of the stretches, clipped to the range asked about."""
+        """The times of the buckets, clipped to the range asked about."""
         lo, hi = self.ask.span
         length = self.ask.length
-        every = ((max(lo, number * length), min(hi, (number + 1) * length)) for number in self.stretches)
+        every = ((max(lo, number * length), min(hi, (number + 1) * length)) for number in self.buckets)
         return merged(span for span in every if span[0] < span[1])
 
 
@@ -195,10 +195,10 @@ class Counting:
 
 def _survey(ask: Ask, chunk: pa.Table) -> Survey:
     times = _times(ask, chunk)
-    stretches = [np.unique(ts // ask.length, return_counts=True) for ts in times]
-    numbers = np.unique(np.concatenate([of for of, _ in stretches]))
+    buckets = [np.unique(ts // ask.length, return_counts=True) for ts in times]
+    numbers = np.unique(np.concatenate([of for of, _ in buckets]))
     counts = np.zeros((len(times), len(numbers)))
-    for row, (of, count) in zip(counts, stretches, strict=True):
+    for row, (of, count) in zip(counts, buckets, strict=True):
         row[np.searchsorted(numbers, of)] = count
     return _trimmed(numbers, counts, count_cells(times, [ask.span], CELLS))
 
@@ -231,7 +231,7 @@ def _drawn(draw: Draw, chunk: pa.Table) -> pa.Table:
     there = [name for name in sorted(draw.columns) if name in chunk.column_names]
     events = with_keys(draw.ask.pattern, between(chunk, *draw.ask.span))
     numbers = ticks_of(events["ts"], "ts") // draw.ask.length
-    events = events.filter(pa.array(np.isin(numbers, draw.stretches)))
+    events = events.filter(pa.array(np.isin(numbers, draw.buckets)))
     taken = np.zeros(len(events), bool)
     for rows, every in zip(accepted(draw.ask.pattern, events), draw.thinning, strict=True):
         taken[rows if every == 1 else rows[_hashes(events["event_id"].take(pa.array(rows))) % every == 0]] = True

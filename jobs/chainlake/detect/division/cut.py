@@ -1,5 +1,5 @@
-"""How a run's work is cut for its tasks: by time, and also by key if a window holds more events than a task may. Slices
-own matches by decision time and read only their read range, so their number and bounds never affect the result.
+"""How a run's work is divided among tasks: by time, and also by key if a window holds more events than a task may.
+Slices own matches by decision time and read only their read range, so their number and bounds never affect the result.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from chainlake.detect.division.curve import Curve, sum_of
 from chainlake.detect.feed import KeyShare
 from chainlake.lake.store.event_files import EventFiles
 
-#: The least number of stretches if the work is worth cutting. Then two tasks that run at a time end at about the same
-#: time, and none has many events of one key, even if these are close together and windows reach into other stretches.
+#: The least number of time ranges if the work is worth dividing. Then two tasks that run at a time end at about the
+#: same time, and none has many events of one key, even if these are close together and windows reach into other ranges.
 PIECES = 12
-#: Up to so much work, in evaluations, is not worth cutting: a second or two, the time to start another task or two.
+#: Up to this much work, in evaluations, is not worth cutting: a second or two, the time to start another task or two.
 NOT_CUT = 20_000_000.0
-#: The most events of a stretch if there are many, since this bounds what a lost task repeats and its file of matches.
-STRETCH_ROWS = 2_000_000
+#: The most events of a range if there are many, since this bounds what a lost task repeats and its file of matches.
+RANGE_ROWS = 2_000_000
 #: The cost of reading an event that is then not wanted, in the evaluations of ``chainlake.detect.division.curve``.
 PER_READ = 20.0
 #: The most events in windows that a task may hold at a time, about 300 MB.
@@ -31,7 +31,7 @@ MOST_ROWS = 3_000_000
 
 @dataclass(frozen=True)
 class Slice:
-    """A stretch of decision time, and the time range of the events needed for it; both half-open, in ticks."""
+    """A range of decision times, and the time range of the events needed for it; both half-open, in ticks."""
 
     own: tuple[int, int]
     read: tuple[int, int]
@@ -42,7 +42,7 @@ class Share:
     """What one task does.
 
     Args:
-        slices: number of a pattern → its slices in one stretch of time.
+        slices: number of a pattern → its slices in one time range.
         keys: the share of keys for these patterns, all of which have a partition key; all keys if None.
     """
 
@@ -57,7 +57,7 @@ class Wanted:
     Args:
         pattern: the pattern.
         days: the days wanted.
-        curve: where its work lies.
+        curve: where its work is.
     """
 
     pattern: Pattern
@@ -70,7 +70,7 @@ class Wanted:
         return spans_of(self.days)
 
     def within(self, lo: int, hi: int) -> tuple[Slice, ...]:
-        """The slices within a stretch of time."""
+        """The slices within a time range."""
         inside = ((max(lo, first), min(hi, end)) for first, end in self.spans)
         return tuple(slice_of(self.pattern, own) for own in inside if own[0] < own[1])
 
@@ -89,14 +89,14 @@ def spans_of(days: Iterable[date]) -> list[tuple[int, int]]:
 
 
 def pieces_of(work: float, rows: int, parallelism: int) -> int:
-    """Into how many stretches a run is to be cut.
+    """Into how many time ranges a run is divided.
 
     Args:
         work: work of all patterns, in evaluations.
         rows: number of events that are read.
         parallelism: number of tasks that run at a time.
     """
-    return 1 if work <= NOT_CUT else max(PIECES, 2 * parallelism, -(-rows // STRETCH_ROWS))
+    return 1 if work <= NOT_CUT else max(PIECES, 2 * parallelism, -(-rows // RANGE_ROWS))
 
 
 def cut(files: EventFiles, wanted: Sequence[Wanted], pieces: int) -> list[Share]:
@@ -107,12 +107,12 @@ def cut(files: EventFiles, wanted: Sequence[Wanted], pieces: int) -> list[Share]
     Args:
         files: the events.
         wanted: the patterns; the shares refer to them by their positions here.
-        pieces: number of stretches of a scan; fewer are made if windows are so long that tasks would mostly read.
+        pieces: number of ranges of a scan; fewer are made if windows are so long that tasks would mostly read.
     """
     shares = []
     for numbers, keys in _scans(files, wanted):
         mine = [wanted[number] for number in numbers]
-        for part in _stretches(files, mine, pieces):
+        for part in _ranges(files, mine, pieces):
             slices = {number: own for number, own in zip(numbers, part, strict=True) if own}
             if slices:
                 shares += [Share(slices, KeyShare(i, keys) if keys > 1 else None) for i in range(keys)]
@@ -152,8 +152,8 @@ def held_rows(files: EventFiles, one: Wanted) -> float:
     return float(np.max(np.interp(ends, edges, total) - np.interp(ends - reach, edges, total)))
 
 
-def _stretches(files: EventFiles, wanted: Sequence[Wanted], pieces: int) -> list[tuple[tuple[Slice, ...], ...]]:
-    """The slices of each pattern in stretches of about equal work, as many as keep repeated reading below the work."""
+def _ranges(files: EventFiles, wanted: Sequence[Wanted], pieces: int) -> list[tuple[tuple[Slice, ...], ...]]:
+    """The slices of each pattern in ranges of about equal work, as many as keep repeated reading below the work."""
     spans = [span for one in wanted for span in one.spans]
     span = min(lo for lo, _ in spans), max(hi for _, hi in spans)
     curve = sum_of([one.curve for one in wanted])

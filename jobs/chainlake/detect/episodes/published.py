@@ -1,4 +1,4 @@
-"""The published matches of a pattern as stretches, and which of them are open at the start of a day."""
+"""The published matches of a pattern as spans, and which of them are open at the start of a day."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Open:
     """What is open at the start of a day.
 
     Args:
-        stretches: the open stretches.
+        spans: the open spans.
         since: the tick from which on the matches in them, and all that could join them, are decided.
     """
 
-    stretches: pa.Table
+    spans: pa.Table
     since: int
 
 
@@ -48,11 +48,11 @@ class PublishedMatches:
         self.episodes: CompiledEpisodes = compiled.episodes
 
     def of(self, lo: int, hi: int) -> pa.Table:
-        """The matches that are decided in ``[lo, hi)``, as stretches."""
+        """The matches that are decided in ``[lo, hi)``, as spans."""
         return of_rows(self._compiled.pattern, self._rows(lo, hi))
 
     def by_day(self, days: Days) -> dict[date, pa.Table]:
-        """The matches of each day, as stretches."""
+        """The matches of each day, as spans."""
         rows = self._rows(*days.micros())
         numbers = ticks_of(rows["decision_ts"], "decision_ts") // US_PER_DAY
         pattern = self._compiled.pattern
@@ -83,7 +83,7 @@ class PublishedMatches:
 
 
 def episode_rows(episodes: CompiledEpisodes, decided: pa.Table) -> pa.Table:
-    """Decided stretches as rows of the table of episodes."""
+    """Decided spans as rows of the table of episodes."""
     members = decided["members"].combine_chunks()
     offsets, ids = members.offsets, members.values.field("match_id")
     first = ids.take(offsets.slice(0, len(decided)))
@@ -104,6 +104,6 @@ def episode_rows(episodes: CompiledEpisodes, decided: pa.Table) -> pa.Table:
     return pa.table([columns[name] for name in schema.names], names=schema.names).cast(schema)
 
 
-def number_of(stretches: pa.Table) -> int:
-    """How many matches are in some stretches."""
-    return int(numpy_of(stretches["matches"]).sum())
+def number_of(spans: pa.Table) -> int:
+    """How many matches are in some spans."""
+    return int(numpy_of(spans["matches"]).sum())

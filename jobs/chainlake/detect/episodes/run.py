@@ -13,7 +13,7 @@ from chainlake.catalog.episodes import CompiledEpisodes
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.episodes.days import digest, episodes_of_day, state_text
 from chainlake.days import Days, day_of, day_start_us
-from chainlake.detect.chained.course import STRETCH
+from chainlake.detect.chained.course import BATCH
 from chainlake.detect.chained.segment_run import SegmentRun
 from chainlake.detect.chained.segments import Segment, segments, to_do_flags
 from chainlake.detect.derived import Piece, judged_days, now, publish_derived, run_pieces
@@ -93,15 +93,13 @@ def _segment(run: DetectRun, item: EpisodesWork, part: Segment) -> Iterator[Publ
     """Make and publish the days of one segment, as far as possible."""
     first = item.days.first or day_of(part.first)
     matches = PublishedMatches(run.home, item.compiled, first)
-    way = SegmentRun(
-        part, item.episodes.definition, matches.open_at, lambda open_: state_digest(open_.stretches), STRETCH
-    )
-    while (stretch := way.next()) is not None:
-        leg = Leg(Days(day_of(stretch.begin), day_of(stretch.end)), way.before(stretch))
+    way = SegmentRun(part, item.episodes.definition, matches.open_at, lambda open_: state_digest(open_.spans), BATCH)
+    while (batch := way.next()) is not None:
+        leg = Leg(Days(day_of(batch.begin), day_of(batch.end)), way.before(batch))
         with run.phase("episodes", leg.days, item.episodes.definition.name) as row:
             made = make(matches, leg)
             row.rows_in, row.rows_out = made.matches, len(made.rows)
-        needed = way.finish_stretch([made.links[day].state_out for day in leg.days])
+        needed = way.finish_batch([made.links[day].state_out for day in leg.days])
         done = 0
         for published in _leg(run, item, matches, leg, made.first(needed)):
             done += len(published.days_done)
@@ -168,7 +166,7 @@ class Made:
 def make(matches: PublishedMatches, leg: Leg) -> Made:
     """Make the episodes of some days."""
     timing = matches.episodes.timing
-    open_ = None if leg.before is None else leg.before.stretches
+    open_ = None if leg.before is None else leg.before.spans
     state = EMPTY if open_ is None else state_digest(open_)
     per_day: dict[date, pa.Table] = {}
     links: dict[date, Link] = {}
@@ -182,9 +180,9 @@ def make(matches: PublishedMatches, leg: Leg) -> Made:
     return Made(per_day, links, count)
 
 
-def state_digest(stretches: pa.Table) -> str:
-    """The digest of the open stretches."""
-    return digest(state_text(stretches))
+def state_digest(spans: pa.Table) -> str:
+    """The digest of the open spans."""
+    return digest(state_text(spans))
 
 
 def _days_now(run: DetectRun, item: EpisodesWork, days: Sequence[date]) -> DaysNow:

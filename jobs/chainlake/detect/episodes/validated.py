@@ -32,14 +32,14 @@ def validate_episodes(audit: Audit, patterns: Sequence[CompiledPattern], days: D
         assert compiled.episodes is not None and one.days.first is not None
         matches = PublishedMatches(audit.home, compiled, one.days.first)
         found: dict[date, str] = {}
-        for stretch in _stretches(own):
-            found |= _broken(audit, matches, compiled.episodes, stretch)
+        for batch in _batches(own):
+            found |= _broken(audit, matches, compiled.episodes, batch)
         return found
 
     return validate_derived(audit, patterns, Gate(episodes, lambda judged: inside(judged.numbers, days), broken))
 
 
-def _stretches(days: Sequence[date]) -> Iterator[Days]:
+def _batches(days: Sequence[date]) -> Iterator[Days]:
     """Ascending days as ranges without gaps."""
     begin = 0
     for at in range(1, len(days) + 1):

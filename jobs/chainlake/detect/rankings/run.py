@@ -28,7 +28,7 @@ from chainlake.paths import Home
 from chainlake.quality.gates.rankings import audit_rankings
 
 #: How many days' periods are merged at a time: what is published of them is not lost when later ones fail.
-STRETCH = 30
+BATCH = 30
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,10 @@ class RankingsWork:
         return self.compiled.ranking
 
     @property
-    def stretches(self) -> Iterator[tuple[date, ...]]:
-        """The days, at most :data:`STRETCH` at a time."""
-        for first in range(0, len(self.days), STRETCH):
-            yield self.days[first : first + STRETCH]
+    def batches(self) -> Iterator[tuple[date, ...]]:
+        """The days, at most :data:`BATCH` at a time."""
+        for first in range(0, len(self.days), BATCH):
+            yield self.days[first : first + BATCH]
 
 
 def rankings_to_do(home: Home, mine: Sequence[CompiledPattern], wanted: Wanted) -> list[RankingsWork]:
@@ -94,7 +94,7 @@ def touched(judged: Judged, days: Days) -> np.ndarray:
 
 def run_rankings(run: DetectRun, work: Sequence[RankingsWork]) -> DetectResult:
     """Find the best matches of some patterns; whatever stops one does not stop the others."""
-    return run_pieces(run, (_piece(run, item, days) for item in work for days in item.stretches))
+    return run_pieces(run, (_piece(run, item, days) for item in work for days in item.batches))
 
 
 def _piece(run: DetectRun, item: RankingsWork, days: Sequence[date]) -> Piece:

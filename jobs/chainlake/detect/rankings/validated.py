@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.days import Days, instant
 from chainlake.detect.derived import Gate, Judgement, validate_derived
-from chainlake.detect.rankings.run import STRETCH, published_matches, ranking, touched
+from chainlake.detect.rankings.run import BATCH, published_matches, ranking, touched
 from chainlake.lake.delta import tables
 from chainlake.lake.records.defined.matched import PeriodDays
 from chainlake.quality import Audit
@@ -31,8 +31,8 @@ def validate_rankings(audit: Audit, patterns: Sequence[CompiledPattern], days: D
 
     def broken(one: Judgement, own: Sequence[date]) -> dict[date, str]:
         found: dict[date, str] = {}
-        for first in range(0, len(own), STRETCH):
-            found |= _broken(audit, one, own[first : first + STRETCH])
+        for first in range(0, len(own), BATCH):
+            found |= _broken(audit, one, own[first : first + BATCH])
         return found
 
     return validate_derived(audit, patterns, Gate(ranking, lambda judged: touched(judged, days), broken))

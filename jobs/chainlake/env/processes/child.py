@@ -65,7 +65,7 @@ def run_child(
 
     The child ends when this process ends, however that happens; when this function is left by an exception (a timeout
     or SIGTERM of the task); and when this process loses its own parent (a killed scheduler), since an unsupervised
-    task must not go on writing.
+    task must not continue writing.
 
     Args:
         command: program and arguments.
@@ -123,7 +123,7 @@ def wait_until(
         condition: what should become true.
         timeout_s: how many seconds to wait for it.
         every_s: pause between two polls, seconds.
-        what: what is waited for; after a second, a message says so.
+        what: what is waited for; after a second, a message reports it.
     """
     end = time.monotonic() + timeout_s
     notice = Notice(lambda: what)

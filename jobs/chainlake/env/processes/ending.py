@@ -21,7 +21,9 @@ def unexpected(error: BaseException) -> int:
 
 
 def reason_with_stack(error: Exception) -> str:
-    """One line that says why something failed without which work goes on; the stack of an unexpected error is kept."""
+    """One line that says why something failed that work can continue without; the stack of an unexpected error is
+    kept.
+    """
     if isinstance(error, ChainlakeError):
         return error.summary
     return f"{_first_line(error)} ({stack_kept(error)})"
@@ -32,7 +34,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def stack_kept(error: BaseException) -> str:
-    """Write the stack of an error to a file; returns a text that says where it is, or why it could not be written."""
+    """Write the stack of an error to a file; returns a string that says where it is, or why it could not be written."""
     try:
         folder = marked_folder(Home.from_env().logs)
         path = folder / f"error-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.txt"

@@ -1,4 +1,4 @@
-"""Lets a wait say what it waits for: after a second, and then once a minute."""
+"""Lets a wait report what it waits for: after a second, and then once a minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ingest's commits to data tables: raw rows are appended; events and quarantine are changed to what they should be.
+"""Ingest's commits to data tables: raw rows are appended; events and quarantine are changed to the wanted rows.
 Each is one commit, or none if nothing differs, made under the source's lock.
 """
 

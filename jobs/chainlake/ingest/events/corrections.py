@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 from chainlake.definitions.source import Source
 from chainlake.env.databases import cursor
 from chainlake.ingest.events.fates import codes
-from chainlake.ingest.events.stretches import raw_batches
+from chainlake.ingest.events.slices import raw_batches
 from chainlake.ingest.landing.effective import Effective
 from chainlake.ingest.staged import staged
 from chainlake.storage.parquet import parquet_dataset

@@ -50,7 +50,7 @@ def with_fates(source: Source, rows: pa.Table, order: np.ndarray, superseded: np
     """All rows of some places with their fates.
 
     Args:
-        source: says how events are told apart.
+        source: says what identifies an event.
         rows: the raw rows.
         order: rank of the file of each row.
         superseded: flag per row that a correction has replaced.
@@ -82,7 +82,7 @@ def decide(source: Source, place: np.ndarray, content: np.ndarray, order: np.nda
     """The fates of rows.
 
     Args:
-        source: says how events are told apart.
+        source: says what identifies an event.
         place: an integer per row, equal if type, key and ts are.
         content: likewise for the attributes.
         order: rank of each row's file.

@@ -23,13 +23,13 @@ _P1, _P2, _P3, _P4, _P5 = (
         0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5,
     )
 )  # fmt: skip
-#: Separates the parts of a hashed text; their lengths are hashed too, so no two lists of parts share one text.
+#: Separates the parts of a hashed text; their lengths are hashed too, so no two lists of parts share one string.
 SEPARATOR = "\x1f"
 #: The seed of Spark's ``xxhash64``.
 _SEED = 42
-#: How many rows' texts are laid out as words at a time.
+#: How many rows' strings are laid out as words at a time.
 _SLAB = 65_536
-#: They have at most so many bytes, each of which takes an index of eight bytes.
+#: They have at most this many bytes, each of which takes an index of eight bytes.
 _SLAB_OCTETS = 4 << 20
 
 
@@ -47,7 +47,7 @@ def event_ids(source: Source, rows: pa.Table) -> pa.ChunkedArray:
     """The id of each row, made from source, type, key and µs since 1970; in a multiset, also from content and copy.
 
     Args:
-        source: says how events are told apart.
+        source: says what identifies an event.
         rows: type, key, ts, and for a multiset ``_c1``, ``_c2`` and ``_copy``.
     """
     key = '"' + source.key.replace('"', '""') + '"'
@@ -165,7 +165,7 @@ def _of_texts(column: pa.Array, seeds: np.ndarray) -> np.ndarray:
 
 
 def _of_octets(octets: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """Hash texts of one length; ``octets`` has shape (rows, length)."""
+    """Hash strings of one length; ``octets`` has shape (rows, length)."""
     n, length = octets.shape
     words = np.ascontiguousarray(octets[:, : length // 8 * 8]).view(np.uint64).reshape(n, length // 8)
     at = 0

@@ -1,5 +1,5 @@
 """Landed files to events, in this process and without a lake, for looking at a few files by hand. The rules are those
-for tables, with the same functions: ``fates`` and ``corrections``.
+of the tables, in the same functions: ``fates`` and ``corrections``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def resolve_local(source: Source, files: Sequence[Landed], rows: Sequence[pa.Tab
     """The events among the rows of ``files``.
 
     Args:
-        source: says how events are told apart.
+        source: says what identifies an event.
         files: files as returned by ``in_order``.
         rows: the rows of each file: ``line``, ``entry``, ``type``, the key, ``ts``, the attributes, and perhaps other
             columns.

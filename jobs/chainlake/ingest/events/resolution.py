@@ -20,7 +20,7 @@ from chainlake.ingest.events.corrections import (
     superseded_pairs,
 )
 from chainlake.ingest.events.resolve import DayCounts, PartReport, ResolveWork, rates_of
-from chainlake.ingest.events.stretches import raw_batches, stretches
+from chainlake.ingest.events.slices import raw_batches, raw_slices
 from chainlake.ingest.landing.completeness import EMPTY, DayFigures
 from chainlake.ingest.landing.effective import Effective, in_order
 from chainlake.ingest.staged import staged
@@ -81,7 +81,7 @@ class Resolution:
 
         Raises:
             AuditFailed: an event breaks a rule of the events table.
-            Overtaken: somebody else changed the events in the meantime.
+            Overtaken: someone else changed the events in the meantime.
         """
         source, lake, table = self.source, self.ports.lake, events_table(self.source)
         counted: dict[date, DayFigures] = {day: {**EMPTY} for day in days}
@@ -96,7 +96,7 @@ class Resolution:
             now=datetime.now(UTC),
         )
         raw, events = lake.day_files("raw", source.name, days), lake.day_files(table.schema, table.name, days, base)
-        reports = self.ports.tasks.map(work, stretches(source, days, raw, events))
+        reports = self.ports.tasks.map(work, raw_slices(source, days, raw, events))
         change = lake.additions(
             table,
             [file for report in reports for file in report.files],
@@ -142,7 +142,7 @@ class Resolution:
 
 
 def raw_counts(lake: Lake, source: Source, loads: Sequence[str], days: Sequence[date]) -> dict[date, int]:
-    """Number of rows of ``loads`` per day, counted from the table anew: what the fates must add up to."""
+    """Number of rows of ``loads`` per day, counted again in the table: what the fates must add up to."""
     return _per_day(source, loads, lake.day_files("raw", source.name, days))
 
 

@@ -22,7 +22,7 @@ from chainlake.ingest.checksum import checksum
 from chainlake.ingest.events.corrections import Superseded
 from chainlake.ingest.events.fates import Fate, with_fates
 from chainlake.ingest.events.hashes import event_hashes, event_ids
-from chainlake.ingest.events.stretches import Stretch
+from chainlake.ingest.events.slices import RawSlice
 from chainlake.ingest.rows.lines import KEPT
 from chainlake.ingest.staged import StagedFile, staged
 from chainlake.lake.delta.data_files import DataFile, DataFiles
@@ -75,7 +75,7 @@ RATES = pa.schema(
 
 @dataclass(frozen=True)
 class PartReport:
-    """The result of a stretch.
+    """The result of a slice.
 
     Args:
         days: counts of each day with rows.
@@ -96,7 +96,7 @@ class PartReport:
 
 @dataclass(frozen=True)
 class ResolveWork:
-    """What is the same for all stretches of a run.
+    """What is the same for all slices of a run.
 
     Args:
         source: the source.
@@ -114,7 +114,7 @@ class ResolveWork:
     staging: str
     now: datetime
 
-    def __call__(self, part: Stretch) -> PartReport:
+    def __call__(self, part: RawSlice) -> PartReport:
         """Resolve the rows of ``part``.
 
         Raises:
@@ -142,7 +142,7 @@ class ResolveWork:
         )
 
 
-def _compared(source: Source, part: Stretch, events: pa.Table) -> tuple[pa.Table, pa.Table]:
+def _compared(source: Source, part: RawSlice, events: pa.Table) -> tuple[pa.Table, pa.Table]:
     """The events to add, and those to change or withdraw, with ``OP``."""
     table = events_table(source)
     plain = pa.schema([pa.field(f.name, f.type) for f in table.arrow()])

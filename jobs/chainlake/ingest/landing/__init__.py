@@ -1,6 +1,6 @@
 """Landed files: which there are, which a run takes, which days are complete.
 
-* ``walk``: which files lie in a landing folder, without opening any
+* ``walk``: which files are in a landing folder, without opening any
 * ``discovery``: their content: checksums, path fields, which are too young, which need not be read again
 * ``container``: opens them: plain, gzip, zip
 * ``plan``: which of them a run takes, and which are read again

@@ -14,7 +14,7 @@ from chainlake.ingest.checksum import EMPTY_CHECKSUM
 from chainlake.ingest.landing.expected import LandedNames, missing_expected
 from chainlake.ingest.landing.outcomes import days_of, is_read, unread
 from chainlake.ingest.path_fields import path_fields
-from chainlake.lake.records.event_days import quiet_stretches
+from chainlake.lake.records.event_days import quiet_ranges
 from chainlake.lake.records.runs import FINISHED
 from chainlake.schemas.ops_rows import DayStatus, EventDayRow, FileRow, RunRow
 
@@ -125,14 +125,14 @@ def day_rows(
         if day in touched or not (row["status"] in ("open", "provisional") or _lost(day, row, arrived)):
             continue
         status = status_of(source, day, arrived, passed, now)
-        # A day that was already computed from is not reopened because somebody has made the source wait longer.
+        # A day that was already computed from is not reopened because someone has made the source wait longer.
         status = "provisional" if status == "open" and row["status"] != "open" else status
         if status != row["status"]:
             rows.append(_row(source, day, status, _figures(row), row["events_version"]))
     if filled:
-        # Days of a stretch that ingest has not passed entirely are listed, since a day without a row would be waited
+        # Days of a range that ingest has not passed entirely are listed, since a day without a row would be waited
         # for.
-        quiet = {start: end for start, end in quiet_stretches(filled) if end <= passed}
+        quiet = {start: end for start, end in quiet_ranges(filled) if end <= passed}
         lacking = (day for day in arrived.lacking if min(filled) <= day < passed)
         for day in sorted({*_listed(min(filled), passed, quiet), *lacking}):
             if day not in current and day not in touched:
@@ -141,7 +141,7 @@ def day_rows(
 
 
 def _listed(first: date, end: date, quiet: Mapping[date, date]) -> Iterator[date]:
-    """The days ``[first, end)`` except those in the stretches ``quiet``, from → to."""
+    """The days ``[first, end)`` except those in the ranges ``quiet``, from → to."""
     day = first
     while day < end:
         if day in quiet:

@@ -2,7 +2,7 @@
 
 Whatever goes wrong here is one of two things. ``NotReadable``: the file system did not return the bytes, but may do so
 another time. ``Damaged``: it did, but they are not a complete container. The libraries that decompress raise a dozen
-classes for both, ``OSError`` among them, so they are told apart by whether the file itself failed, not by class.
+classes for both, ``OSError`` among them, so they are distinguished by whether the file itself failed, not by class.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fnmatch import fnmatchcase
 from typing import Any, BinaryIO, cast
 
 from chainlake.definitions.formats.globs import is_ignored
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
+from chainlake.storage.resolve import storage_of
 
 _GZIP = b"\x1f\x8b"
 _ZIP = b"PK\x03\x04"

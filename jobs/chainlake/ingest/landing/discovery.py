@@ -31,9 +31,9 @@ from chainlake.ingest.parser_version import parser_version
 from chainlake.ingest.path_fields import path_fields
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import FileProblem
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.port import Stamp
+from chainlake.storage.resolve import storage_of
 from chainlake.terminal import storable
 
 #: A file that changed less than this ago may change again without its times changing.
@@ -241,7 +241,7 @@ def untaken(home: Home, source: Source, known: Container[str]) -> list[str]:
     """The files of the landing folder of ``source`` that none of its formats takes, as their names say alone.
 
     Args:
-        known: paths of files that are passed over, since what became of them is noted.
+        known: paths of files that are passed over, since what became of them is recorded.
     """
     walked = walk(home.landed(source.name), follow_links=source.follow_links)
     files = {entry.relative: entry.file for entry in walked.entries if entry.stat is not None}

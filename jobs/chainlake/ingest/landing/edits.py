@@ -24,7 +24,7 @@ from chainlake.schemas.table import Table
 def prepare_tables(home: Home, source: Source) -> None:
     """Make the tables of ``source``, and give those that exist the columns of new attributes; under the source's lock.
 
-    Tables with other columns are made anew if they have no rows, so that a wrong type at the first try does not cost
+    Tables with other columns are made again if they have no rows, so that a wrong type at the first try does not cost
     the source its name. If this is killed anywhere, the next call does what is missing.
 
     Args:
@@ -66,8 +66,8 @@ def _refused(source: Source, wrong: list[tuple[Misfit, list[str]]]) -> Definitio
     section = load_section(Path(source.file))
     first = wrong[0][0].name
     keys = ("key",) if first == source.key else ("attributes", first)
-    told = [f"{_what(source, one)} is {_both(one)} in {' and '.join(names)}" for one, names in wrong]
-    return section.placed(UnfitEdit.of(source.name, told), *keys)
+    listed = [f"{_what(source, one)} is {_both(one)} in {' and '.join(names)}" for one, names in wrong]
+    return section.placed(UnfitEdit.of(source.name, listed), *keys)
 
 
 def _what(source: Source, one: Misfit) -> str:

@@ -36,7 +36,7 @@ def trusted_days(home: Home, source: Source) -> list[EventDayRow]:
 
     Raises:
         RawGone: there is no raw table, and files have rows there that are not to be read again.
-        SourceForgotten: nothing is noted about a source that was ingested into this lake.
+        SourceForgotten: nothing is recorded about a source that was ingested into this lake.
     """
     if not tables.exists(home, "raw", source.name):
         files = ops.current(home, "files", source=source.name)
@@ -52,7 +52,7 @@ def trusted_days(home: Home, source: Source) -> list[EventDayRow]:
 
 
 def note_lost_days(home: Home, source: Source, run_id: str) -> None:
-    """Note, before the events table is made anew, that all days are to be resolved; under the source's lock."""
+    """Record, before the events table is made again, that all days are to be resolved; under the source's lock."""
     if tables.exists(home, "events", source.name):
         return
     days = [row["day"] for row in ops.current(home, "event_days", source=source.name)]

@@ -17,7 +17,7 @@ from chainlake.terminal import one_line
 from chainlake.words import counted
 
 REMOVED: Literal["removed"] = "removed"
-#: Outcomes of files that were read to their end; rows from before outcomes were noted have ``None``.
+#: Outcomes of files that were read to their end; rows from before outcomes were recorded have ``None``.
 READ: tuple[FileOutcome | None, ...] = (None, "ok")
 #: How many files a line names, and how many a result does.
 _IN_LINE, IN_RESULT = 5, 20
@@ -154,7 +154,7 @@ class FilesUnread(InputError):
 
 
 class RereadFailed(InfrastructureError):
-    """After an edit of the definition, a file with events cannot be read, and the others must not go on without it.
+    """After an edit of the definition, a file with events cannot be read, and the others must not continue without it.
 
     Args:
         source: the source.

@@ -156,7 +156,9 @@ def _named(paths: list[str]) -> str:
 
 
 def _unexplained(row: FileRow) -> bool:
-    """Whether nothing came of a file and no reason was noted then; perhaps it just could not be read at that time."""
+    """Whether nothing came of a file and no reason was recorded then; perhaps it just could not be read at that
+    time.
+    """
     return row.get("outcome") is None and row.get("rows_read") == 0
 
 

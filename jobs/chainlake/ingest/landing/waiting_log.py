@@ -29,10 +29,10 @@ def note_waiting(home: Home, source: Source, waiting: Mapping[str, str], run_id:
         source: the source, whose lock the caller holds.
         waiting: why files wait, by path.
         run_id: the run that writes.
-        clear: whether to note that files not among ``waiting`` no longer wait.
+        clear: whether to record that files not among ``waiting`` no longer wait.
     """
     current = ops.current(home, "waiting_files", source=source.name)
-    noted = {row["path"]: row["reason"] for row in current if row["waits"]}
+    recorded = {row["path"]: row["reason"] for row in current if row["waits"]}
     rows: list[WaitingFileRow] = [
         {
             "source": source.name,
@@ -42,13 +42,15 @@ def note_waiting(home: Home, source: Source, waiting: Mapping[str, str], run_id:
             "file_date": path_fields(source, path).file_date,
         }
         for path, why in sorted(waiting.items())
-        if noted.get(path) != why
+        if recorded.get(path) != why
     ]
     if clear:
-        rows += [{"source": source.name, "path": path, "waits": False} for path in sorted(noted) if path not in waiting]
+        rows += [
+            {"source": source.name, "path": path, "waits": False} for path in sorted(recorded) if path not in waiting
+        ]
     ops.append(home, "waiting_files", rows, run_id)
 
 
 def removed_rows(rows: Iterable[FileRow]) -> list[FileRow]:
-    """The ``ops.files`` rows to note that files from which nothing came are no longer there."""
+    """The ``ops.files`` rows that record that files from which nothing came are no longer there."""
     return [{**row, "path_fields": dict(row["path_fields"] or {}), "outcome": REMOVED} for row in rows]

@@ -9,10 +9,10 @@ from typing import Literal
 
 from chainlake.definitions.formats.globs import UNFINISHED, is_ignored
 from chainlake.schemas.ops_rows import FileProblem
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.local import stamp_of
 from chainlake.storage.port import Stamp
+from chainlake.storage.resolve import storage_of
 from chainlake.terminal import storable
 
 

@@ -26,12 +26,12 @@ _TAIL_OFFSET = r"^(?P<local>.*?)\s*(?P<offset>[Zz]|UTC|[+-]\d\d(?::?\d\d)?)$"
 _PRESENT = ("now", "today")
 #: No place on earth has ever been further from UTC.
 _FURTHEST_MINUTES = 15 * 60 + 59
-#: Decimals of up to so many digits have distinct doubles.
+#: Decimals of up to this many digits have distinct doubles.
 _EXACT_DIGITS = 15
 #: The relative error that is tolerated in conversions to whole numbers below ``_FEW``.
 _NOISE, _FEW = decimal.Decimal(2) ** -52, 2**40
 _US_PER_MINUTE = 60_000_000
-#: The day that pandas gives to a text without a date, 1 January 1900.
+#: The day that pandas gives to a string without a date, 1 January 1900.
 _CLOCK_DAY_US = -25_567 * 24 * 60 * _US_PER_MINUTE
 #: Instants that pandas (nanoseconds in 64 bits) and Spark can both hold.
 _FIRST_US, _LAST_US = -9_223_372_036_000_000, 9_223_372_036_000_000
@@ -67,13 +67,13 @@ class Wall(NamedTuple):
 
 
 def clean(texts: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
-    """Texts without surrounding white space; null if they are one of ``nulls``."""
+    """Strings without surrounding white space; null if they are one of ``nulls``."""
     stripped = pc.utf8_trim_whitespace(texts)
     return pc.if_else(pc.is_in(stripped, pa.array(nulls, pa.string())), pa.scalar(None, pa.string()), stripped)
 
 
 def doubles(texts: pa.Array) -> Cast:
-    """Texts with a decimal point as float64; nulls stay null.
+    """Strings with a decimal point as float64; nulls stay null.
 
     An infinite or too large number is bad, and so is one that is not 0 but too small for a double.
     """
@@ -103,7 +103,7 @@ def plain_numbers(texts: pa.Array, decimal_sign: str, thousands: str | None) -> 
             astray = pc.and_(apart, pc.invert(pc.match_substring_regex(texts, in_threes)))
             texts = pc.if_else(astray, pa.scalar("?"), pc.replace_substring(texts, thousands, ""))
     if decimal_sign != ".":
-        # A point in a file with decimal commas is not a decimal sign, so such a text is not a number.
+        # A point in a file with decimal commas is not a decimal sign, so such a string is not a number.
         texts = pc.if_else(
             pc.match_substring(texts, "."), pa.scalar("?"), pc.replace_substring(texts, decimal_sign, ".")
         )
@@ -157,7 +157,7 @@ _COMPARE = {
 def longs(texts: pa.Array, rule: Mapping, numbers: pa.Array) -> Cast:
     """Whole numbers of at most 2^53; a fraction, or more, is bad.
 
-    A double near 2^53 may differ from the number in the text, a whole double may come from a text that is not whole,
+    A double near 2^53 may differ from the number in the text, a whole double may come from a string that is not whole,
     and a conversion adds errors of its own. If any of this is possible, the computation uses the text.
 
     Args:
@@ -188,7 +188,7 @@ def _converts(rule: Mapping) -> bool:
 
 
 def _whole(text: str, rule: Mapping) -> int | None:
-    """The whole number that a text gives after its conversion, computed exactly; ``None`` if it gives none."""
+    """The whole number that a string gives after its conversion, computed exactly; ``None`` if it gives none."""
     signals = [decimal.InvalidOperation, decimal.Inexact]
     context = decimal.Context(len(text) + 60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=signals)
     rounding = decimal.Context(len(text) + 60, decimal.ROUND_HALF_EVEN, traps=signals[:1])
@@ -211,7 +211,7 @@ def _whole(text: str, rule: Mapping) -> int | None:
 
 
 def booleans(texts: pa.Array) -> Cast:
-    """Texts true/false, t/f, yes/no, y/n, 1/0, in upper or lower case, as booleans."""
+    """Strings true/false, t/f, yes/no, y/n, 1/0, in upper or lower case, as booleans."""
     lower = pc.utf8_lower(texts)
     true = _bools(pc.is_in(lower, pa.array(TRUE)), False)
     false = _bools(pc.is_in(lower, pa.array(FALSE)), False)
@@ -227,7 +227,7 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
     Numbers are read as doubles, which cannot hold every decimal, and so go to the nearest microsecond.
 
     Args:
-        texts: cleaned texts.
+        texts: cleaned strings.
         form: ``iso``, a strptime format, or a key of ``EPOCHS``.
         day_us: wall microseconds of the file's date, for times of day, which are bad without one.
     """
@@ -310,7 +310,7 @@ def _contradicting(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:
 
 
 def _beyond(texts: pa.Array, unread: np.ndarray, form: str) -> np.ndarray:
-    """Which of the ``unread`` texts are times after all, in years that pandas cannot hold."""
+    """Which of the ``unread`` strings are times after all, in years that pandas cannot hold."""
     found = np.zeros(len(texts), bool)
     at = np.flatnonzero(unread)
     if len(at):

@@ -1,4 +1,4 @@
-"""Which format of a source a file has, told by its path and its first bytes, and why the others do not fit it."""
+"""Which format of a source a file has, judged by its path and its first bytes, and why the others do not fit it."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ class _Sink:
 
     Args:
         rows, bad: functions that take rows and quarantine rows.
-        finish: called once all are handed over; it raises what ``rows`` has not raised yet.
+        finish: called once all are passed; it raises what ``rows`` has not raised yet.
     """
 
     rows: Callable[[pa.Table], None]

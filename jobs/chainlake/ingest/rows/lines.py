@@ -34,7 +34,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}".encode()
 _BOM = codecs.BOM_UTF8
 #: How many bytes of a file are read to tell its encoding.
 SNIFFED = 4_096
-#: In any text read here, at least one of so many characters has zero as its highest byte.
+#: In any text read here, at least one of this many characters has zero as its highest byte.
 _CHARACTERS_PER_ZERO = 32
 
 
@@ -59,7 +59,7 @@ class BadLine:
 
 @dataclass(frozen=True)
 class Block:
-    """Good and bad lines of one stretch of a file.
+    """Good and bad lines of one section of a file.
 
     Args:
         lines: the good lines as UTF-8 bytes without line ends and without a byte order mark before them.

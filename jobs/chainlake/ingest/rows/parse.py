@@ -182,7 +182,7 @@ class _Parser:
         yield from _tolerant(block, partial(self._undone, form, header), self._failed)
 
     def _undone(self, form: Format, header: list[str], block: Block) -> list[Piece]:
-        """The rows of a block; if the parser fails, everything noted about the block is undone."""
+        """The rows of a block; if the parser fails, everything recorded about the block is undone."""
         before = replace(self.tally), self.zone.copy()
         try:
             return list(self._read(block, form, header))

@@ -16,7 +16,7 @@ from chainlake.schemas.raw import raw_table
 if TYPE_CHECKING:
     from chainlake.ingest.landing.discovery import Landed
 
-#: Outcome of a file whose bytes cannot be read or are not those that were listed: nothing of it counts.
+#: Outcome of a file whose bytes cannot be read or are not those that were listed: none of it counts.
 WAITING: Literal["waiting"] = "waiting"
 ParseOutcome = FileOutcome | Literal["waiting"]
 

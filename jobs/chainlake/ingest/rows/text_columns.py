@@ -1,4 +1,4 @@
-"""A file's lines as columns of text: CSV rows, wide rows, JSON maps. What does not fit is set aside."""
+"""A file's lines as columns of text: CSV rows, wide rows, JSON maps. Lines that do not fit are set aside."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class TypedRows:
     Args:
         source: says which attributes there are.
         n: number of rows.
-        columns: their texts, by column.
+        columns: their strings, by column.
         form: the format.
         fields: fields of the file's path.
         file_date: date in the file's path.
@@ -200,11 +200,11 @@ class TypedRows:
         return identity(self._origin(name), self._case(name))
 
     def _cleaned(self, name: str) -> pa.Array:
-        """An attribute's texts; null if the format says that they mean "no value"."""
+        """An attribute's strings; null if the format says that they mean "no value"."""
         return cased(casts.clean(self._origin(name), self._form.nulls), self._case(name))
 
     def _plain(self, name: str) -> pa.Array:
-        """A numeric attribute's texts, with a decimal point."""
+        """A numeric attribute's strings, with a decimal point."""
         texts, form = self._cleaned(name), self._form
         # A constant is in the definition, where the file's decimal and thousands signs do not apply.
         constant = form.mapping.get(name, _NOTHING).constant is not None
@@ -222,7 +222,7 @@ class TypedRows:
 
 
 def repeat(text: str, n: int) -> pa.Array:
-    """A column that repeats one text."""
+    """A column that repeats one string."""
     return pa.repeat(pa.scalar(text, pa.string()), n)
 
 

@@ -75,7 +75,7 @@ class Feed:
         rows: ``change`` (added, withdrawn, changed), ``version`` and ``committed_at`` of its commit, then the table's
             columns; a changed row has its new values.
         version: the table's version now, to ask from next time.
-        table: the table's id; a table made anew under the same name has another id and its own versions.
+        table: the table's id; a table made again under the same name has another id and its own versions.
     """
 
     rows: pa.Table

@@ -1,12 +1,12 @@
 """How a new version of a match table takes the place of the old one, whose path never changes under a reader.
 
-An edit that changes the output columns is published to ``<pattern>/v2``, which lies beside the table. When every day
+An edit that changes the output columns is published to ``<pattern>/v2``, which is beside the table. When every day
 that the old table had is done there, one commit on the old table replaces its columns and all its rows. The commit says
-which table it took (a transaction named after that table's id), so whoever finds both knows what is left to do: note
-the days under the table they lie in now, then remove the other. If a run is killed anywhere in between, the pattern's
-next step, publication or maintenance does this before anything else.
+which table it took (a transaction named after that table's id), so a process that finds both knows what is left to do:
+record the days under the table that has them now, then remove the other. If a run is killed anywhere in between, the
+pattern's next step, publication or maintenance does this before anything else.
 
-In lakes of older releases, later versions lie inside the folder of the first, where another program's clean-up takes
+In lakes of older releases, later versions are inside the folder of the first, where another program's clean-up takes
 their files for leftovers. They are moved out first, each by one rename.
 """
 
@@ -26,10 +26,10 @@ from chainlake.lake.errors import ConcurrentWriter
 from chainlake.lake.faults import around
 from chainlake.lake.locks import WAIT_SECONDS, file_lock
 from chainlake.lake.records import ops
-from chainlake.lake.records.defined.registered import choose, later_versions, noted
+from chainlake.lake.records.defined.registered import choose, later_versions, recorded
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import IntervalRow
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -39,11 +39,11 @@ _GONE = "-gone"
 
 
 class DivergedVersions(InfrastructureError):
-    """A version of a match table lies in two places."""
+    """A version of a match table is in two places."""
 
     @classmethod
     def of(cls, name: str, nested: str, beside: str) -> DivergedVersions:
-        """Args: the table's name, and the two places where it lies."""
+        """Args: the table's name, and the two places where it is."""
         return cls(
             f"table matches.{name} exists in two places, {nested} and {beside}: an older release has published to the "
             "first after it was moved to the second",
@@ -56,7 +56,7 @@ class NotMoved(InfrastructureError):
 
     @classmethod
     def of(cls, name: str, nested: str, beside: str, error: OSError) -> NotMoved:
-        """Args: the table's name, where it lies, where it should lie, and what the system says."""
+        """Args: the table's name, where it is, where it should be, and what the system says."""
         return cls(
             f"table matches.{name} cannot be moved from {nested} to {beside}: {error.strerror}",
             hint="Move the folder by hand while no step runs; until then no program may VACUUM the table around it.",
@@ -98,11 +98,11 @@ def take_places(
     Args:
         home: the installation.
         patterns: their names.
-        run_id: the run under which it is noted.
+        run_id: the run under which it is recorded.
         wait_s: how many seconds to wait for another writer of a table.
 
     Returns:
-        the patterns whose table is now another one or lies elsewhere; and those for which it failed, each with the
+        the patterns whose table is now another one or is elsewhere; and those for which it failed, each with the
         reason, such as a table that was being written the whole time.
     """
     changed: list[str] = []
@@ -146,7 +146,9 @@ def take_place(home: Home, pattern: str, run_id: str) -> bool:
 
 
 def held_version(home: Home, pattern: str) -> str | None:
-    """The later version whose rows already lie in the pattern's place, though its days may not be noted there yet."""
+    """The later version whose rows are already in the pattern's place, though its days may not be recorded there
+    yet.
+    """
     if not exists(home, "matches", pattern):
         return None
     held = [number for number in later_versions(home, pattern) if _taken_as(home, pattern, number) is not None]
@@ -168,7 +170,7 @@ def _due(home: Home, pattern: str) -> bool:
 
 def _winner(home: Home, pattern: str, later: list[int]) -> int | None:
     """The later version that the pattern's name should stand for; ``None`` if it is the one in the place."""
-    name = choose(pattern, [1, *later], noted(home, pattern))
+    name = choose(pattern, [1, *later], recorded(home, pattern))
     return None if name == pattern else int(name.rpartition("/v")[2])
 
 
@@ -209,7 +211,7 @@ def _replace(home: Home, pattern: str, number: int) -> None:
 
 
 def _note(home: Home, pattern: str, number: int, version: int, run_id: str) -> None:
-    """Note, in one append, that the days of a later version now lie in the place."""
+    """Record, in one append, that the days of a later version are now in the pattern's place."""
     name = f"matches.{pattern}/v{number}"
     rows: list[IntervalRow] = [
         {
@@ -227,7 +229,7 @@ def _note(home: Home, pattern: str, number: int, version: int, run_id: str) -> N
 
 
 def _nested(home: Home, pattern: str, number: int) -> bool:
-    """Whether a version lies inside the folder of the first, as it can on disks only (see ``Home.table``)."""
+    """Whether a version is inside the folder of the first, as it can on disks only (see ``Home.table``)."""
     return os.path.isdir(os.path.join(home.nested_table("matches", f"{pattern}/v{number}"), "_delta_log"))
 
 
@@ -252,7 +254,7 @@ def _move_out(home: Home, pattern: str) -> bool:
 
 
 def _drop(path: str) -> None:
-    """Remove a table whose rows lie elsewhere."""
+    """Remove a table whose rows are elsewhere."""
     files = storage_of(path)
     if files.on_disk:
         # After this one rename it is no longer a table, however far its removal gets.

@@ -1,7 +1,7 @@
 """Publishing: the only place that writes matches and model results (docs/semantics.md).
 
-Under the table's lock: leave out days whose input changed or whose audit failed; take the difference; note
-``publishing``; commit the difference; note ``done``. If an attempt is killed anywhere, the next one does all of it
+Under the table's lock: leave out days whose input changed or whose audit failed; take the difference; record
+``publishing``; commit the difference; record ``done``. If an attempt is killed anywhere, the next one does all of it
 again and ends with the same table. Delta refuses a late commit of the dead attempt, because every attempt that finds
 another's ``publishing`` row commits, even if nothing differs.
 """
@@ -173,9 +173,9 @@ def publish_models(
 ) -> dict[str, Published]:
     """Publish what models or monitors found on some days and their metrics, then their state, which is a cache.
 
-    State is carried from day to day, so nothing of a model is published from its first left-out day on, nor anything
-    that starts from a state other than the one the previous day left. Models that publish the same days share one
-    commit per table, however many there are.
+    State is carried from day to day, so none of a model's rows are published from its first left-out day on, nor
+    anything that starts from a state other than the one the previous day left. Models that publish the same days share
+    one commit per table, however many there are.
 
     Args:
         run: who publishes.
@@ -276,7 +276,7 @@ def _append(run: PublishingRun, rows: list[IntervalRow]) -> None:
 
 
 def _interrupted(home: Home, definitions: Sequence[Definition], days: Iterable[date]) -> bool:
-    """Whether an attempt noted ``publishing`` for one of the days and tables, and none has finished since.
+    """Whether an attempt recorded ``publishing`` for one of the days and tables, and none has finished since.
 
     The current row does not tell: a later attempt that failed may have put ``failed`` over it, and the definition may
     have moved to another table and back while the first attempt's commit is still on its way.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from chainlake.errors import InfrastructureError
 from chainlake.lake.delta.log import HINT
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 _NUMBERED = re.compile(r"^(\d{20})\.(json|checkpoint.*\.parquet)$")
 
@@ -51,7 +51,7 @@ class DamagedTable(InfrastructureError):
 
 
 def no_folder(place: str) -> str:
-    """What is said of a file in the place of a folder."""
+    """The text about a file in the place of a folder."""
     return f"{place} should be a folder, but is a file"
 
 
@@ -77,7 +77,7 @@ def require_entries(home: Home, schema: str, name: str) -> LogFiles | None:
 
     Raises:
         DamagedTable: an entry that no checkpoint stands for is empty, or a file is where a folder should be.
-        OddPlace: no table can lie in the lake's folder.
+        OddPlace: no table can be in the lake's folder.
     """
     home.require_place()
     folder = os.path.join(home.table(schema, name), "_delta_log")

@@ -2,7 +2,7 @@
 
 Spark moves rows one by one into its own writers, which takes several times as long as parsing them. A task that holds
 Arrow rows writes the files itself; the driver makes all of them part of the table in one commit
-(``chainlake.lake.store``). Until then nobody sees them, and files that are never committed are removed by the next
+(``chainlake.lake.store``). Until then no reader sees them, and files that are never committed are removed by the next
 clean-up (``chainlake.lake.upkeep.maintain``).
 """
 
@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 from chainlake.lake.delta.rules import Rules
 from chainlake.lake.delta.sums.file_stats import bounds, null_counts
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_file, parquet_footer, parquet_writer
+from chainlake.storage.resolve import storage_of
 
 #: Rows that are gathered before they are written; also the most rows of a row group.
 _ROWS_PER_GROUP = 250_000
-#: With at least so many rows, an existing Parquet file becomes a data file as it is; smaller ones are put together.
+#: With at least this many rows, an existing Parquet file becomes a data file as it is; smaller ones are put together.
 _ROWS_OF_A_FILE = 50_000
 #: The most files that are open at a time; with more partitions, each gets a new file whenever rows are written.
 _MOST_OPEN = 64
@@ -129,7 +129,7 @@ class DataFiles:
                 self._rules.check(pa.Table.from_batches([batch]))
         place, relative, partition = self._place(None)
         self._files.take(path, place)
-        # Bounds that somebody else wrote do not say whether a column has NaN.
+        # Bounds that someone else wrote do not say whether a column has NaN.
         bound = {f.name for f in self._stored if not pa.types.is_nested(f.type) and not pa.types.is_floating(f.type)}
         self._done.append(_data_file(place, relative, partition, bound))
 

@@ -21,7 +21,7 @@ class Commit:
     Args:
         version: the version it made.
         at: when (UTC).
-        other_columns: it gave the table other columns and all its rows anew; what it changed cannot be shown with
+        other_columns: it rewrote the table with other columns; what it changed cannot be shown with
             either set of columns, but what came after it can.
     """
 

@@ -1,7 +1,7 @@
 """The Delta log of a table as files: which commits are ours, and what in the log is damaged.
 
 Every commit of ours to a data table carries a turn (``chainlake.lake.store``) or a mark; a commit with neither was made
-by somebody else. The log is read file by file here, because a table reader gives up at the first entry that it cannot
+by someone else. The log is read file by file here, because a table reader gives up at the first entry that it cannot
 read, and skips an empty one as if that commit had never been made.
 """
 
@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -40,7 +40,7 @@ def marked(what: str, retries: int | None = None) -> CommitProperties:
     """Properties of a commit of ours that needs no turn; ``what`` is the verb or run that makes it.
 
     Args:
-        what: a text that is kept in the log.
+        what: a string that is kept in the log.
         retries: how often the commit is tried again, as a later version, if another writer came first; delta-rs decides
             if not given.
     """
@@ -245,7 +245,7 @@ class TableLog:
         return {f"table-{self.schema}.{self.name}", f"ingest-{self.name}"}
 
     def foreign(self, after: int = -1) -> Foreign:
-        """Commits of others that nobody has looked through, and entries whose author cannot be told.
+        """Commits of others that nobody has looked through, and entries whose author cannot be determined.
 
         Args:
             after: look only at later versions.
@@ -271,7 +271,7 @@ class TableLog:
         return Foreign(tuple(found), unreadable)
 
     def reshaped(self) -> Commit | None:
-        """The commit with which somebody else gave the table columns, types or partitions that are not ours."""
+        """The commit with which someone else gave the table columns, types or partitions that are not ours."""
         ours: _Shape | None = None
         theirs: tuple[_Shape, Commit] | None = None
         for version in self.versions:

@@ -1,8 +1,8 @@
 """Tables that this process has opened, kept for the next reader.
 
 Opening a table takes longer than reading a small one, and a step opens the same few again and again. Whether a kept
-table is still what opening it afresh would give is checked against the files of its log each time: another process may
-commit at any moment, and a table can be removed and made anew.
+table is still what opening it again would give is checked against the files of its log each time: another process may
+commit at any moment, and a table can be removed and made again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def kept(path: str, version: int | None, without_files: bool, log: LogFiles) -> 
     It is shared, so nobody may commit with it or move it to another version.
 
     Args:
-        path: where the table lies.
+        path: where the table is.
         version: the version; the newest if ``None``.
         without_files: whether it may lack its list of files; a table that has the list also serves.
         log: the files of its log now.

@@ -1,10 +1,10 @@
-"""Which files in a table's folder are the table's: anything else was put there by somebody else and stays."""
+"""Which files in a table's folder are the table's: anything else was put there by someone else and stays."""
 
 from __future__ import annotations
 
 import re
 
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 #: As Delta's writers name them: data, change data and deletion vectors, in the folders of partitions.
 _TABLE_FILE = re.compile(

@@ -1,4 +1,4 @@
-"""The one door through which Delta tables are opened outside Spark.
+"""The only place where Delta tables are opened outside Spark.
 
 Arrow and DuckDB read the files as the log lists them. A table with newer features keeps more than its files, such as
 which of their rows are deleted or what their columns are called; a reader of the files alone would then silently get
@@ -20,7 +20,7 @@ from chainlake.lake.delta.damaged import require_entries
 from chainlake.lake.delta.opened import keep, kept
 from chainlake.lake.locks import require_locks
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -45,7 +45,7 @@ class UnreadableTable(InfrastructureError):
 
         Args:
             table: ``schema.name``.
-            path: where it lies.
+            path: where it is.
             name: the feature, as Delta calls it.
         """
         place = f"delta.`{path}`"
@@ -88,7 +88,7 @@ class UnwritableTable(InfrastructureError):
 
     @classmethod
     def feature(cls, table: str, path: str, name: str) -> UnwritableTable:
-        """Args: ``schema.name``, where it lies, and the feature, as Delta calls it."""
+        """Args: ``schema.name``, where it is, and the feature, as Delta calls it."""
         drop = f"ALTER TABLE delta.`{path}` DROP FEATURE {name}"
         if name == "checkpointProtection":
             drop += " TRUNCATE HISTORY (a day after the feature that it remains from was dropped)"
@@ -228,10 +228,10 @@ def _odd_feature(table: DeltaTable) -> str | None:
 
 
 def data_path(table: str, folder: str, path: str) -> str:
-    """Where the data file lies that the log of ``table``, in ``folder``, calls ``path``.
+    """The place of the data file that the log of ``table``, in ``folder``, calls ``path``.
 
     Raises:
-        UnreadableTable: it lies outside the folder.
+        UnreadableTable: it is outside the folder.
     """
     plain = unquote(path)
     if plain.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", plain):

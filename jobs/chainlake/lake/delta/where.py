@@ -89,7 +89,7 @@ def micros(value: datetime) -> int:
 
 
 def delta_literal(value: Any) -> str:
-    """A date, an instant or a text as delta-rs reads it."""
+    """A date, an instant or a string as delta-rs reads it."""
     if isinstance(value, datetime):
         return f"arrow_cast({micros(value)}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
     if isinstance(value, date):

@@ -1,1 +1,1 @@
-"""Locks that need no shared disk: leases in the store that the lake lies in, or locks of a PostgreSQL database."""
+"""Locks that need no shared disk: leases in the store that holds the lake, or locks of a PostgreSQL database."""

@@ -12,8 +12,8 @@ import uuid
 
 from chainlake.lake.leases.machine import LockHolder
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed, store_error
+from chainlake.storage.resolve import storage_of
 from chainlake.storage.settings import apply_settings
 
 #: The first log entry of a table.
@@ -88,12 +88,12 @@ def require_conditional_writes(home: Home) -> None:
         for _ in range(_ROUNDS):
             path = f"{home.lake}/{FOLDER}/probe/{uuid.uuid4().hex}"
             try:
-                told = _race(path)
+                answers = _race(path)
             finally:
                 remove(path)
-            if told.count(True) > 1:
+            if answers.count(True) > 1:
                 raise StoreFailed.unconditional(home.lake)
-            if False in told:
+            if False in answers:
                 _kept_to.add(home.lake)
                 return
         raise StoreFailed.undecided(home.lake)
@@ -101,14 +101,14 @@ def require_conditional_writes(home: Home) -> None:
 
 def _race(path: str) -> list[bool | None]:
     """What :func:`make` returns to each of several writers of one file."""
-    told: list[bool | None] = []
+    answers: list[bool | None] = []
     failed: list[BaseException] = []
     start = threading.Barrier(_WRITERS)
 
     def one() -> None:
         start.wait()
         try:
-            told.append(make(path, {}))
+            answers.append(make(path, {}))
         except BaseException as error:  # raised below, in the caller's thread
             failed.append(error)
 
@@ -119,4 +119,4 @@ def _race(path: str) -> list[bool | None]:
         writer.join()
     if failed:
         raise failed[0]
-    return told
+    return answers

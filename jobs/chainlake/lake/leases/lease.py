@@ -1,4 +1,5 @@
-"""A lease: a lock in the store, held by the process that made its newest generation, while that shows signs of life.
+"""A lease: a lock in the store, held by the process that made its newest generation, as long as that process shows
+signs of life.
 
 For generation N, ``<lake>/chainlake-locks/<purpose>/`` holds the folder ``N`` with a file that only one writer can make
 and that names the holder; ``N.beat``, which the holder rewrites every few seconds; and ``N.free`` once it has let go. A
@@ -17,11 +18,11 @@ from dataclasses import dataclass
 
 from chainlake.lake.errors import LockLost
 from chainlake.lake.leases import conditional
-from chainlake.lake.leases.machine import LockHolder, is_dead, own_holder, told
+from chainlake.lake.leases.machine import LockHolder, holder_text, is_dead, own_holder
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.port import Storage
+from chainlake.storage.resolve import storage_of
 
 #: The environment variable for how many seconds a lease is good without a new beat.
 VARIABLE = "CHAINLAKE_LEASE_SECONDS"
@@ -85,7 +86,7 @@ class Watch:
         return seen
 
     def alive(self, seen: _Seen) -> bool:
-        """Whether somebody holds the lock, as far as this process can know."""
+        """Whether someone holds the lock, as far as this process can know."""
         if not seen.top or seen.free:
             return False
         return time.monotonic() - self._since < lease_seconds() and not is_dead(self.signed(seen.top))
@@ -99,7 +100,7 @@ class Watch:
     def holder(self) -> str:
         """A description of who holds the lock, or held it last."""
         top = self.look().top
-        return told(self.signed(top) if top else None)
+        return holder_text(self.signed(top) if top else None)
 
 
 class StoreLock:
@@ -155,7 +156,7 @@ class _Lease:
 
     @classmethod
     def take(cls, watch: Watch, purpose: str) -> _Lease | None:
-        """Take the lock if nobody holds it; ``None`` if somebody does."""
+        """Take the lock if nobody holds it; ``None`` if someone does."""
         seen = watch.look()
         if watch.alive(seen):
             return None

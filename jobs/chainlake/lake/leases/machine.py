@@ -1,4 +1,4 @@
-"""Who holds a lock: a process, told apart from all others on all machines, and whether it still runs."""
+"""Who holds a lock: a process, identified uniquely among all machines, and whether it still runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def own_holder(purpose: str) -> LockHolder:
     }
 
 
-def told(signed: LockHolder | None) -> str:
+def holder_text(signed: LockHolder | None) -> str:
     """A holder, described in words."""
     if signed is None or not {"pid", "host", "since", "purpose"} <= signed.keys():
         return "an unknown process"

@@ -57,7 +57,7 @@ class Chain:
         return found
 
     def dense(self, lo: int, hi: int, ready: Callable[[int], bool], anew: Callable[[int], bool]) -> Chain:
-        """All days ``[lo, hi)``, including those for which nothing is noted.
+        """All days ``[lo, hi)``, including those for which nothing is recorded.
 
         Args:
             lo, hi: days as in ``numbers``.
@@ -97,7 +97,7 @@ class ChainState:
 
 
 def chain_state(chain: Chain) -> ChainState:
-    """How the days of a published chain stand; a day that starts anew depends on none before it."""
+    """How the days of a published chain stand; a day that starts from the empty state depends on none before it."""
     n = len(chain.numbers)
     place = np.arange(n)
     linked = (chain.state_in == chain.before) & (chain.before != None)  # noqa: E711 (element by element)
@@ -159,7 +159,7 @@ class Outlook:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Batch:
     """Consecutive days to be computed in one go.
 
     Args:
@@ -182,10 +182,10 @@ class Walk:
     Args:
         chain: all days from ``chain.numbers[0]`` on, without gaps.
         first: the day on which the run starts; the chain before it is taken as published.
-        kept: (day, least) → the last day from ``least`` to ``day`` on which a stretch can begin, because that day
-            starts anew or the state that it continues from is kept; ``least`` itself counts as such a day unless it is
-            negative.
-        longest: the most days of a stretch.
+        kept: (day, least) → the last day from ``least`` to ``day`` on which a batch can begin, because that day
+            starts from the empty state or the state that it continues from is kept; ``least`` itself counts as such a
+            day unless it is negative.
+        longest: the most days of a batch.
     """
 
     def __init__(self, chain: Chain, first: int, kept: Callable[[int, int], int], longest: int) -> None:
@@ -195,10 +195,10 @@ class Walk:
         self._state: str | None = chain.before[first - self._lo]
         self._look = _LOOK
         self._held = -1
-        self._stretch: Stretch | None = None
+        self._batch: Batch | None = None
         self._states: Sequence[str] = ()
 
-    def next(self) -> Stretch | None:
+    def next(self) -> Batch | None:
         """The next days to compute; None if no day is left that can be computed."""
         while self._at < self._end:
             place = self._at - self._lo
@@ -214,8 +214,8 @@ class Walk:
                 continue
             begin = self._kept(self._at, self._held)
             end = min(self._until(), begin + self._longest)
-            self._stretch = Stretch(begin, min(self._at, end), end, bool(self._chain.anew[begin - self._lo]))
-            return self._stretch
+            self._batch = Batch(begin, min(self._at, end), end, bool(self._chain.anew[begin - self._lo]))
+            return self._batch
         return None
 
     def _settled(self, day: int, state: str | None) -> bool:
@@ -229,7 +229,7 @@ class Walk:
         return day + 1 + int(later[0]) if len(later) else self._end
 
     def _until(self) -> int:
-        """The end of a stretch from here: the days to do in any case, and some that may be to do."""
+        """The end of a batch from here: the days to do in any case, and some that may be to do."""
         day = self._at + 1
         while day < self._end and self._chain.ready[day - self._lo] and self._to_do(day):
             day += 1
@@ -248,13 +248,13 @@ class Walk:
         return self._at
 
     def shorten(self) -> bool:
-        """Say that the stretch was too large to compute: half of it comes next; return whether that has any day."""
-        assert self._stretch is not None
-        self._longest = (self._stretch.end - self._stretch.begin) // 2
+        """Say that the batch was too large to compute: half of it comes next; return whether that has any day."""
+        assert self._batch is not None
+        self._longest = (self._batch.end - self._batch.begin) // 2
         return self._longest > 0
 
-    def finish_stretch(self, states: Sequence[str]) -> int:
-        """Take the result of a stretch.
+    def finish_batch(self, states: Sequence[str]) -> int:
+        """Take the result of a batch.
 
         Args:
             states: the state at the end of each of its days.
@@ -263,30 +263,30 @@ class Walk:
             how many of its days are to be published: those before the first one that continues from the state that it
             was last computed from, since from there on the published rows still hold.
         """
-        stretch = self._stretch
-        assert stretch is not None and len(states) == stretch.end - stretch.begin
+        batch = self._batch
+        assert batch is not None and len(states) == batch.end - batch.begin
         self._states = states
-        for day in range(stretch.begin + 1, stretch.end):
-            state = states[day - 1 - stretch.begin]
+        for day in range(batch.begin + 1, batch.end):
+            state = states[day - 1 - batch.begin]
             if self._chain.anew[day - self._lo] and state != EMPTY:
                 # This day does not continue from what was computed.
-                return day - stretch.begin
-            if day > stretch.target and self._settled(day, state):
-                return day - stretch.begin
+                return day - batch.begin
+            if day > batch.target and self._settled(day, state):
+                return day - batch.begin
         self._look = min(2 * self._look, self._longest)
         return len(states)
 
     def published(self, days: int) -> None:
-        """Say that only the first ``days`` days of the stretch are published; the run continues after them.
+        """Say that only the first ``days`` days of the batch are published; the run continues after them.
 
         If these are fewer than were to be published, the chain cannot continue, and :meth:`next` must not be called.
         """
-        assert self._stretch is not None
-        self._at = self._held = self._stretch.begin + days
+        assert self._batch is not None
+        self._at = self._held = self._batch.begin + days
         self._state = self._states[days - 1]
 
     def outlook(self) -> Outlook:
-        """What lies ahead: what a run does if it goes on after every stretch."""
+        """What lies ahead: what a run does if it continues after every batch."""
         chain, state = self._chain, self._state
         certain: list[int] = []
         possible: list[int] = []
@@ -331,7 +331,7 @@ def left_out(links: Mapping[Day, Link], wrong: Mapping[Day, str], before: str | 
         links: the links of every day, ascending.
         wrong: day → why it cannot be published, for a reason of its own.
         before: the state that the first day has to continue from, read under the lock of the table: the ``state_out``
-            of the day before, or :data:`EMPTY` if it starts anew.
+            of the day before, or :data:`EMPTY` if it starts from the empty state.
     """
     found: dict[Day, str] = {}
     for day, link in links.items():

@@ -99,7 +99,9 @@ def chain_of(
 
 
 def dense(chain: Chain, definition: Definition, events: EventDays, end: date) -> Chain:
-    """All days of a chain, from the first one noted, or from :func:`begins` if earlier, to the one before ``end``."""
+    """All days of a chain, from the first one recorded, or from :func:`begins` if earlier, to the one before
+    ``end``.
+    """
     last = begins(definition, events)
     first = [int(chain.numbers[0])] if len(chain.numbers) else [day_number(end) - 1]
     lo, hi = min([*first, *([] if last is None else [day_number(last)])]), day_number(end)

@@ -47,8 +47,8 @@ def waiting_for(status: str) -> str:
     return "its events are being changed" if status == CHANGING else "expected files are missing or not read"
 
 
-def quiet_stretches(filled: Iterable[date]) -> list[tuple[date, date]]:
-    """Stretches ``[from, to)`` of days without events that are not listed one by one; only between events.
+def quiet_ranges(filled: Iterable[date]) -> list[tuple[date, date]]:
+    """Ranges ``[from, to)`` of days without events that are not listed one by one; only between events.
 
     Otherwise a single row with a wrong year would add decades of days, on each of which each definition is judged.
 
@@ -69,7 +69,7 @@ class EventDays:
         rows: day → row of ``ops.event_days``.
         first: first day with events, ``None`` if there is none.
         last: last day with events.
-        quiet: stretches ``[from, to)`` of days between events; they are known to be empty, and most have no row.
+        quiet: ranges ``[from, to)`` of days between events; they are known to be empty, and most have no row.
         last_us: time of the last event, µs, from ``ops.rates``; ``None`` if that has nothing for the last day.
         memo: what was computed from these rows, such as fingerprints, kept by ``chainlake.lake.records.staleness``.
     """
@@ -98,13 +98,13 @@ class EventDays:
         """From rows that the caller has read."""
         filled = [row["day"] for row in rows if row["rows"]]
         first, last = min(filled, default=None), max(filled, default=None)
-        return cls(source, {row["day"]: row for row in rows}, first, last, tuple(quiet_stretches(filled)))
+        return cls(source, {row["day"]: row for row in rows}, first, last, tuple(quiet_ranges(filled)))
 
     def status(self, day: date) -> ReadStatus | None:
         """``changing``, ``open``, ``complete``, ``provisional``, or ``None`` if no ingest has passed the day.
 
-        A day of a quiet stretch has the status of the last day before the stretch, once ingest has passed the whole
-        stretch.
+        A day of a quiet range has the status of the last day before the range, once ingest has passed the whole
+        range.
         """
         row = self.rows.get(day)
         if row is not None:
@@ -120,7 +120,7 @@ class EventDays:
 
         Args:
             numbers: the days.
-            late_us: how long after the last event before a quiet stretch something can be decided, µs.
+            late_us: how long after the last event before a quiet range something can be decided, µs.
         """
         quiet = np.zeros(len(numbers), bool)
         for start, end in self.quiet:
@@ -168,7 +168,7 @@ class AbandonedDays(InfrastructureError):
 
     @classmethod
     def waited(cls, source: str, unfit: list[date], timeout_s: float, holder: str) -> AbandonedDays:
-        """Somebody is, and took longer than was waited for."""
+        """Someone is, and took longer than was waited for."""
         return cls._of(source, unfit, f"and was so for {timeout_s:.0f} s: {holder}")
 
     @classmethod
@@ -184,7 +184,7 @@ class AbandonedDays(InfrastructureError):
 def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> Pinned:
     """Pin a version of the events table in which each needed day is final.
 
-    It waits for days that are being changed as long as somebody holds the source's lock. If nobody does, their ingest
+    It waits for days that are being changed as long as someone holds the source's lock. If nobody does, their ingest
     has failed or was killed, and waiting would not help.
 
     Args:
@@ -194,7 +194,7 @@ def pin(home: Home, source: str, days_needed: Days, timeout_s: float = 600) -> P
         timeout_s: how many seconds to wait for days that are being changed.
 
     Raises:
-        AbandonedDays: nobody is changing the days, or somebody was the whole time; the message names the ingest to
+        AbandonedDays: nobody is changing the days, or someone was the whole time; the message names the ingest to
             repeat.
     """
     deadline = time.monotonic() + timeout_s

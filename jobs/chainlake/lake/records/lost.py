@@ -1,4 +1,6 @@
-"""A results table that is gone is made again by the next run that publishes, which knows only a few of its days."""
+"""A results table that is gone is made again by the next run that publishes, but that run knows only a few of its
+days.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ def note_lost(home: Home, published: Sequence[Table], run_id: str) -> None:
     Args:
         home: the installation.
         published: tables that are about to be published to.
-        run_id: the run under which it is noted.
+        run_id: the run under which it is recorded.
     """
     gone = {table.path_name for table in published if not tables.exists(home, table.schema, table.name)}
     if not gone:
@@ -44,7 +46,7 @@ def lost_days(
     Args:
         definition: the pattern or model.
         rows: number of rows published for each day.
-        done: whether each day is noted as done.
+        done: whether each day is recorded as done.
         gone: whether a table (``schema.name``) does not exist.
     """
     with_rows = done & (rows > 0)
@@ -52,7 +54,7 @@ def lost_days(
     if with_rows.any() and gone(definition.table_name):
         found.append((f"its table {definition.table_name} is gone", with_rows))
     if definition.is_model and done.any() and gone(METRICS.path_name):
-        # How many rows a day has there is not noted separately.
+        # How many rows a day has there is not recorded separately.
         found.append((f"the table {METRICS.path_name} is gone", done))
     return found
 

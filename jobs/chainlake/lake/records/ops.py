@@ -172,7 +172,7 @@ def current_table(
 
 
 def _read(delta: Any, columns: list[str], filters: Any, encoded: Sequence[pa.Field]) -> pa.Table:
-    """The given columns; the texts among ``encoded`` as dictionaries, which is how the files store them."""
+    """The given columns; the strings among ``encoded`` as dictionaries, which is how the files store them."""
     from pyarrow.parquet import filters_to_expression
 
     # Dictionaries of nullable columns sometimes have a null among their values and then cannot be unified.

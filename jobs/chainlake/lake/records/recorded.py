@@ -1,4 +1,4 @@
-"""Days of definitions whose file is gone or cannot be read; they are shown as they were last noted."""
+"""Days of definitions whose file is gone or cannot be read; they are shown as they were last recorded."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class Recorded(Judged):
         self.numbers = numbers
         self.ready = np.zeros(len(at), dtype=bool)
         self.provisional = np.zeros(len(at), dtype=bool)
-        noted = intervals.columns["status"][at].astype(str)
-        self.state = np.where(noted == "publishing", "stale", noted)
+        recorded = intervals.columns["status"][at].astype(str)
+        self.state = np.where(recorded == "publishing", "stale", recorded)
         self._at = at
         self._intervals = intervals
         self.reason = why
 
     def why(self, position: int) -> str:
-        """Why the day is not judged, and the reason that was noted for it."""
-        noted = self._intervals.columns["reason"][self._at[position]]
+        """Why the day is not judged, and the reason that was recorded for it."""
+        recorded = self._intervals.columns["reason"][self._at[position]]
         if self.state[position] == "retired":
-            return str(noted)
-        return f"{self.reason}; {noted}" if noted else self.reason
+            return str(recorded)
+        return f"{self.reason}; {recorded}" if recorded else self.reason
 
     def alike(self, positions: np.ndarray) -> np.ndarray:
         """For each position, whether its day comes right after the one before, with the same state and reason."""

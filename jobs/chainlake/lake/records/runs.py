@@ -123,13 +123,13 @@ def _line(row: RunRow, taken: timedelta) -> str:
     """A phase in words, such as ``detect pattern/shakeout 2025-10-01: ok, 2309 rows in, 76 out, 3.2 s``."""
     start, end = row["day_from"], row["day_to"]
     days = str(Days(start, end)) if start is not None and end is not None else ""
-    told = [f"{row['status']}: {row['reason']}" if row["reason"] else row["status"]]
+    parts = [f"{row['status']}: {row['reason']}" if row["reason"] else row["status"]]
     if row["rows_in"] is not None:
-        told.append(f"{counted(row['rows_in'], 'row')} in")
+        parts.append(f"{counted(row['rows_in'], 'row')} in")
     if row["rows_out"] is not None:
-        told.append(f"{counted(row['rows_out'], 'row')} out")
+        parts.append(f"{counted(row['rows_out'], 'row')} out")
     where = " ".join(part for part in (row["phase"], row["definition"], days) if part)
-    return f"{where}: {', '.join(told)}, {taken.total_seconds():.1f} s"
+    return f"{where}: {', '.join(parts)}, {taken.total_seconds():.1f} s"
 
 
 def new_run_id(step: str) -> str:

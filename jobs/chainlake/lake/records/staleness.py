@@ -128,7 +128,7 @@ class Judged:
         gone: whether a table (``schema.name``) does not exist.
     """
 
-    #: Whether days are shown as noted, even done ones with a reason; see ``chainlake.lake.records.recorded``.
+    #: Whether days are shown as recorded, even done ones with a reason; see ``chainlake.lake.records.recorded``.
     unjudged = False
     _suspected = ""
 
@@ -253,14 +253,14 @@ class Judged:
         found = self._intervals.columns["rows"][self._at[positions]]
         return np.array([value or 0 for value in found], dtype=np.int64)
 
-    def noted(self, name: str) -> np.ndarray:
+    def recorded(self, name: str) -> np.ndarray:
         """A column of ``ops.intervals``, one value per day; None if a day has no row."""
         found: np.ndarray = self._intervals.columns[name][self._at]
         return found
 
     def row(self, position: int) -> StatusRow:
         """Everything about the day at ``position``."""
-        rows, version = (_whole(self.noted(name)[position]) for name in ("rows", "published_version"))
+        rows, version = (_whole(self.recorded(name)[position]) for name in ("rows", "published_version"))
         return StatusRow(
             self.name,
             self.day(position),
@@ -284,8 +284,8 @@ class Judged:
             "why": pa.array(whys, pa.string()),
             "provisional": pa.array(self.provisional[positions]),
             "ready": pa.array(self.ready[positions]),
-            "rows": pa.array(self.noted("rows")[positions], pa.int64()),
-            "version": pa.array(self.noted("published_version")[positions], pa.int64()),
+            "rows": pa.array(self.recorded("rows")[positions], pa.int64()),
+            "version": pa.array(self.recorded("published_version")[positions], pa.int64()),
         }
         return pa.table(values, schema=STATUS)
 

@@ -1,6 +1,6 @@
 """Whether tables are as we left them, judged by the names in their logs and the last entries, without reading a row.
 
-This says only that somebody should look; ``chainlake check`` reads the tables to find what is wrong.
+This says only that someone should look; ``chainlake check`` reads the tables to find what is wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from chainlake.schemas.models import METRICS, STATE
 from chainlake.words import counted
 
 _LOOK = "run 'chainlake check'"
-_MEND = "run 'chainlake check --repair'"
+_REPAIR_IT = "run 'chainlake check --repair'"
 
 
 def mark_suspects(home: Home, judged: Sequence[Judged], intervals: Intervals) -> list[str]:
@@ -57,7 +57,7 @@ def mark_suspects(home: Home, judged: Sequence[Judged], intervals: Intervals) ->
 
 
 def _gone(home: Home, source: str) -> Iterator[tuple[str, str]]:
-    """Tables of a source that are gone although rows of its days and files are noted, each with what to do."""
+    """Tables of a source that are gone although rows of its days and files are recorded, each with what to do."""
     days = ops.current_table(home, "event_days", columns=["rows"], filters=[("source", "=", source)])
     files = ops.current_table(home, "files", columns=["rows_raw"], filters=[("source", "=", source)])
     held = {"events": pc.sum(days["rows"]).as_py(), "raw": pc.sum(files["rows_raw"]).as_py()}
@@ -65,10 +65,10 @@ def _gone(home: Home, source: str) -> Iterator[tuple[str, str]]:
         if rows and not TableLog(home, schema, source).exists:
             yield (
                 f"{schema}.{source}",
-                f"the table is gone, but {counted(rows, 'row')} were written to it; {_MEND}",
+                f"the table is gone, but {counted(rows, 'row')} were written to it; {_REPAIR_IT}",
             )
     if held["events"] and not len(files):
-        yield "ops.files", f"no file of source {source} is recorded, though its events are; {_MEND}"
+        yield "ops.files", f"no file of source {source} is recorded, though its events are; {_REPAIR_IT}"
 
 
 def _last_published(intervals: Intervals, one: Judged) -> tuple[int, int] | None:
@@ -96,7 +96,7 @@ def moved(home: Home, schema: str, name: str, known: int | None = None) -> str |
     log = TableLog(home, schema, name)
     last = log.last
     if log.absent:
-        return f"entry {log.absent[0]} of its log is missing; {_MEND}"
+        return f"entry {log.absent[0]} of its log is missing; {_REPAIR_IT}"
     if last is None or last == known:
         return None
     if known is not None and last < known:
@@ -105,6 +105,6 @@ def moved(home: Home, schema: str, name: str, known: int | None = None) -> str |
     if later.unreadable:
         version, why = next(iter(later.unreadable.items()))
         which = "the last entry" if version == last else f"entry {version}"
-        return f"{which} of its log cannot be read ({why}); {_MEND}"
+        return f"{which} of its log cannot be read ({why}); {_REPAIR_IT}"
     changes = [commit for commit in later.commits if commit.changes_rows]
     return f"{changes[-1]} of its table was made by somebody else; {_LOOK}" if changes else None

@@ -30,7 +30,7 @@ _MAKE_SECONDS = 600
 
 
 def archive_path(home: Home, jars: list[Path]) -> Path:
-    """Where the archive for this Java, this Spark and these JARs lies."""
+    """The place of the archive for this Java, this Spark and these JARs."""
     import pyspark
 
     java = Path(os.environ.get("JAVA_HOME") or java_home(), "bin", "java")

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-#: A step's queries are interpreted if they see at most so many rows.
+#: A step's queries are interpreted if they see at most this many rows.
 _INTERPRETED_ROWS = 200_000
-#: Rows per shuffle partition: in a driver with 1 GB, each of two tasks can sort so many in memory.
+#: Rows per shuffle partition: in a driver with 1 GB, each of two tasks can sort this many in memory.
 _ROWS_PER_PARTITION = 150_000
 _MOST_PARTITIONS = 2_000
 #: How long to wait for the JVM to end: one that writes a class archive takes long.
@@ -83,7 +83,7 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
         # makes the secret itself; on a cluster it is the cluster's.
         builder = builder.config("spark.authenticate", "true")
     try:
-        with _told(theirs, folder):
+        with _configured(theirs, folder):
             session = builder.getOrCreate()
     except Exception as error:
         raise NotStarted.of(error) from error
@@ -105,7 +105,7 @@ def _choose_python(site: Site) -> None:
 
 
 @contextmanager
-def _told(theirs: dict[str, str], folder: Path) -> Iterator[None]:
+def _configured(theirs: dict[str, str], folder: Path) -> Iterator[None]:
     """Pass the site's settings to the JVM that is started within this context, in a file that it reads once."""
     if not theirs:
         yield

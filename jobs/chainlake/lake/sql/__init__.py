@@ -8,5 +8,5 @@
 * ``zones``: ``models.zones``
 * ``safe``: what ``--safe`` refuses
 * ``duck``: DuckDB within a step
-* ``errors``: why a statement gets no answer
+* ``errors``: why a statement has no result
 """

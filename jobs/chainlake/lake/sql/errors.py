@@ -1,4 +1,4 @@
-"""Errors that say why a statement gets no answer."""
+"""Errors that say why a statement has no result."""
 
 from __future__ import annotations
 

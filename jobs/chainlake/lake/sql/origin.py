@@ -30,13 +30,13 @@ def origin_select(rows: str, definition: str, table_name: str | None, day: str, 
     shown = f", {day} AS {added}" if added else ""
     where = "" if table_name is None else f" AND table_name = {table_name}"
     return f"""
-WITH noted AS (
+WITH recorded AS (
   SELECT *, status = 'publishing' AND seq = max(seq) OVER (PARTITION BY definition, day) AS cut_off
   FROM ops.intervals WHERE status IN ('done', 'publishing'){where}
 ), done AS (
-  SELECT definition, day, {", ".join(_ADDED)} FROM noted WHERE status = 'done'
+  SELECT definition, day, {", ".join(_ADDED)} FROM recorded WHERE status = 'done'
   QUALIFY row_number() OVER (PARTITION BY definition, day ORDER BY seq DESC) = 1
 )
 SELECT m.*{shown}, done.* EXCLUDE (definition, day),
-  EXISTS (FROM noted AS n WHERE n.cut_off AND n.definition = {definition} AND n.day = {day}) AS interrupted
+  EXISTS (FROM recorded AS n WHERE n.cut_off AND n.definition = {definition} AND n.day = {day}) AS interrupted
 FROM {rows} AS m LEFT JOIN done ON done.definition = {definition} AND done.day = {day}"""

@@ -62,7 +62,7 @@ class SqlConnection:
         home: the installation.
         derived: ``(schema, name)`` → function that makes the rows of a table that is not stored anywhere, called when a
             query mentions it.
-        safe: for statements that somebody else wrote, which may read the tables and nothing else; see
+        safe: for statements that someone else wrote, which may read the tables and nothing else; see
             ``chainlake.lake.sql.safe``.
     """
 
@@ -145,7 +145,7 @@ class SqlConnection:
         return [_parts(found[0]) for found in _TOKEN.finditer(sql) if found["schema"]]
 
     def _define(self, schema: str, name: str) -> None:
-        """Make ``schema.name`` known to DuckDB if there is such a table; otherwise DuckDB's own error will say so."""
+        """Make ``schema.name`` known to DuckDB if there is such a table; otherwise DuckDB will raise its own error."""
         if (schema, name.lower()) in self._ready:
             return
         if (schema, name.lower()) == ("matches", ALL):

@@ -1,4 +1,4 @@
-"""``chainlake sql --safe``: reading the lake's tables and nothing else, for statements that somebody else wrote.
+"""``chainlake sql --safe``: reading the lake's tables and nothing else, for statements that someone else wrote.
 
 Before DuckDB sees the statement, it is told to touch no file, load nothing and change no setting. So it cannot read the
 tables' files by itself either: they come through Arrow. A single function call can take minutes, and more memory than

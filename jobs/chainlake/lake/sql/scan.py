@@ -17,7 +17,7 @@ import pyarrow as pa
 from chainlake.lake.delta.reader import data_path, open_table
 from chainlake.lake.records.defined.registered import later_versions
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -25,15 +25,15 @@ from chainlake.lake.store.errors import FilesNotVisible, Overtaken, PartlyMerged
 from chainlake.lake.store.port import Change
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_file
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, WriterProperties
 
 #: Rows per row group, which is in memory until it is complete; and rows of a change that are in memory at a time.
 _ROWS_PER_GROUP, _ROWS_PER_BATCH = 100_000, 65_536
-#: Up to so many files of a folder are asked for one by one; for more, the folder is listed.
+#: Up to this many files of a folder are asked for one by one; for more, the folder is listed.
 _ASKED_ONE_BY_ONE = 8
 
 
@@ -125,7 +125,7 @@ class RowFile:
     """A Parquet file of rows.
 
     Args:
-        path: where it lies.
+        path: where it is.
         partition: values of the columns that are not in the file, as Delta writes them.
     """
 
@@ -145,7 +145,7 @@ def merge_files(at: DeltaTable, change: Change, new: Sequence[RowFile], properti
     Raises:
         AuditFailed: a row breaks a rule of the table; the message names rule and row.
         Overtaken: another writer made the next version.
-        StoreFailed: the store says so, and nobody did.
+        StoreFailed: the store reports a conflict, but no other writer committed.
         PartlyMerged: not every row that was to be changed was found.
     """
     from deltalake.exceptions import CommitFailedError

@@ -1,4 +1,4 @@
-"""Errors that stop a change of a data table; each says what was written, which is mostly nothing, and what to do."""
+"""Errors that stop a change of a data table; each says what was written (usually nothing) and what to do."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class PartlyMerged(InfrastructureError):
     @classmethod
     def of(cls, table: Table, version: int, found: Mapping[str, int], wanted: Mapping[str, int]) -> PartlyMerged:
         """For the number of rows that version ``version`` reached and should have reached, by what was done to them."""
-        told, asked = (", ".join(f"{count} {kind}" for kind, count in one.items()) for one in (found, wanted))
+        actual, asked = (", ".join(f"{count} {kind}" for kind, count in one.items()) for one in (found, wanted))
         return cls(
-            f"version {version} of {table.path_name} has {told} rows, but should have {asked}",
+            f"version {version} of {table.path_name} has {actual} rows, but should have {asked}",
             hint="Restate the days of this run, and report this as a bug.",
         )

@@ -32,8 +32,8 @@ from chainlake.lake.store.errors import Overtaken, RowsOutside
 from chainlake.lake.store.port import Applied, Change, DayFile, DayFiles, Part, Staged, Turn
 from chainlake.paths import Home
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_dataset, parquet_footer, parquet_rows
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -85,7 +85,7 @@ class FilesLake:
             for day, path, rows, size in zip(*columns, strict=True):
                 if day in days:
                     place = data_path(f"{schema}.{name}", folder, path)
-                    # Not every writer notes the number of rows.
+                    # Not every writer records the number of rows.
                     counted = parquet_footer(place).num_rows if rows is None else rows
                     found.append(DayFile(day, place, counted, size))
         stored = pa.schema(table.schema().to_arrow())

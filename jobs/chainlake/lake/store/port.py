@@ -58,7 +58,7 @@ class DayFile:
 
     Args:
         day: the UTC day.
-        path: where it lies.
+        path: where it is.
         rows: number of rows.
         size: size in bytes.
     """
@@ -95,7 +95,7 @@ class Change:
         table: the table.
         base_version: the version against which the difference was computed.
         staged: Parquet files of rows to insert.
-        files: data files of rows to insert; they lie where :meth:`Lake.task_folder` says.
+        files: data files of rows to insert; they are where :meth:`Lake.task_folder` says.
         moved: Parquet files of rows to update and delete: the table's columns, ``_op`` (``U`` or ``D``), and in
             ``_was_<column>`` the published row's value in each column of ``bounds``.
         bounds: columns whose bounds help to find the files of rows that change.
@@ -171,7 +171,7 @@ class Lake(Protocol):
 
     @property
     def name(self) -> str:
-        """``files`` or ``spark``, as noted in ``ops.runs``."""
+        """``files`` or ``spark``, as recorded in ``ops.runs``."""
 
     def version(self, schema: str, name: str) -> int | None:
         """The table's current version; ``None`` if there is no table."""
@@ -249,8 +249,8 @@ class Lake(Protocol):
 
         Args:
             purpose: ``source-<name>`` or ``table-<schema>.<name>``.
-            wait_s: give up after so many seconds.
+            wait_s: give up after this many seconds.
 
         Raises:
-            LockBusy: somebody else held it the whole time; the message says who.
+            LockBusy: someone else held it the whole time; the message says who.
         """

@@ -1,12 +1,12 @@
 """Upkeep of tables: compacting, removing old versions after their retention (``maintain``), comparing, checking.
 
-* ``maintain``: merges small files and removes what is past its retention; how many files, and how long, is said there
+* ``maintain``: merges small files and removes what is past its retention; the limits are defined there
 * ``check_table``: whether the files of a table are what its log says
-* ``check_published``: whether results tables hold what was noted as published
+* ``check_published``: whether results tables hold what was recorded as published
 * ``check_ops``: whether the logs of ``ops`` are complete
 * ``contents``: reads every row of a table for ``chainlake check``
-* ``noted``: what each results table should hold
-* ``findings``: what a check finds, and what mends it
+* ``recorded``: what each results table should hold
+* ``findings``: what a check finds, and what fixes it
 * ``damage``: the error for a damaged table, and its remedy
 * ``set_aside``: moves damaged files out of their table
 * ``ops_rebuild``: makes a log of ``ops`` again from its data files

@@ -9,7 +9,7 @@ from chainlake.lake.upkeep.check_table import Inspected
 from chainlake.lake.upkeep.findings import Finding, OpsLog
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 from chainlake.words import counted
 
 
@@ -45,4 +45,4 @@ def check_ops(inspected: Inspected) -> list[Finding]:
         return []
     example = ", ".join(str(broken[name][0].as_py()) for name in key)
     what = f"rows are missing or repeated: the numbers of {counted(len(broken), 'key')} have gaps, such as {example}"
-    return [Finding(inspected.path_name, what, mends=(OpsLog(inspected.name),))]
+    return [Finding(inspected.path_name, what, fixes=(OpsLog(inspected.name),))]

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from chainlake.days import Days
 from chainlake.lake.delta.sums.checksums import Checksum, Place, Sums
 from chainlake.lake.delta.where import delta_literal
-from chainlake.lake.upkeep import noted
+from chainlake.lake.upkeep import recorded
 from chainlake.lake.upkeep.check_table import Inspected
 from chainlake.lake.upkeep.contents import Contents
-from chainlake.lake.upkeep.findings import Finding, Mend, PublishedDay, SurplusRows, UnnotedDay
-from chainlake.lake.upkeep.noted import Noted
+from chainlake.lake.upkeep.findings import Finding, Fix, PublishedDay, SurplusRows, UnrecordedDay
+from chainlake.lake.upkeep.recorded import RecordedDay
 from chainlake.schemas import ranked
 from chainlake.schemas.models import FINDINGS, METRICS, SHARED, STATE
 from chainlake.schemas.table import Table
@@ -42,12 +42,12 @@ class Expected:
     settled: bool
 
 
-def check_matches(inspected: Inspected, days: noted.Days, within: Days | None) -> list[Finding]:
-    """Compare a table of matches, episodes or rankings with what was noted for it.
+def check_matches(inspected: Inspected, days: recorded.Days, within: Days | None) -> list[Finding]:
+    """Compare a table of matches, episodes or rankings with what was recorded for it.
 
     Args:
         inspected: the table.
-        days: what was noted.
+        days: what was recorded.
         within: only these days; all if ``None``.
     """
     wanted = {
@@ -60,15 +60,15 @@ def check_matches(inspected: Inspected, days: noted.Days, within: Days | None) -
 
 def check_models(
     tables: Mapping[str, Inspected],
-    published: Mapping[str, noted.Days],
+    published: Mapping[str, recorded.Days],
     within: Days | None,
     only: Collection[str] | None = None,
 ) -> list[Finding]:
-    """Compare the tables of models and monitors with what was noted for them.
+    """Compare the tables of models and monitors with what was recorded for them.
 
     Args:
         tables: the tables by ``schema.name``; those that are gone have no contents.
-        published: table name → what was noted for it.
+        published: table name → what was recorded for it.
         within: only these days; all if ``None``.
         only: names of models and monitors; all if ``None``.
     """
@@ -86,7 +86,7 @@ def check_models(
     return found
 
 
-def _valid_states(days: noted.Days) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+def _valid_states(days: recorded.Days) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
     """A filter that keeps the states that were last published; one left by an attempt that died is never used."""
     valid = {(_owner(name), day, one.state_out) for (name, day), one in days.items()}
 
@@ -101,7 +101,7 @@ def _owner(definition: str) -> str:
     return definition.partition("/")[2]
 
 
-def _part(definition: str, one: Noted, number: int) -> Expected:
+def _part(definition: str, one: RecordedDay, number: int) -> Expected:
     if one.sums is not None and number < len(one.sums):
         return Expected(definition, one.sums[number].rows, one.sums[number], one.settled)
     return Expected(definition, one.rows if number == 0 else None, None, one.settled)
@@ -151,11 +151,11 @@ def _compared(
     repeated = _repeated(inspected, sums, broken)
     for place, why in broken.items():
         name = wanted[place].definition
-        mends: list[Mend] = [PublishedDay(name, place[1])]
+        fixes: list[Fix] = [PublishedDay(name, place[1])]
         if place in repeated:
-            mends.append(SurplusRows(inspected.schema, inspected.name, _where(sums, place)))
+            fixes.append(SurplusRows(inspected.schema, inspected.name, _where(sums, place)))
             why = f"{why}; keys repeat"
-        findings.append(Finding(inspected.path_name, f"{name} {place[1]}: {why}", mends=tuple(mends)))
+        findings.append(Finding(inspected.path_name, f"{name} {place[1]}: {why}", fixes=tuple(fixes)))
     return [*findings, *_only_counted(inspected, unsummed)]
 
 
@@ -198,7 +198,7 @@ def _gone(inspected: Inspected, wanted: Mapping[Place, Expected], within: Days |
         Finding(
             inspected.path_name,
             f"the table is gone, but {name} has published {counted(len(days), 'day')} with rows to it, from {days[0]}",
-            mends=tuple(PublishedDay(name, day) for day in days),
+            fixes=tuple(PublishedDay(name, day) for day in days),
         )
         for name, days in lost.items()
     ]
@@ -216,10 +216,10 @@ def _strange(inspected: Inspected, sums: Sums, place: Place, known: bool) -> Fin
     (owner, day), there = place, sums.of[place]
     whose = f" of {owner}" if owner else ""
     what = f"{day}: {counted(there.rows, 'row')}{whose} on a day that was never published"
-    # If nothing at all is noted for the table, it is the notes that are gone.
+    # If nothing at all is recorded for the table, it is the records that are gone.
     name = f"{_KINDS.get(inspected.schema, 'model')}/{owner or inspected.name.partition('/')[0]}"
-    mend = SurplusRows(inspected.schema, inspected.name, _where(sums, place)) if known else UnnotedDay(name, day)
-    return Finding(inspected.path_name, what, mends=(mend,))
+    fix = SurplusRows(inspected.schema, inspected.name, _where(sums, place)) if known else UnrecordedDay(name, day)
+    return Finding(inspected.path_name, what, fixes=(fix,))
 
 
 def _only_counted(inspected: Inspected, places: Iterable[tuple[str, date]]) -> list[Finding]:

@@ -11,7 +11,7 @@ from chainlake.lake.upkeep.contents import Contents, Unreadable
 from chainlake.lake.upkeep.findings import Finding, OpsLog, Signature, TableFile, WholeTable
 from chainlake.paths import Home
 
-#: Schemas whose rows are compared with what was noted when they were written, so that it does not matter who wrote
+#: Schemas whose rows are compared with what was recorded when they were written, so that it does not matter who wrote
 #: them.
 COMPARED = ("events", "matches", "episodes", "ranked", "models", "alerts")
 
@@ -44,8 +44,8 @@ class Inspected:
         if self.contents is None:
             return
         for bad in self.contents.bad:
-            mend = OpsLog(self.name) if self.schema == "ops" else TableFile(self.schema, self.name, bad.path)
-            self.findings.append(Finding(self.path_name, f"data file {bad.path}: {bad.what}", mends=(mend,)))
+            fix = OpsLog(self.name) if self.schema == "ops" else TableFile(self.schema, self.name, bad.path)
+            self.findings.append(Finding(self.path_name, f"data file {bad.path}: {bad.what}", fixes=(fix,)))
         self.contents.bad.clear()
 
 
@@ -66,23 +66,23 @@ def inspect_table(home: Home, schema: str, name: str, *, strangers: bool = True)
     if not log.exists:
         if place := in_the_way(home, schema, name):
             # A file in the place of a schema's folder does not belong to one table, so it is not set aside.
-            mends = (whole,) if place.startswith(home.table(schema, name)) else ()
-            found.findings.append(Finding(found.path_name, no_folder(place), mends=mends))
+            fixes = (whole,) if place.startswith(home.table(schema, name)) else ()
+            found.findings.append(Finding(found.path_name, no_folder(place), fixes=fixes))
         return found
     for problem in log.problems():
-        mend = TableFile(schema, name, problem.file) if _can_be_spared(log, problem) else whole
-        found.findings.append(Finding(found.path_name, f"{problem.file}: {problem.what}", mends=(mend,)))
+        fix = TableFile(schema, name, problem.file) if _can_be_spared(log, problem) else whole
+        found.findings.append(Finding(found.path_name, f"{problem.file}: {problem.what}", fixes=(fix,)))
     try:
         found.contents = Contents(home, schema, name)
     except Unreadable as error:
         if not found.findings:
-            found.findings.append(Finding(found.path_name, f"it cannot be opened: {error}", mends=(whole,)))
+            found.findings.append(Finding(found.path_name, f"it cannot be opened: {error}", fixes=(whole,)))
         return found
     if strangers and (foreign := list(_foreign(found, log))):
         found.findings += foreign
         if by := log.reshaped():
             what = f"{by} was made by somebody else and changed its columns, types or partitions"
-            found.findings.append(Finding(found.path_name, what, mends=(whole,)))
+            found.findings.append(Finding(found.path_name, what, fixes=(whole,)))
             # None of its rows can be compared, and no step of ours writes to such a table.
             found.contents = None
             return found
@@ -112,10 +112,10 @@ def _foreign(found: Inspected, log: TableLog) -> Iterator[Finding]:
         signature = Signature(found.schema, found.name)
         if found.schema in COMPARED:
             what = f"{commit} was made by somebody else; its rows are compared with what was published"
-            yield Finding(found.path_name, what, damage=False, mends=(signature,))
+            yield Finding(found.path_name, what, damage=False, fixes=(signature,))
         else:
-            mends = (OpsLog(found.name), signature) if found.schema == "ops" else (signature,)
-            yield Finding(found.path_name, f"{commit} was made by somebody else and changed rows", mends=mends)
+            fixes = (OpsLog(found.name), signature) if found.schema == "ops" else (signature,)
+            yield Finding(found.path_name, f"{commit} was made by somebody else and changed rows", fixes=fixes)
     if harmless:
         more = f" and {len(harmless) - 1} more" if len(harmless) > 1 else ""
         what = f"{harmless[-1]}{more} made by somebody else changed no row"

@@ -90,7 +90,7 @@ class Contents:
         ]
 
     def look(self) -> None:
-        """Check that every file is there with its size, and note the others in ``bad``."""
+        """Check that every file is there with its size, and list the others in ``bad``."""
         from pyarrow.fs import FileType
 
         paths = [f"{self.log.folder}/{part.path}" for part in self.parts]

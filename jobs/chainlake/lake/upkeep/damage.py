@@ -1,6 +1,6 @@
 """Errors of readers that met a damaged table, turned into one that names the table, the file and the remedy.
 
-Delta, Arrow, DuckDB and Spark each have their own words for such an error, many without the file. So when one of them
+Delta, Arrow, DuckDB and Spark each word such an error differently, many without the file. So when one of them
 gives up, the lake's logs and files are searched, and the user is told what is damaged there. That costs time only after
 something has failed.
 """

@@ -1,4 +1,4 @@
-"""What ``chainlake check`` finds, and what mends it."""
+"""What ``chainlake check`` finds, and what fixes it."""
 
 from __future__ import annotations
 
@@ -78,29 +78,29 @@ class Signature:
 
 
 @dataclass(frozen=True)
-class UnnotedDay:
-    """A day of a pattern or model about which nothing is noted any more, to be computed as if it never had been."""
+class UnrecordedDay:
+    """A day of a pattern or model about which nothing is recorded any more, to be computed as if it never had been."""
 
     definition: str
     day: date
 
 
 @dataclass(frozen=True)
-class UnnotedFiles:
-    """A source about whose files nothing is noted any more: all that lie in landing are to be read as new ones.
+class UnrecordedFiles:
+    """A source about whose files nothing is recorded any more: all files in landing are to be read as new ones.
 
-    ``days`` are those that were ingested, given if nothing is noted about them either.
+    ``days`` are those that were ingested, given if nothing is recorded about them either.
     """
 
     source: str
     days: Days | None = None
 
 
-Mend = (
+Fix = (
     PublishedDay | EventDay | LandedFile | SurplusRows | TableFile | WholeTable | OpsLog | Signature
-    | UnnotedDay | UnnotedFiles
+    | UnrecordedDay | UnrecordedFiles
 )  # fmt: skip
-#: What must be mended before the rows of a table can be compared.
+#: What must be fixed before the rows of a table can be compared.
 STRUCTURE = (TableFile, WholeTable, OpsLog)
 
 
@@ -112,13 +112,13 @@ class Finding:
         table: ``schema.name``.
         what: one line.
         damage: whether rows are wrong or cannot be read; if not, it is harmless.
-        mends: what puts it right; empty if nothing here can.
+        fixes: what puts it right; empty if nothing here can.
     """
 
     table: str
     what: str
     damage: bool = True
-    mends: tuple[Mend, ...] = ()
+    fixes: tuple[Fix, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.table}: {self.what}"

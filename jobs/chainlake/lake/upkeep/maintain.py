@@ -1,8 +1,8 @@
 """Compaction and clean-up of one Delta table, under its lock and without a JVM.
 
 Nothing that a reader may still use is removed: a file goes only when the version that last held it is older than the
-retention, so a reader pinned to a younger version can go on. Writers wait for the table's lock for the seconds that a
-compaction takes.
+retention, so a reader pinned to a younger version can continue. Writers wait for the table's lock for the seconds that
+a compaction takes.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 DATA_KEPT = timedelta(days=30)
 #: ``ops.*`` are never read at an older version, so their files only need to outlive one read.
 OPS_KEPT = timedelta(days=1)
-#: Up to so many files per partition are left as they are, because a compaction copies rows and makes a version. Tables
-#: of ``ops`` are also compacted when they are appended to (``chainlake.lake.records.ops``).
+#: Up to this many files per partition are left as they are, because a compaction copies rows and makes a version.
+#: Tables of ``ops`` are also compacted when they are appended to (``chainlake.lake.records.ops``).
 COMPACT_ABOVE = 8
 
 #: The table properties for how long a version can be read, and how long a checkpoint remembers which files were

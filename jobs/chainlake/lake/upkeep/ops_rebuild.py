@@ -1,7 +1,7 @@
-"""Rebuilds a log of ``ops`` from the data files in its folder, whatever its Delta log says.
+"""Rebuilds a log of ``ops`` from the data files in its folder, regardless of its Delta log.
 
 The logs are only ever appended to, and every row has a key and a number, so the log is the rows of all readable files,
-each taken once. If somebody changed a row, the changed one is in a younger file than the original.
+each taken once. If someone changed a row, the changed one is in a younger file than the original.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from chainlake.lake.upkeep.set_aside import set_aside
 from chainlake.paths import Home
 from chainlake.schemas.ops import ALL
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_rows
+from chainlake.storage.resolve import storage_of
 from chainlake.words import counted
 
 

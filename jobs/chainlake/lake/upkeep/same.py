@@ -1,4 +1,4 @@
-"""Whether two lakes hold the same tables; every replay test asks this one function.
+"""Whether two lakes hold the same tables; every replay test uses this one function.
 
 It compares events, quarantine, matches, episodes, rankings, alerts and what models publish except their state, in all
 non-volatile columns, with floats equal within 1e-9 relative. It also compares the current intervals in definition, day,

@@ -1,4 +1,4 @@
-"""Moves damaged files out of their table and keeps them where somebody can look at them."""
+"""Moves damaged files out of their table and keeps them where someone can look at them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from chainlake.lake.delta.log import HINT, marked
 from chainlake.lake.delta.reader import open_table
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 
 def set_aside(home: Home, schema: str, name: str, file: str = "") -> str:
@@ -20,7 +20,7 @@ def set_aside(home: Home, schema: str, name: str, file: str = "") -> str:
         file: path relative to the table; the whole table if empty.
 
     Returns:
-        where it lies now, unless it was missing.
+        where it is now, unless it was missing.
     """
     stamp = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
     end = f"/{file}" if file else ""

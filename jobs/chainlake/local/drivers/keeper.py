@@ -3,7 +3,7 @@
 A short step spends nine tenths of its CPU time on starting up and on compiling code that runs only once. A driver that
 has already run a step runs the next one in a fraction of that time. A driver runs one step at a time. It is ended if
 its step failed, if its code is no longer the code on disk, or if it has been idle for long. A task that goes away ends
-its driver, as it would end a child of its own; without a keeper, tasks start children of their own.
+its driver, as it would end its own child; without a keeper, tasks start their own children.
 
 The keeper limits how many steps run at a time, and Airflow's pool lets one more task begin than that. So the time that
 Airflow needs to start or end a task passes while the steps of others run, and no driver waits for it.

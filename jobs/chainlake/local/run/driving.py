@@ -1,4 +1,4 @@
-"""Takes days through the DAGs of a running Airflow, whether ``make run`` started it or it was already up."""
+"""Takes days through the DAGs of a running Airflow, whether ``make run`` started it or it was already running."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def unpause(airflow: Driven, sources: Collection[str], progress: Progress) -> No
     Args:
         airflow: where the DAGs run.
         sources: names of the sources whose DAGs are meant.
-        progress: is told what happens.
+        progress: reports what happens.
     """
     wanted = {dag_id for dag_id in daily_dag_ids(airflow.home) if dag_id.partition("_")[2] in sources}
     paused = {dag_id for dag_id, state in airflow.api.dags().items() if state} & wanted
@@ -98,7 +98,7 @@ class Patience:
 
     def __init__(self, airflow: Driven) -> None:
         self._airflow = airflow
-        self._heard = time.monotonic()
+        self._answered = time.monotonic()
 
     def __enter__(self) -> None:
         self._airflow.tick()
@@ -106,5 +106,5 @@ class Patience:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         time.sleep(POLL_S if kind is None or kind is ApiUnreachable else 0.0)
         if kind is None:
-            self._heard = time.monotonic()
-        return kind is ApiUnreachable and time.monotonic() - self._heard < SILENCE_S
+            self._answered = time.monotonic()
+        return kind is ApiUnreachable and time.monotonic() - self._answered < SILENCE_S

@@ -1,4 +1,6 @@
-"""``make docker-run``: takes the shipped days through the DAGs of an Airflow that is already up; then a summary."""
+"""``make docker-run``: takes the shipped days through the DAGs of an Airflow that is already running; then a
+summary.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,8 @@ from pathlib import Path
 
 from chainlake.airflow.names import dag_ids
 from chainlake.env.processes.ending import end
+from chainlake.local.access import USER
 from chainlake.local.api import Api, ApiUnreachable
-from chainlake.local.door import USER
 from chainlake.local.errors import AirflowUnavailable
 from chainlake.local.launcher import run_program
 from chainlake.local.run.chain import Chain

@@ -1,4 +1,4 @@
-"""Shows the first matches that ``make run`` publishes while the rest is at work, and the page that draws them."""
+"""Shows the first matches that ``make run`` publishes while other work continues, and the page that draws them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class First:
         try:
             lines = first_matches(self.home, run)
         except Exception as error:
-            # The chain goes on; if something is wrong with the lake, its steps will report it.
+            # The chain continues; if something is wrong with the lake, its steps will report it.
             lines = [f"the first matches cannot be shown: {reason_with_stack(explained(self.home, error))}"]
         if lines:
             self._over, self._found = True, lines

@@ -1,4 +1,4 @@
-"""What ``make run`` shows while it works: a line for each run that ended, and what is going on now."""
+"""What ``make run`` shows while it works: a line for each run that ended, and what is running now."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from chainlake.airflow.names import source_names
 from chainlake.env.own_folders import NotWritable
 from chainlake.local.errors import NotShipped, ShippedMissing
 from chainlake.paths import PROJECT, Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 DATA = PROJECT / "data"
 
@@ -82,7 +82,7 @@ def selected_days(home: Home, sources: Sequence[str] | None, days: int | None) -
 
 
 def all_landed(home: Home, plan: Mapping[str, Sequence[ShippedDay]]) -> bool:
-    """Whether every file of the plan lies in its landing folder with the shipped content."""
+    """Whether every file of the plan is in its landing folder with the shipped content."""
     return all(
         _landed(file, home.landing(source) / file.name)
         for source, days in plan.items()

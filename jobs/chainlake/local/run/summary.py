@@ -1,4 +1,4 @@
-"""The summary at the end of ``make run``: what was read, found and published, where it lies, and the times taken."""
+"""The summary at the end of ``make run``: what was read, found and published, where it is, and how long it took."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _print_matches(home: Home, sources: Sequence[str], chain: Chain) -> None:
 
 
 def _print_ranking(home: Home, pattern: str, days: Sequence[date]) -> None:
-    """Print the best matches of the periods in which the days lie."""
+    """Print the best matches of the periods that contain the days."""
     print(f"\n== Best matches of {pattern} (ranked.{pattern})")
     rows = []
     if tables.exists(home, "ranked", pattern):

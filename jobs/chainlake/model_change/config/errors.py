@@ -18,7 +18,7 @@ class WrongValue(DefinitionError):
 
     @classmethod
     def no_text(cls, value: object) -> WrongValue:
-        """The value is not a text, or is empty."""
+        """The value is not a string, or is empty."""
         return cls(f"'{value}' is not a string", hint="Give a non-empty string.")
 
     @classmethod
@@ -202,18 +202,18 @@ class WrongNodes(DefinitionError):
 
     @classmethod
     def no_dates(cls) -> WrongNodes:
-        """The days of a node are not a list of stretches."""
+        """The days of a node are not a list of ranges."""
         return cls("'dates' is not a list of periods", hint="Give [{from: DAY, to: DAY}, ...].")
 
     @classmethod
     def unordered(cls, first: date | None, before: date | None) -> WrongNodes:
-        """A stretch begins before the one listed before it has ended."""
+        """A range begins before the one listed before it has ended."""
         hint = "Give the periods in order, with at least a day between them."
         return cls(f"the period from {first} does not come after the one to {before}", hint=hint)
 
     @classmethod
     def ends_before(cls, end: date, first: date) -> WrongNodes:
-        """A stretch without a day."""
+        """A range without a day."""
         return cls(f"'to' {end} is not after 'from' {first}", hint="'to' is the day after the last one.")
 
     @classmethod

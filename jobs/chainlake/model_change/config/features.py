@@ -42,8 +42,8 @@ class Feature:
         name: what an expression is called; None: it is called by its own text.
     """
 
-    #: Of the hash of a model (`digests.told`).
-    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("key", "steps", "degree", "low", "high", "scale", "member")
+    #: Of the hash of a model (`digests.hashed_fields`).
+    ALWAYS_HASHED: ClassVar[tuple[str, ...]] = ("key", "steps", "degree", "low", "high", "scale", "member")
 
     of: str | None
     key: str | None = None

@@ -24,12 +24,12 @@ class Node:
     Args:
         name: what results call it.
         keys: the key values whose events belong to it; features may name them one by one (``member``).
-        dates: stretches of UTC days on which it takes part, in order, each as the first day (None: since forever) and
+        dates: ranges of UTC days on which it takes part, in order, each as the first day (None: since forever) and
             the day after the last one (None: for good); empty: it always takes part.
     """
 
-    #: Of the hash of a model (`digests.told`).
-    ALWAYS_TOLD: ClassVar[tuple[str, ...]] = ("dates",)
+    #: Of the hash of a model (`digests.hashed_fields`).
+    ALWAYS_HASHED: ClassVar[tuple[str, ...]] = ("dates",)
 
     name: str
     keys: tuple[str, ...]
@@ -124,10 +124,10 @@ def _node(section: Settings, item: Any, *path: str | int) -> Node:
 
 
 def _dates(node: Settings) -> tuple[tuple[date | None, date | None], ...]:
-    """``dates``, or the single stretch that ``from`` and ``to`` give."""
+    """``dates``, or the single range that ``from`` and ``to`` give."""
     listed = node.data.get("dates")
     if listed is None:
-        one = _stretch(node)
+        one = _range(node)
         return () if one == (None, None) else (one,)
     if "from" in node.data or "to" in node.data:
         raise node.placed(WrongNodes.two_dates(), "dates")
@@ -137,14 +137,14 @@ def _dates(node: Settings) -> tuple[tuple[date | None, date | None], ...]:
     for i, item in enumerate(listed):
         inner = node.at(item, "dates", i)
         inner.only(("from", "to"))
-        first, end = _stretch(inner)
+        first, end = _range(inner)
         if found and (first is None or found[-1][1] is None or first <= found[-1][1]):
             raise inner.placed(WrongNodes.unordered(first, found[-1][1]), "from")
         found.append((first, end))
     return tuple(found)
 
 
-def _stretch(section: Settings) -> tuple[date | None, date | None]:
+def _range(section: Settings) -> tuple[date | None, date | None]:
     first, end = (section.day(key) if section.data.get(key) is not None else None for key in ("from", "to"))
     if first is not None and end is not None and first >= end:
         raise section.placed(WrongNodes.ends_before(end, first), "to")

@@ -46,18 +46,18 @@ class Reduction:
 class SeriesConfig:
     """The part of a monitor that says how its rounds are made. Times are in microseconds, counts in rounds.
 
-    ``groups`` maps a group's id to its ordered nodes; every group is a monitor of its own. An event whose column
+    ``groups`` maps a group's id to its ordered nodes; every group is a separate monitor. An event whose column
     ``missing_if_zero`` is 0 counts as not reported. An event for which ``where``, a condition of the pattern language,
     is not true is ignored.
 
-    Give a new field, here or in the class of a kind, a default: `digests.told` then leaves it out of the hash, so days
-    of models without it do not become stale.
+    Give a new field, here or in the class of a kind, a default: `digests.hashed_fields` then leaves it out of the hash,
+    so days of models without it do not become stale.
     """
 
     #: The keys of a file that ``response`` and ``features`` come from.
     COLUMN_KEYS: ClassVar[tuple[str, str]] = ("response", "features")
     #: Fields that change no result.
-    NEVER_TOLD: ClassVar[tuple[str, ...]] = ("file", "description", "max_replay", "alerts")
+    NEVER_HASHED: ClassVar[tuple[str, ...]] = ("file", "description", "max_replay", "alerts")
 
     name: str
     file: str | None
@@ -128,10 +128,10 @@ class SeriesConfig:
     @property
     def definition_hash(self) -> str:
         """Hash of everything that can change a result, hence not of ``alerts`` (docs/semantics.md#definitions)."""
-        told = as_data(self)
+        data = as_data(self)
         if self.has_expressions:
-            told["language"] = language_version()
-        text = json.dumps(told, sort_keys=True, default=str)
+            data["language"] = language_version()
+        text = json.dumps(data, sort_keys=True, default=str)
         return text_digest(text)
 
 

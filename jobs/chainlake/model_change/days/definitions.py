@@ -40,14 +40,14 @@ class Kind:
         read: makes such a value of a file's name and content.
         table: where its findings are published.
         knobs: settings that ``tune`` can try, by name.
-        told: makes the figures that ``tune`` compares from rows of the table.
+        figures: makes the figures that ``tune`` compares from rows of the table.
     """
 
     config: type[SeriesConfig]
     read: Callable[[str, Settings], SeriesConfig]
     table: Table
     knobs: Mapping[str, Knob] = field(default_factory=dict)
-    told: Callable[[Sequence[Mapping[str, Any]]], dict[str, float]] = by_kind
+    figures: Callable[[Sequence[Mapping[str, Any]]], dict[str, float]] = by_kind
 
 
 KINDS: dict[str, Kind] = {

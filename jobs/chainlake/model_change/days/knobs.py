@@ -17,7 +17,7 @@ class Knob:
 
     Args:
         attribute: its name in the checked file.
-        read: makes a value of a text; ValueError says what is allowed.
+        read: makes a value of a string; ValueError says what is allowed.
     """
 
     attribute: str

@@ -55,7 +55,7 @@ class GroupRun:
 
 
 class GroupReplay:
-    """A group on its way through its days, a stretch of them at a time.
+    """A group on its way through its days, a batch of them at a time.
 
     Args:
         run: the group and its days.

@@ -23,7 +23,7 @@ class Trial:
         up, down: messages from nodes and to them.
         normalized_up: messages up per node and round; None for a kind that saves no messages.
         max_error: the largest error, if the kind has errors.
-        told: the kind's own figures.
+        figures: the kind's own figures.
     """
 
     value: Any
@@ -32,7 +32,7 @@ class Trial:
     down: int
     normalized_up: float | None
     max_error: float | None
-    told: dict[str, float]
+    figures: dict[str, float]
 
 
 def trials(
@@ -64,5 +64,5 @@ def trials(
             down,
             up / readings if sends and readings else None,
             max(errors, default=None),
-            kind.told([row for one in gave for row in one.found]),
+            kind.figures([row for one in gave for row in one.found]),
         )

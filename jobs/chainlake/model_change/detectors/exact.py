@@ -21,7 +21,7 @@ def detect(state: State, beta: Array, place: int, trace: Trace, *, alone: bool) 
         beta: the models.
         place: the block's place in the trace.
         trace: gets the errors and the events.
-        alone: whether unidentifiable stretches are reported here (the local detector reports them itself).
+        alone: whether unidentifiable periods are reported here (the local detector reports them itself).
     """
     basis, eps = state.basis, state.eps
     assert basis is not None and eps is not None and state.exact_beta is not None and state.exact_model is not None

@@ -26,8 +26,8 @@ class Collection:
     Args:
         at: the round's place.
         violators: sensors below their threshold, ascending.
-        collected: all sensors heard, in the order in which they were.
-        balanced: whether the sensors heard prove that the mean is not below T.
+        collected: all sensors whose values are known, in the order in which they came.
+        balanced: whether the collected values prove that the mean is not below T.
         signal: ``below``, ``recovered`` or None.
         thresholds: (k,) in force afterwards.
     """
@@ -99,33 +99,33 @@ class ThresholdMonitor:
         return [Collection(at, (), tuple(range(k)), True, "recovered", self.thresholds)]
 
     def _reported(self, at: int, v: Array, up: Array, down: Array) -> list[Collection]:
-        """A round in which some sensor reports: collect others in ascending order until slack covers lack."""
+        """A round in which some sensor reports: poll others in ascending order until the slack covers the deficit."""
         k = len(v)
         violators = tuple(int(j) for j in np.flatnonzero(v < self.thresholds))
-        heard = list(violators)
+        collected = list(violators)
         others = [j for j in range(k) if j not in violators]
         while True:
-            spare = self._excess(v) if len(heard) == k else math.fsum([*v[heard], *-self.thresholds[heard]])
-            if spare >= 0 or len(heard) == k:
+            spare = self._excess(v) if len(collected) == k else math.fsum([*v[collected], *-self.thresholds[collected]])
+            if spare >= 0 or len(collected) == k:
                 break
-            heard.append(others.pop(0))
-        up[at], down[at] = len(heard), len(heard) - len(violators)
+            collected.append(others.pop(0))
+        up[at], down[at] = len(collected), len(collected) - len(violators)
         if spare < 0:
             self.below = True
-            return [Collection(at, violators, tuple(heard), False, "below", self.thresholds)]
-        down[at] += len(heard)
+            return [Collection(at, violators, tuple(collected), False, "below", self.thresholds)]
+        down[at] += len(collected)
         self.thresholds = self.thresholds.copy()
         # The sum over all sensors is known to be k T: so what thresholds had lost to rounding is regained.
-        held = [self.level] * k if len(heard) == k else self.thresholds[heard].tolist()
-        self.thresholds[heard] = _raised(v[heard] - spare / len(heard), held)
-        return [Collection(at, violators, tuple(heard), True, None, self.thresholds)]
+        held = [self.level] * k if len(collected) == k else self.thresholds[collected].tolist()
+        self.thresholds[collected] = _raised(v[collected] - spare / len(collected), held)
+        return [Collection(at, violators, tuple(collected), True, None, self.thresholds)]
 
 
 def _raised(thresholds: Array, held: list[float]) -> Array:
     """The thresholds, raised where rounding requires it, so that their sum is not below that of the ones held before.
 
     Next to a far-off reading, a threshold's rounding can outweigh everything else; if their sum fell, silence would no
-    longer prove anything. A sum that is slightly high costs a message, and only lasts until all sensors are heard.
+    longer prove anything. A sum that is slightly high costs a message, and only lasts until all sensors are collected.
     """
     lack = math.fsum([*held, *-thresholds])
     while lack > 0:

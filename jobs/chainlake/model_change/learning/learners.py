@@ -1,9 +1,9 @@
-"""Linear learners that each see one example per round, and bring their weights together when they must.
+"""Linear learners that each see one example per round, and synchronise their weights when they must.
 
 They hold a common reference, the mean at the last full synchronisation. A learner within ``radius`` of it is silent.
-One that is not sends its weights, and further learners are heard until the mean of those heard is within the radius.
-They all continue with that mean, so the mean over all learners stays what it was. If all were heard, their mean is the
-new reference.
+One that is not sends its weights, and further learners are polled until the mean of the weights collected is within the
+radius. They all continue with that mean, so the mean over all learners stays what it was. If all were collected, their
+mean is the new reference.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ class Sync:
 
     Args:
         violators: these learners, ascending.
-        balanced: all learners heard, in the order in which they were.
-        full: whether all learners were heard, so that there is a new reference.
-        model: the weights that those heard continue with.
+        balanced: all learners that sent their weights, in that order.
+        full: whether all learners sent their weights, so that there is a new reference.
+        model: the weights that these learners continue with.
         divergence: the mean distance of the learners from their mean afterwards.
     """
 
@@ -92,7 +92,7 @@ class Sync:
 
     @property
     def down(self) -> int:
-        """Messages down: a poll to each learner that had to be asked, and the mean to all that were heard."""
+        """Messages down: a poll to each learner that did not report, and the mean to all that sent their weights."""
         return 2 * len(self.balanced) - len(self.violators)
 
 
@@ -131,13 +131,13 @@ class Shared:
             near = _distance(means[len(violators) - 1 : -1], self.reference) <= radius
             count = len(violators) + int(np.argmax(near)) if near.any() else k
         # They continue with the mean that was tested, to the last bit.
-        heard, model = order[:count], means[count - 1]
-        self.weights[heard] = model
+        collected, model = order[:count], means[count - 1]
+        self.weights[collected] = model
         if count == k:
             self.reference, self.violations = model.copy(), 0
         # From the reference, so that rounding is in proportion to the radius and not to the weights.
         apart = divergence(self.weights - self.reference)
-        return Sync(tuple(violators.tolist()), tuple(heard.tolist()), count == k, model, apart)
+        return Sync(tuple(violators.tolist()), tuple(collected.tolist()), count == k, model, apart)
 
     def average(self) -> Sync:
         """An unconditional synchronisation: every learner sends its weights and continues with their mean."""

@@ -1,4 +1,4 @@
-"""Which nodes take part in which round: a node leaves on its day, and joins once it has a full window of its own.
+"""Which nodes take part in which round: a node leaves on its day, and joins once it has its own full window.
 
 No node counts without a full window: one that joins waits until its last W rounds are complete, and until then the
 others continue without it. A change of the node set forces a synchronisation (docs/monitors.md#round-by-round).
@@ -30,7 +30,7 @@ class Switch:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Segment:
     """Consecutive usable rounds with one node set.
 
     Args:
@@ -38,7 +38,7 @@ class Stretch:
         nodes: places of the nodes that take part.
         gap: rounds since the usable round before; 1 where none is missing.
         anew: whether the window starts again because no earlier node is left.
-        switch: what changed at the first round; a stretch with a switch is one round long.
+        switch: what changed at the first round; a segment with a switch is one round long.
     """
 
     rounds: Array
@@ -76,8 +76,8 @@ class Membership:
 
     def split(
         self, ts: Array, x: Array, y: Array, ok: Array, declared: Array, *, window: int, round_us: int
-    ) -> list[Stretch]:
-        """Divide rounds into stretches with one node set each.
+    ) -> list[Segment]:
+        """Divide rounds into segments with one node set each.
 
         Args:
             ts: (n,) starts of the rounds, microseconds.
@@ -104,17 +104,17 @@ class Membership:
                     break
                 before = int(ts[rounds[0]]) - round_us if self.last_used is None else self.last_used
                 gap = np.diff(ts[rounds], prepend=before) // round_us
-                stretch = self._stretch(ok, rounds, gap, active, here, anew, window)
-                self._take(stretch, ts, x, y, ok, here, window)
-                found.append(stretch)
-                at = int(stretch.rounds[-1]) + 1
+                segment = self._segment(ok, rounds, gap, active, here, anew, window)
+                self._take(segment, ts, x, y, ok, here, window)
+                found.append(segment)
+                at = int(segment.rounds[-1]) + 1
         return found
 
-    def _stretch(
+    def _segment(
         self, ok: Array, rounds: Array, gap: Array, active: Array, here: Array, anew: bool, window: int
-    ) -> Stretch:
+    ) -> Segment:
         if anew:
-            return Stretch(rounds, np.flatnonzero(active), gap, len(self.nodes) > 0, None)
+            return Segment(rounds, np.flatnonzero(active), gap, len(self.nodes) > 0, None)
         ripe = self._ripe(ok[rounds], here & ~active, window)
         joins = np.flatnonzero(ripe.any(axis=1))
         n = len(rounds)
@@ -126,7 +126,7 @@ class Membership:
         switch = None
         if not np.array_equal(nodes, self.nodes):
             n, switch = 1, self._switch(nodes)
-        return Stretch(rounds[:n], nodes, gap[:n], False, switch)
+        return Segment(rounds[:n], nodes, gap[:n], False, switch)
 
     def _ripe(self, ok: Array, waiting: Array, window: int) -> Array:
         """(n, K): the waiting nodes whose last ``window`` rounds are complete."""
@@ -144,19 +144,19 @@ class Membership:
         new = nodes[kept < 0]
         return Switch(kept, self.x[:, new], self.y[:, new], self.gap)
 
-    def _take(self, stretch: Stretch, ts: Array, x: Array, y: Array, ok: Array, here: Array, window: int) -> None:
-        rows = stretch.rounds
-        self.nodes, self.last_used = stretch.nodes, int(ts[rows[-1]])
+    def _take(self, segment: Segment, ts: Array, x: Array, y: Array, ok: Array, here: Array, window: int) -> None:
+        rows = segment.rounds
+        self.nodes, self.last_used = segment.nodes, int(ts[rows[-1]])
         waiting = here.copy()
-        waiting[stretch.nodes] = False
+        waiting[segment.nodes] = False
         if not waiting.any():
             self.x, self.y, self.gap = self.x[:0], self.y[:0], self.gap[:0]
             return
         known = ok[rows]
         rows_x, rows_y = np.where(known[:, :, None], x[rows], np.nan), np.where(known, y[rows], np.nan)
-        past = slice(0, 0) if stretch.anew else slice(None)
+        past = slice(0, 0) if segment.anew else slice(None)
         self.x = np.concatenate([self.x[past], rows_x])
         self.y = np.concatenate([self.y[past], rows_y])
-        self.gap = np.concatenate([self.gap[past], stretch.gap])
+        self.gap = np.concatenate([self.gap[past], segment.gap])
         keep = max(len(self.y) - (window - 1), 0)
         self.x, self.y, self.gap = self.x[keep:], self.y[keep:], self.gap[keep:]

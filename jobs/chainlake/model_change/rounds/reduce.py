@@ -140,7 +140,7 @@ def _in_order(events: pa.Table, wanted: np.ndarray, code: np.ndarray, us: np.nda
     same = (np.diff(code[order]) == 0) & (np.diff(us[order]) == 0)
     if not same.any():
         return order
-    # Ids are compared only where several events share key and time, since sorting texts is slow.
+    # Ids are compared only where several events share key and time, since sorting strings is slow.
     tied = np.flatnonzero(np.concatenate([[False], same]) | np.concatenate([same, [False]]))
     ids = events["event_id"].take(pa.array(wanted[order[tied]])).to_numpy(zero_copy_only=False).astype(str)
     rank = np.zeros(len(wanted), np.int64)

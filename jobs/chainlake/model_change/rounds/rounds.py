@@ -17,7 +17,7 @@ from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.rounds.carry import fill_forward
 from chainlake.model_change.rounds.membership import Membership, Switch
 from chainlake.model_change.statistics.statistics import Array
-from chainlake.model_change.unheard import of_no_round, of_no_round_at, unheard
+from chainlake.model_change.unobserved import of_no_round, of_no_round_at, unobserved
 
 
 @dataclass
@@ -105,10 +105,10 @@ class Rounds:
     @property
     def remarks(self) -> list[str]:
         """What the values showed, one sentence each."""
-        found = [] if self.day is None else unheard(self.config, self.group, self.carry.heard, self.day)
-        heard = np.array([self.carry.heard[places].all() for places in self._places])
+        found = [] if self.day is None else unobserved(self.config, self.group, self.carry.heard, self.day)
+        observed = np.array([self.carry.heard[places].all() for places in self._places])
         for name, count in self.valued.items():
-            silent = (self.rounds > 0) & heard & (count == 0)
+            silent = (self.rounds > 0) & observed & (count == 0)
             names = [node.name for node, mine in zip(self.nodes, silent, strict=True) if mine]
             if count.any() and names:
                 found.append(of_no_round_at(self.group, name, names, int(self.rounds[silent].max())))
@@ -197,7 +197,7 @@ class Rounds:
         return ts[exists], values[exists]
 
     def _complete(self, ts: Array, values: Array, before: int) -> list[Chunk]:
-        """The complete rounds of a stretch of a day that has ``before`` rounds before it."""
+        """The complete rounds of a segment of a day that has ``before`` rounds before it."""
         config, c = self.config, self.carry
         filled, age, c.last, c.age = fill_forward(values, c.last, c.age)
         h = len(c.history)
@@ -223,9 +223,9 @@ class Rounds:
         c.seen = min(c.seen + len(ts), config.counted_from)
         number += before
         c.last_ts = int(ts[-1])
-        stretches = self.members.split(ts, x, y, ok, declared, window=config.window, round_us=config.round_us)
+        segments = self.members.split(ts, x, y, ok, declared, window=config.window, round_us=config.round_us)
         found = []
-        for s in stretches:
+        for s in segments:
             grid = np.ix_(s.rounds, s.nodes)
             carried = (own[grid] > 0).sum(axis=1)
             reset, c.reset_due = c.reset_due or s.anew, False

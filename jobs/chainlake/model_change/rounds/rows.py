@@ -1,4 +1,4 @@
-"""The rows that a day of a monitor gives: dictionaries whose keys and value types mypy knows.
+"""The rows that a day of a monitor produces: dictionaries whose keys and value types mypy knows.
 
 ``schemas/models.py`` says what each column means, and a test compares the two. A column that can be null may be absent
 from a row, and is then null.

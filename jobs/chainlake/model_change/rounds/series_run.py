@@ -54,7 +54,7 @@ class SeriesRun(Generic[_Config]):
         return self.rounds.remarks
 
     def kept(self, **values: Any) -> str:
-        """The state as JSON: what rounds hand on, and what the kind adds."""
+        """The state as JSON: what rounds pass on, and what the kind adds."""
         return states.dumps({"rounds": self.rounds.carried, **values})
 
     def chunks(self, day: date, reduced: pa.Table) -> list[Chunk]:

@@ -1,1 +1,1 @@
-"""Window sums, least squares, and the state that carries them on."""
+"""Window sums, least squares, and the state that carries them forward."""

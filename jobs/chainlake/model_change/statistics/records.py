@@ -1,4 +1,4 @@
-"""What the monitor takes, keeps and gives: settings, state, events, traces."""
+"""Input, state and output of the monitor: settings, state, events, traces."""
 
 from __future__ import annotations
 

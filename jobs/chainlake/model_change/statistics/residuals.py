@@ -88,7 +88,7 @@ def clear(
         found, slopes, mix, constant: as for `lost_to_rounding`.
         held: (m + 1, n) sums of squares of each column and of what is left of the response.
         peak: (m + 1,) the largest such sums before these rounds.
-        summed: whether the sums were begun anew at the first round.
+        summed: whether the sums were started again at the first round.
     """
     n: int = held.shape[1]
     # If no slope is lost to the rounding of the largest sums of all rounds, none is in any round; most blocks end here.

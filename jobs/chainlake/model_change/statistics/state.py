@@ -3,9 +3,9 @@
 Every array is ``{"shape": [...], "float64" | "int64": base64 of its little-endian bytes}``, so that numbers survive
 unchanged. ``version`` rises with every change of form; a text of another version cannot be used.
 
-The text is canonical: states from which all goes on alike have the same text, whatever history led to them. So a state
-holds nothing that only grows and nothing that no later round reads, counters are distances from now, and every NaN has
-the same bits.
+The text is canonical: states with the same future have the same text, whatever history led to them. So a
+state holds nothing that only grows and nothing that no later round reads, counters are distances from now, and every
+NaN has the same bits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FORMS: dict[str, Any] = {"kernel": State, "basis": Basis, "measure": Measure}
 
 
 def dumps(values: dict[str, Any]) -> str:
-    """A mapping with values that are numbers, texts, arrays, None, `State`, `Basis` or `Measure`, as JSON text."""
+    """A mapping with values that are numbers, strings, arrays, None, `State`, `Basis` or `Measure`, as JSON text."""
     return json.dumps({"version": VERSION, **{key: _encode(value) for key, value in values.items()}}, sort_keys=True)
 
 

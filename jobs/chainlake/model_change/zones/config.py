@@ -132,7 +132,7 @@ def _polygon(section: Settings, listed: list[Any], names: list[str]) -> Region:
 
 
 def _half_planes(section: Settings, listed: list[Any], names: list[str]) -> Region:
-    normals, below, told = [], [], []
+    normals, below, labels = [], [], []
     for i, item in enumerate(listed):
         if not isinstance(item, dict):
             raise section.placed(WrongRegion.no_half_plane(item), "half_planes", i)
@@ -144,8 +144,8 @@ def _half_planes(section: Settings, listed: list[Any], names: list[str]) -> Regi
             raise inner.placed(WrongRegion.no_normal(normal, names), "normal")
         normals.append(tuple(map(float, normal)))
         below.append(inner.number("below"))
-        told.append(inner.text("name", f"facet {i + 1}"))
-    return Region(tuple(told), tuple(normals), tuple(below))
+        labels.append(inner.text("name", f"facet {i + 1}"))
+    return Region(tuple(labels), tuple(normals), tuple(below))
 
 
 def _is_number(value: Any) -> bool:

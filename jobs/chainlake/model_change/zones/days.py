@@ -17,7 +17,7 @@ from chainlake.model_change.rounds.series_run import SeriesRun
 from chainlake.model_change.statistics.statistics import Array
 from chainlake.model_change.zones.config import ZonesConfig
 from chainlake.model_change.zones.design import coverage, designed
-from chainlake.model_change.zones.monitor import Hearing, ZoneMonitor
+from chainlake.model_change.zones.monitor import Collection, ZoneMonitor
 from chainlake.model_change.zones.region import supports_fit
 from chainlake.schemas.models import ZoneKind
 
@@ -63,11 +63,11 @@ class ZonesRun(SeriesRun[ZonesConfig]):
         reported = crossed = 0
         for chunk in chunks:
             returned = partial(self._designed, chunk, rows=rows)
-            hearings, sent, asked = self.monitor.feed(config.region.facets(chunk.x), returned)
+            collections, sent, asked = self.monitor.feed(config.region.facets(chunk.x), returned)
             up, down = up + int(sent.sum()), down + int(asked.sum())
-            reported += sum(hearing.kind == "balanced" for hearing in hearings)
-            crossed += sum(hearing.kind != "balanced" for hearing in hearings)
-            rows += [self._row(chunk, hearing) for hearing in hearings]
+            reported += sum(collection.kind == "balanced" for collection in collections)
+            crossed += sum(collection.kind != "balanced" for collection in collections)
+            rows += [self._row(chunk, collection) for collection in collections]
             if config.design_rounds:
                 self.history = np.concatenate([self.history, chunk.x])[-config.design_rounds :]
         if crossed and config.design_rounds:
@@ -92,16 +92,16 @@ class ZonesRun(SeriesRun[ZonesConfig]):
         rows.append({**self._place(chunk, at, "design"), "zones": self._zones(range(self.k), levels, shares)})
         return levels
 
-    def _row(self, chunk: Chunk, hearing: Hearing) -> ZoneRow:
+    def _row(self, chunk: Chunk, collection: Collection) -> ZoneRow:
         config = self.config
-        zones = None if hearing.kind == "outside" else self._zones(hearing.heard, hearing.levels)
-        mean = chunk.x[hearing.at].mean(axis=0)
+        zones = None if collection.kind == "outside" else self._zones(collection.collected, collection.levels)
+        mean = chunk.x[collection.at].mean(axis=0)
         return {
-            **self._place(chunk, hearing.at, hearing.kind),
-            "violators": [self.names[j] for j in hearing.violators] or None,
-            "collected": len(hearing.heard),
-            "facets": [config.region.names[f] for f in hearing.facets] or None,
-            "excess": hearing.excess if hearing.violators else None,
+            **self._place(chunk, collection.at, collection.kind),
+            "violators": [self.names[j] for j in collection.violators] or None,
+            "collected": len(collection.collected),
+            "facets": [config.region.names[f] for f in collection.facets] or None,
+            "excess": collection.excess if collection.violators else None,
             "mean": [{"feature": n, "value": float(v)} for n, v in zip(config.feature_names, mean, strict=True)],
             "zones": zones,
         }

@@ -1,8 +1,8 @@
 """Zones of different shapes for nodes that differ: each as large as the region allows where the node's vectors are.
 
-A zone has the region's normals and levels of its own, ``{v: G v <= h_i}``. The average of the zones lies in the region
-if the mean of their levels is at most the region's (the *budget*). Maximised is the sum, over nodes, of the logarithm
-of the share of the node's history that lies in its zone, with the history smoothed by a normal kernel.
+A zone has the region's normals and its own levels, ``{v: G v <= h_i}``. The average of the zones lies in the region
+if the mean of their levels is at most the region's (the *budget*). The design maximises the sum, over nodes, of the
+logarithm of the share of the node's history that lies in its zone, with the history smoothed by a normal kernel.
 """
 
 from __future__ import annotations
@@ -127,9 +127,9 @@ def joint(histories: Histories) -> Array:
 
     def lost(flat: Array) -> tuple[float, Array]:
         levels = flat.reshape(k, facets) * scale
-        told = [one.log_share(mine) for one, mine in zip(smoothed, levels, strict=True)]
-        value = -float(sum(w * one for w, (one, _) in zip(share, told, strict=True)))
-        return value, -np.concatenate([w * slope * scale for w, (_, slope) in zip(share, told, strict=True)])
+        terms = [one.log_share(mine) for one, mine in zip(smoothed, levels, strict=True)]
+        value = -float(sum(w * one for w, (one, _) in zip(share, terms, strict=True)))
+        return value, -np.concatenate([w * slope * scale for w, (_, slope) in zip(share, terms, strict=True)])
 
     spent = np.zeros((facets, k * facets))
     for f in range(facets):
@@ -222,11 +222,11 @@ def clusters(histories: Histories) -> Tree:
     """Nodes joined bottom-up, the two most similar first, by distance of mean and spread.
 
     Both are in units of a facet's spread over all nodes: in those of the means' own, nodes that differ in nothing but
-    spread would be told apart by the noise of their means.
+    spread would be separated by the noise of their means.
     """
     rows = [(len(rows), rows.sum(axis=0), (rows**2).sum(axis=0)) for rows in histories.samples]
 
-    def told(one: tuple[int, Array, Array]) -> Array:
+    def features(one: tuple[int, Array, Array]) -> Array:
         mean = one[1] / one[0]
         return np.concatenate([mean, np.sqrt(np.maximum(one[2] / one[0] - mean**2, 0.0))])
 
@@ -234,7 +234,7 @@ def clusters(histories: Histories) -> Tree:
     unit = np.tile(np.where(spread > 0, spread, 1.0), 2)
     trees: list[Tree] = list(range(len(rows)))
     while len(trees) > 1:
-        at = np.stack([told(one) for one in rows]) / unit
+        at = np.stack([features(one) for one in rows]) / unit
         apart = np.linalg.norm(at[:, None] - at[None], axis=2)
         apart[np.tril_indices(len(at))] = np.inf
         i, j = (int(place) for place in np.unravel_index(int(np.argmin(apart)), apart.shape))

@@ -1,7 +1,7 @@
 """Tells whether the mean of the nodes' vectors is inside the region; nodes in their zones are silent.
 
 The mean of the zones' levels is never above the region's, so if every node is in its zone, the mean of the vectors is
-in the region. A node that leaves its zone reports. The coordinator then hears further nodes until, facet by facet, what
+in the region. A node that leaves its zone reports. The coordinator then polls further nodes until, facet by facet, what
 some have to spare covers what others lack, and redistributes the rest. No alert is missed, and none is false.
 """
 
@@ -24,14 +24,14 @@ Designer = Callable[[int], "Array | None"]
 
 
 @dataclass(frozen=True)
-class Hearing:
-    """A round in which the coordinator heard nodes with a result worth a row.
+class Collection:
+    """A round in which the coordinator collected vectors, with a result worth a row.
 
     Args:
         at: the round's place.
         kind: ``balanced``, ``outside`` or ``inside``.
         violators: nodes outside their zone, ascending.
-        heard: all nodes heard, in the order in which they were.
+        collected: all nodes whose vectors it has, in the order in which they came.
         facets: the facets that some violator is beyond.
         excess: the largest distance beyond one.
         levels: (k, F) in force afterwards.
@@ -40,7 +40,7 @@ class Hearing:
     at: int
     kind: ZoneKind
     violators: tuple[int, ...]
-    heard: tuple[int, ...]
+    collected: tuple[int, ...]
     facets: tuple[int, ...]
     excess: float
     levels: Array
@@ -65,7 +65,7 @@ class ZoneMonitor:
         """The monitor of ``k`` nodes before the first round, each with the region itself as its zone."""
         return cls(limits, np.tile(limits, (k, 1)))
 
-    def feed(self, facets: Array, returned: Designer | None = None) -> tuple[list[Hearing], Array, Array]:
+    def feed(self, facets: Array, returned: Designer | None = None) -> tuple[list[Collection], Array, Array]:
         """Take the next rounds.
 
         Args:
@@ -77,7 +77,7 @@ class ZoneMonitor:
             the rounds worth a row, and (n,) messages up and down.
         """
         n = len(facets)
-        found: list[Hearing] = []
+        found: list[Collection] = []
         up, down = np.zeros(n, np.int64), np.zeros(n, np.int64)
         at, size = 0, _SHORT
         while at < n:
@@ -90,7 +90,7 @@ class ZoneMonitor:
             if self.outside:
                 found += self._polled(at, facets[at], (up, down), returned)
             else:
-                found += self._heard(at, facets[at], up, down)
+                found += self._reported(at, facets[at], up, down)
             at, size = at + 1, _SHORT
         return found, up, down
 
@@ -98,7 +98,7 @@ class ZoneMonitor:
         """The direct test: whether the mean of all nodes' vectors is beyond some facet, to the last bit."""
         return any(over > 0 for over in _excess(facets, np.tile(self.limits, (len(facets), 1))))
 
-    def _polled(self, at: int, facets: Array, sent: tuple[Array, Array], returned: Designer | None) -> list[Hearing]:
+    def _polled(self, at: int, facets: Array, sent: tuple[Array, Array], returned: Designer | None) -> list[Collection]:
         """A round while the mean is outside: all nodes are asked."""
         k, (up, down) = len(facets), sent
         up[at], down[at] = k, k
@@ -108,30 +108,31 @@ class ZoneMonitor:
         levels = None if returned is None else returned(at)
         self.outside = False
         self.levels = _shared(facets, np.tile(self.limits, (k, 1))) if levels is None else levels
-        return [Hearing(at, "inside", (), tuple(range(k)), (), 0.0, self.levels)]
+        return [Collection(at, "inside", (), tuple(range(k)), (), 0.0, self.levels)]
 
-    def _heard(self, at: int, facets: Array, up: Array, down: Array) -> list[Hearing]:
-        """A round in which some node reports: hear others in ascending order until room covers lack."""
+    def _reported(self, at: int, facets: Array, up: Array, down: Array) -> list[Collection]:
+        """A round in which some node reports: poll others in ascending order until what some have to spare covers
+        what others lack."""
         k = len(facets)
         beyond = facets > self.levels
         violators = np.flatnonzero(beyond.any(axis=1))
-        told = (tuple(np.flatnonzero(beyond.any(axis=0)).tolist()), float((facets - self.levels).max()))
+        crossed = (tuple(np.flatnonzero(beyond.any(axis=0)).tolist()), float((facets - self.levels).max()))
         order = np.concatenate([violators, np.setdiff1d(np.arange(k), violators)])
-        heard = order[: self._enough(facets, order, len(violators))]
-        outside = len(heard) == k and self.mean_is_outside(facets)
-        up[at], down[at] = len(heard), len(heard) - len(violators)
+        collected = order[: self._enough(facets, order, len(violators))]
+        outside = len(collected) == k and self.mean_is_outside(facets)
+        up[at], down[at] = len(collected), len(collected) - len(violators)
         self.outside = outside
         if not outside:
-            down[at] += len(heard)
+            down[at] += len(collected)
             # The sum over all nodes is known: so what levels had lost to rounding is regained.
-            held = np.tile(self.limits, (k, 1)) if len(heard) == k else self.levels[heard]
+            held = np.tile(self.limits, (k, 1)) if len(collected) == k else self.levels[collected]
             self.levels = self.levels.copy()
-            self.levels[heard] = _shared(facets[heard], held)
+            self.levels[collected] = _shared(facets[collected], held)
         kind: ZoneKind = "outside" if outside else "balanced"
-        return [Hearing(at, kind, tuple(violators.tolist()), tuple(heard.tolist()), *told, self.levels)]
+        return [Collection(at, kind, tuple(violators.tolist()), tuple(collected.tolist()), *crossed, self.levels)]
 
     def _enough(self, facets: Array, order: Array, least: int) -> int:
-        """How many nodes, in order, must be heard until what some have to spare covers what others lack."""
+        """How many nodes, in order, must be collected until what some have to spare covers what others lack."""
         spare = self.levels[order] - facets[order]
         near = 1e-9 * (np.abs(self.levels[order]) + np.abs(facets[order]))
         likely = np.all(np.cumsum(spare, axis=0) >= -np.cumsum(near, axis=0), axis=1)
@@ -154,7 +155,7 @@ def _shared(facets: Array, held: Array) -> Array:
     levels = facets + room
     for f, over in enumerate(_excess(levels, held)):
         # Next to a far-off value, a level's rounding can outweigh everything else; if the sum rose, silence would no
-        # longer prove anything. A sum that is slightly low costs a message, and lasts until all nodes are heard.
+        # longer prove anything. A sum that is slightly low costs a message, and lasts until all nodes are collected.
         while over > 0:
             levels[0, f] = np.nextafter(levels[0, f] - over, -np.inf)
             over = math.fsum([*levels[:, f].tolist(), *(-held[:, f]).tolist()])

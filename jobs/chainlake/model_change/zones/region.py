@@ -50,14 +50,14 @@ class Region:
 
 def box_region(box: Sequence[tuple[float | None, float | None]], names: Sequence[str]) -> Region:
     """The region of one interval per coordinate; None: no bound on that side."""
-    told, normals, below = [], [], []
+    facets, normals, below = [], [], []
     for j, (low, high) in enumerate(box):
         for bound, sign, word in ((low, -1.0, ">="), (high, 1.0, "<=")):
             if bound is not None:
-                told.append(f"{names[j]} {word} {bound:g}")
+                facets.append(f"{names[j]} {word} {bound:g}")
                 normals.append(tuple(sign if i == j else 0.0 for i in range(len(box))))
                 below.append(sign * bound)
-    return Region(tuple(told), tuple(normals), tuple(below))
+    return Region(tuple(facets), tuple(normals), tuple(below))
 
 
 def polygon_region(corners: Sequence[tuple[float, float]]) -> Region | None:
@@ -75,7 +75,7 @@ def polygon_region(corners: Sequence[tuple[float, float]]) -> Region | None:
 
 
 def has_inside(region: Region) -> bool:
-    """Whether some point is found to lie inside the region, on none of its facets; that it does is tested exactly.
+    """Whether a point inside the region, on none of its facets, can be found; the point is tested exactly.
 
     The linear program that looks for one is as precise as its numbers are alike. So each coordinate is in a unit of its
     own, and it is asked again from the point where it got to: a narrow region may lie far off.

@@ -1,4 +1,4 @@
-"""A table sorted by one of its columns, so that the rows of some values are found without a look at all others."""
+"""A table sorted by one of its columns, so that the rows of some values are found without reading all others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ByValue:
 
     Args:
         parts: tables of one schema, at least one of them.
-        column: name of a text column without nulls.
+        column: name of a string column without nulls.
     """
 
     def __init__(self, parts: Sequence[pa.Table], column: str):

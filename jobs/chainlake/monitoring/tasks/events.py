@@ -1,4 +1,4 @@
-"""The events that a task of the monitor step needs, read one stretch of time after the other."""
+"""The events that a task of the monitor step needs, read one time range after another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS_PER_PIECE = 500_000
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of time, and the files with its events.
+    """A time range, and the files with its events.
 
     Args:
         lo: first ts, µs.
@@ -100,7 +100,7 @@ def read_events(piece: Piece, wanted: Wanted, stored: pa.Schema) -> pa.Table:
     """The wanted events of a piece, in no particular order; row groups outside it are skipped.
 
     Args:
-        piece: the stretch of time.
+        piece: the time range.
         wanted: keys and columns.
         stored: the columns of the events table; a file that lacks one holds nulls there.
 

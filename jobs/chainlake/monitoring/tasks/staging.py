@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from chainlake.schemas.table import Table
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_rows, parquet_writer
+from chainlake.storage.resolve import storage_of
 
 
 @dataclass(frozen=True)

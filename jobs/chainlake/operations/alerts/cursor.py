@@ -1,6 +1,6 @@
 """How far a definition's alerts have been sent: one file in the lake per definition, replaced after each message.
 
-The file lies in the lake, like the lock that a sender holds: of two machines that share a lake, one sends, and the
+The file is in the lake, like the lock that a sender holds: of two machines that share a lake, one sends, and the
 other later continues from there.
 """
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 #: Name of the folder in the lake.
 FOLDER = "chainlake-alerts"
@@ -44,7 +44,7 @@ class Cursor:
 
 
 def read_cursor(home: Home, name: str) -> Cursor | None:
-    """How far the alerts of a definition have been sent; ``None`` if it was never noted.
+    """How far the alerts of a definition have been sent; ``None`` if it was never recorded.
 
     Args:
         home: the installation.
@@ -67,8 +67,8 @@ def read_cursor(home: Home, name: str) -> Cursor | None:
 def write_cursor(home: Home, name: str, cursor: Cursor) -> None:
     """Note how far the alerts of a definition have been sent."""
     file = _file(home, name)
-    told = {"version": cursor.version, "last": cursor.last, "table": cursor.table}
-    storage_of(file).write(file, json.dumps(told).encode())
+    state = {"version": cursor.version, "last": cursor.last, "table": cursor.table}
+    storage_of(file).write(file, json.dumps(state).encode())
 
 
 def _file(home: Home, name: str) -> str:

@@ -1,4 +1,4 @@
-"""The messages made from a table's change feed: what each carries, and in which order they are sent."""
+"""The messages made from a table's change feed: what each contains, and in which order they are sent."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def messages(outbox: Outbox, rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
 
 def _kind(outbox: Outbox, row: Row, was: Row | None) -> str | None:
     """What is reported of a row, or None; a row that stays but is no longer worth reporting counts as withdrawn."""
-    now = outbox.told(row)
+    now = outbox.is_reported(row)
     if row["change"] != "changed" or was is None:
         return str(row["change"]) if now else None
-    if outbox.told(was):
+    if outbox.is_reported(was):
         return "changed" if now else "withdrawn"
     return "added" if now else None
 

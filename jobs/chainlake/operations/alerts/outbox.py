@@ -34,7 +34,7 @@ class Outbox:
         alerts: where alerts go, and when.
         table: ``schema.name`` of the table whose changes are reported.
         key: columns that identify a row of it.
-        told: whether a row of the table is to be reported.
+        is_reported: whether a row of the table is to be reported.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Outbox:
     alerts: Alerts
     table: str
     key: tuple[str, ...]
-    told: Callable[[Row], bool]
+    is_reported: Callable[[Row], bool]
 
     @property
     def full_name(self) -> str:
@@ -68,12 +68,12 @@ def of_model(item: LoadedModel) -> Outbox | None:
     if config.alerts is None:
         return None
     table = result_table(config)
-    told = partial(_told, config, table.path_name, table.key[0])
+    is_reported = partial(_is_reported, config, table.path_name, table.key[0])
     said = (config.name, config.description, item.source.name)
-    return Outbox("model", *said, config.alerts, table.path_name, tuple(table.key), told)
+    return Outbox("model", *said, config.alerts, table.path_name, tuple(table.key), is_reported)
 
 
-def _told(config: SeriesConfig, table: str, owner: str, row: Row) -> bool:
+def _is_reported(config: SeriesConfig, table: str, owner: str, row: Row) -> bool:
     """Whether a row belongs to this model and shows a change that a person wants to know about."""
     if row[owner] != config.name:
         return False

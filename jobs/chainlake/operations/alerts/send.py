@@ -1,8 +1,8 @@
 """Sends what has changed in a pattern's matches, or in a model's findings, since the last time.
 
 The table's change feed is written by the commit that publishes, so it holds each added or withdrawn row exactly once,
-whatever process died in between: nothing else has to be recorded. An accepted message is noted before the next one is
-sent; if the sender dies before noting it, the message is sent again with the same id.
+whatever process died in between: nothing else has to be recorded. An accepted message is recorded before the next one
+is sent; if the sender dies before recording it, the message is sent again with the same id.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def send(home: Home, box: Outbox, sending: Sending) -> SendResult:
         sending: how to send.
 
     Raises:
-        InfrastructureError: the webhook does not accept a message; those before it are noted as sent.
+        InfrastructureError: the webhook does not accept a message; those before it are recorded as sent.
         LockLost: another machine has taken over.
         UsageError: the environment has no address, or the feed does not reach back far enough.
     """
@@ -133,7 +133,7 @@ def send(home: Home, box: Outbox, sending: Sending) -> SendResult:
         except FeedUnavailable as error:
             raise FeedCut.of(name, error) from error
         if sending.since is not None:
-            # Noted before anything can stop this call, since the next call continues from there.
+            # RecordedDay before anything can stop this call, since the next call continues from there.
             write_cursor(home, box.full_name, Cursor(cursor.version, table=feed.table))
         zone = ZoneInfo(load_sources(home)[box.source].zone)
         if box.alerts.muted(sending.now().astimezone(zone).time()):

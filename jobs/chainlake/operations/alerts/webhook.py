@@ -1,4 +1,4 @@
-"""Posts a message to a webhook, and tries again with longer and longer pauses while that may help."""
+"""Posts a message to a webhook, and retries with increasing pauses as long as that may help."""
 
 from __future__ import annotations
 

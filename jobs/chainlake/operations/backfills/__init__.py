@@ -1,1 +1,1 @@
-"""Long stretches of days: plans of what to compute, as values, and the Spark applications that do it."""
+"""Long ranges of days: plans of what to compute, as values, and the Spark applications that do it."""

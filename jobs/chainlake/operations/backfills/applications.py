@@ -1,4 +1,4 @@
-"""The Spark applications that a long stretch of days needs, and what each computes, as values."""
+"""The Spark applications that a long range of days needs, and what each computes, as values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Part:
         rows_read: number of events on the days of ``reads``.
         rows_there: number of rows published so far for ``days`` and ``following``; only these can be withdrawn or
             changed.
-        in_order: its days depend on earlier ones, so that applications have to run in the order of time.
+        in_order: its days depend on earlier ones, so that applications have to run in time order.
     """
 
     definition: str

@@ -1,6 +1,6 @@
-"""Runs long stretches of history: one Spark application per chunk, each publishing many days.
+"""Runs long ranges of days: one Spark application per chunk, each publishing many days.
 
-What is done is not done again, so a backfill that was stopped continues where it was when it is called again. If an
+Finished work is not repeated, so a backfill that was stopped continues where it was when it is called again. If an
 application, or one definition in it, fails, all others are still run, and the failure is raised at the end.
 """
 
@@ -59,7 +59,7 @@ def run_plan(
         home: the installation.
         plan: from `plan_range`.
         run_id: id of the run in ``ops``; application n writes under ``<run_id>.<n>``.
-        launch: runs an application: :func:`run_here`, or in a process of its own.
+        launch: runs an application: :func:`run_here`, or in its own process.
         say: receives the lines of progress.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Runs an application of a backfill in a process of its own, whose memory is freed when it ends."""
+"""Runs an application of a backfill in its own process, whose memory is freed when it ends."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Which Spark applications a long stretch of days needs, and what each would compute, read and change; no JVM.
+"""Which Spark applications a long range of days needs, and what each would compute, read and change; no JVM.
 
 One application computes all to-do days of a source's definitions within a window of ``chunk`` days. The matches of
 most patterns depend on events alone, but a model carries state, and so does a pattern that uses events up. So windows
-run in the order of time, and what they compute may depend on the states that they reach
+run in time order, and what they compute may depend on the states that they reach
 (docs/semantics.md#chained-days).
 """
 
@@ -153,7 +153,7 @@ def _chosen(
     sources: Sequence[str] | None,
     plan: RangePlan,
 ) -> list[Definition]:
-    """The definitions of one kind that were asked for; broken ones are noted as failures."""
+    """The definitions of one kind that were asked for; broken ones are recorded as failures."""
     if wanted is None and not both:
         return []
     known = {d.name.partition("/")[2] for d in good} | {b.name for b in bad}
@@ -181,10 +181,10 @@ def _inside(judged: Judged, asked: _Asked) -> np.ndarray:
 
 
 def _note_left(judged: Judged, asked: _Asked, plan: RangePlan) -> None:
-    """Note in the plan the days that somebody may expect to be computed but that will not be, with the reasons."""
+    """Note in the plan the days that someone may expect to be computed but that will not be, with the reasons."""
     left = _inside(judged, asked) & np.isin(judged.state, (*asked.states, "audit_failed", "waiting"))
     if asked.only_stale:
-        left &= (judged.state != "waiting") | (judged.noted("status") != None)  # noqa: E711 (element by element)
+        left &= (judged.state != "waiting") | (judged.recorded("status") != None)  # noqa: E711 (element by element)
     left &= ~(judged.ready & np.isin(judged.state, asked.states))
     for at in np.flatnonzero(left).tolist():
         why = judged.why(at)
@@ -218,7 +218,7 @@ class _SegmentLeft:
             return None
         end = day_number(days[-1]) + 1
         if not self.begun:
-            # The first window goes on to the last day ever published; later windows get what lies behind that.
+            # The first window extends to the last day ever published; later windows get what comes after that.
             self.begun, end = True, max(end, self.segment.published)
         now, self.left = self.left.cut(end)
         return (now, Days(days[0], days[-1] + _ONE)) if now.days else None
@@ -227,7 +227,7 @@ class _SegmentLeft:
 def _ways(
     home: Home, compiled: CompiledPattern, judged: Judged, events: EventDays, asked: _Asked, plan: RangePlan
 ) -> list[_SegmentLeft]:
-    """The ways through a pattern's segments of days; segments that cannot be computed are noted as failures."""
+    """The ways through a pattern's segments of days; segments that cannot be computed are recorded as failures."""
     flags = np.zeros(len(judged.numbers), dtype=bool)
     flags[_positions(judged, asked)] = True
     found = []
@@ -242,7 +242,7 @@ def _ways(
 def _pattern_applications(
     judged: Sequence[Judged], source: str, events: EventDays, asked: _Asked, ways: Mapping[str, Sequence[_SegmentLeft]]
 ) -> list[Application]:
-    """The windows of all patterns of a source, in the order of time."""
+    """The windows of all patterns of a source, in time order."""
     to_do = {j.definition.name: (j, _positions(j, asked)) for j in judged}
     all_days = {j.day(at) for j, found in to_do.values() for at in found.tolist()}
     applications = []
@@ -295,7 +295,7 @@ def _model_applications(
     asked: _Asked,
     plan: RangePlan,
 ) -> list[Application]:
-    """The windows of all models of a source, in the order of time."""
+    """The windows of all models of a source, in time order."""
     to_do = {j.definition.name: [j.day(at) for at in _positions(j, asked).tolist()] for _, j in models}
     left: dict[str, Outlook] = {}
     applications = []
@@ -317,7 +317,7 @@ def _model_applications(
                     plan.failures.append((name, error))
                     to_do[name] = []
                     continue
-                # The first window goes on to the last day ever published; later windows get what lies behind that.
+                # The first window extends to the last day ever published; later windows get what comes after that.
                 end = max(end, published_end(j) or end)
             now, left[name] = left[name].cut(day_number(end))
             if now.days:

@@ -31,10 +31,10 @@ def episodes_part(
     """
     assert judged.definition.of is not None
     assert judged.place is not None
-    noted = judged.noted("status") != None  # noqa: E711 (element by element)
+    recorded = judged.recorded("status") != None  # noqa: E711 (element by element)
     wanted = np.isin(judged.state, states)
     # Days that wait for an earlier day may themselves be to do: the applications first do what they wait for.
-    wanted |= (judged.state == "waiting") & np.where(noted, judged.place.unfinished, "missing" in states)
+    wanted |= (judged.state == "waiting") & np.where(recorded, judged.place.unfinished, "missing" in states)
     searched = [part for one in found for part in one.parts if part.definition == judged.definition.of.name]
     ready = judged.ready
     if searched:
@@ -47,13 +47,13 @@ def episodes_part(
     ]
     # Where matches turn out to differ, their episodes are made again, and later ones for as long as it matters.
     behind = np.zeros(len(judged.numbers), dtype=bool)
-    if begins and noted.any():
-        behind = (judged.numbers >= min(begins)) & (judged.numbers <= judged.numbers[noted][-1]) & ready
+    if begins and recorded.any():
+        behind = (judged.numbers >= min(begins)) & (judged.numbers <= judged.numbers[recorded][-1]) & ready
         behind[positions] = False
     following = tuple(judged.day(at) for at in np.flatnonzero(behind).tolist())
     if not len(positions) and not following:
         return None
-    waits = np.where(noted, "stale", "missing")
+    waits = np.where(recorded, "stale", "missing")
     known = Counter(np.where(np.isin(judged.state, TO_DO), judged.state, waits)[positions].tolist())
     mine = tuple(judged.day(at) for at in positions.tolist())
     rows = int(judged.rows(np.flatnonzero(behind)).sum() + judged.rows(positions).sum())
@@ -66,7 +66,7 @@ def with_part(found: Sequence[Application], part: Part, blank: Application, chun
     """The applications of a source, with the days of a pattern's episodes added to what they compute.
 
     Args:
-        found: the applications that find matches, in the order of time.
+        found: the applications that find matches, in time order.
         part: the days.
         blank: an application that computes nothing, the template for days that none of these covers.
         chunk: largest number of days in an application.

@@ -38,7 +38,7 @@ def rankings_part(
     reached = np.isin(judged.numbers, definition.owners(np.array(decided, np.int64)))
     wanted = np.isin(judged.state, states)
     if "missing" in states:
-        wanted |= (judged.state == "waiting") & (judged.noted("status") == None)  # noqa: E711 (element by element)
+        wanted |= (judged.state == "waiting") & (judged.recorded("status") == None)  # noqa: E711 (element by element)
     to_do = wanted & inside & (judged.ready | reached)
     following = reached & ~to_do & (judged.state != "waiting")
     if not (to_do | following).any():
@@ -69,7 +69,7 @@ def with_rankings(
     """The applications of a source, with the periods of a pattern added to what they merge.
 
     Args:
-        found: the applications that find matches, in the order of time.
+        found: the applications that find matches, in time order.
         part: the days on which the periods begin.
         blank: an application that computes nothing, the template for periods whose matches none of these finds; its
             days are those asked for.

@@ -13,7 +13,7 @@ from pathlib import Path
 from chainlake.env.own_folders import own_folder
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 #: Folders of the lake that a step of patterns or models reads but never writes.
 _READ = ("events", "ops/event_days", "ops/files", "ops/waiting_files", "ops/rates")

@@ -39,14 +39,16 @@ def zone_measures(staged: pa.Table, bound: Bound) -> pa.Table:
 
 
 def _zone_fits(row: Mapping[str, Any]) -> bool:
-    """Whether a row fits its kind: which nodes left and how far, how many were heard, what their zones are now."""
+    """Whether a row fits its kind: which nodes left and how far, how many were collected, what their zones are now."""
     by_report = row["kind"] in ("balanced", "outside")
     if bool(row["violators"]) != by_report or (row["excess"] is not None and row["excess"] > 0) != by_report:
         return False
     if (row["zones"] is None) != (row["kind"] == "outside"):
         return False
-    heard = row["collected"]
-    return heard is None if row["kind"] == "design" else heard is not None and heard >= len(row["violators"] or ())
+    collected = row["collected"]
+    if row["kind"] == "design":
+        return collected is None
+    return collected is not None and collected >= len(row["violators"] or ())
 
 
 def learner_measures(staged: pa.Table, bound: Bound) -> pa.Table:
@@ -69,8 +71,8 @@ def score_measures(staged: pa.Table, bound: Bound) -> pa.Table:
     if not set(FAULT_SCORES.column_names) <= set(staged.column_names):
         return staged
     alphas = bounds(staged["group_id"].to_pylist(), bound)
-    told = zip(staged["p"].to_pylist(), staged["flagged"].to_pylist(), alphas, strict=True)
-    fits = [p is not None and alpha is not None and (p < alpha) == flagged for p, flagged, alpha in told]
+    flags = zip(staged["p"].to_pylist(), staged["flagged"].to_pylist(), alphas, strict=True)
+    fits = [p is not None and alpha is not None and (p < alpha) == flagged for p, flagged, alpha in flags]
     return staged.append_column("owned_day", day_text(staged["day"])).append_column(
         "flag_fits", pa.array(fits, pa.bool_())
     )

@@ -31,7 +31,7 @@ def audit_episodes(
         audit: the application's audit.
         table: the table of the episodes.
         staged: the staged rows.
-        matches: the matches as stretches: those of the days and of episodes that were open before them, and no others.
+        matches: the matches as spans: those of the days and of episodes that were open before them, and no others.
         days: the UTC days that the run owns.
         timing: when episodes are decided.
     """

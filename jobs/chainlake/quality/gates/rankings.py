@@ -71,7 +71,7 @@ def audit_rankings(
     rows = rows.cast(pa.schema([field.with_nullable(True) for field in rows.schema]))
     rows = pa.concat_tables([rows, _as_rows(lacking, rows.schema, rule)])
     gate = Gate("rankings", _flat(table), lambda found, _: found, _ADDED)
-    # Columns of structs are left out, since Great Expectations would list every field as a column of its own.
+    # Columns of structs are left out, since Great Expectations would list every field as its own column.
     rows = rows.select([*gate.table.column_names, *_ADDED])
     return audit_table(audit, gate, rows, table.name, list(days))
 
@@ -111,17 +111,17 @@ def _with_events(pattern: Pattern, staged: pa.Table, matches: pa.Table) -> pa.Ta
         same = np.isclose(found.criteria, given, rtol=_ROUNDING, atol=0.0, equal_nan=True) | ~found.known
         good = same.all(axis=1)
         for name, texts in found.texts.items():
-            told = some[name].take(pa.array(found.rows, pa.int64())).to_pylist()
-            good &= np.array([_alike(*both) for both in zip(told, texts.to_pylist(), strict=True)], bool)
+            stored = some[name].take(pa.array(found.rows, pa.int64())).to_pylist()
+            good &= np.array([_alike(*both) for both in zip(stored, texts.to_pylist(), strict=True)], bool)
         fits[places[found.rows]] |= good
     return matches.append_column("events_fit", pa.array(fits, mask=~asked))
 
 
-def _alike(told: str, found: str) -> bool:
+def _alike(stored: str, found: str) -> bool:
     """Whether two JSON lists of values are equal, up to the rounding of sums in a different order."""
-    if told == found:
+    if stored == found:
         return True
-    both = list(zip(json.loads(told), json.loads(found), strict=True))
+    both = list(zip(json.loads(stored), json.loads(found), strict=True))
     return all(
         a == b or isinstance(a, float) and isinstance(b, int | float) and math.isclose(a, b, rel_tol=_ROUNDING)
         for a, b in both

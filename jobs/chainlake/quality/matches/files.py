@@ -13,8 +13,8 @@ from chainlake.lake.sql.matches import bound_select, consumed_select, ordered_se
 from chainlake.lake.sql.scan import parquet_path, quoted
 from chainlake.quality.matches.measures import all_ids, column_of, measures
 from chainlake.quality.matches.rules import MatchRules
-from chainlake.storage.door import storage_of
 from chainlake.storage.parquet import parquet_dataset
+from chainlake.storage.resolve import storage_of
 
 if TYPE_CHECKING:
     import duckdb

@@ -111,7 +111,7 @@ def _decision(rules: MatchRules) -> str:
 
 
 def three_rows(found: pa.Table, ordered: Mapping[str, bool]) -> pd.DataFrame:
-    """For each day the smallest values, the largest, and null wherever a row has null; a text only shows as present.
+    """For each day the smallest values, the largest, and null wherever a row has null; a string only shows as present.
 
     Args:
         found, ordered: the result of :meth:`chainlake.quality.matches.files.Matches.aggregated`.

@@ -36,7 +36,7 @@ def measures(rules: MatchRules, columns: Sequence[str]) -> dict[str, str]:
     of = {name: _name(name, kleene) for name, kleene in rules.names.items()}
     fits, gaps = _order(rules, of)
     return {
-        # A struct becomes a count, since Great Expectations would list every field as a column of its own.
+        # A struct becomes a count, since Great Expectations would list every field as its own column.
         **{column_of(c): of[c].size if c in of else quoted(column_of(c)) for c in columns},
         "names_fit": " OR ".join(f"({fit})" for fit in fits),
         "order_gap_us": _one_of("greatest", gaps),
@@ -52,12 +52,12 @@ def measures(rules: MatchRules, columns: Sequence[str]) -> dict[str, str]:
 
 
 def _decision_off(rules: MatchRules) -> str:
-    """SQL for how far ``decision_ts`` is from where it must lie, microseconds."""
+    """SQL for how far ``decision_ts`` is from where it must be, microseconds."""
     start, end, decided = map(_micros, ("start_ts", "end_ts", "decision_ts"))
     window = f"{start} + {rules.window_us}"
     if rules.pause_us is None:
         return f"{decided} - ({window if rules.waits else end})"
-    # The stretch that the pause ends may go on after the match.
+    # The stretch that the pause ends may extend beyond the match.
     least = f"least({window}, {end} + {rules.pause_us})" if rules.waits else f"({end} + {rules.pause_us})"
     most = window if rules.waits else f"{window} + {rules.pause_us}"
     inside = f"WHEN {decided} < {least} THEN {decided} - {least} WHEN {decided} > {most} THEN {decided} - ({most})"
@@ -152,7 +152,7 @@ def _distance(rules: MatchRules, column: str, function: str, times: list[str]) -
     off = f"{_micros(column)} - {_micros(_one_of(function, times))}"
     if not rules.counts_bound:
         return off
-    # Events of which only the number is kept may lie beyond those that are known.
+    # Events of which only the number is kept may be beyond those that are known.
     return f"{'greatest' if function == 'least' else 'least'}(0, {off})"
 
 

@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite specifications: values in, specifications out. Of the lake they know only what a match is.
+"""Charts as Vega-Lite specifications: values in, specifications out. All they know about the lake is what a match is.
 
-``states`` says how the states of days look.
+``states`` defines how the states of days look.
 """

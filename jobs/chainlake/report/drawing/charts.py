@@ -32,7 +32,7 @@ _STEPS = (
 
 @dataclass(frozen=True)
 class Span:
-    """The stretch of time that a chart shows.
+    """The time range that a chart shows.
 
     Args:
         lo_us, hi_us: its ends, microseconds.
@@ -67,7 +67,7 @@ class Span:
         return local if self.clock.zone == "UTC" else [local, f"{instant(us):{form}}"]
 
     def ticks(self, most: int) -> list[int]:
-        """Round local times in the stretch, at most ``most``, in microseconds."""
+        """Round local times in the range, at most ``most``, in microseconds."""
         step = next((one for one in _STEPS if (self.hi_us - self.lo_us) / one <= most), _STEPS[-1])
         while (self.hi_us - self.lo_us) / step > most:
             step *= 2
@@ -166,7 +166,7 @@ def curve(
     """The values of some series around a match, with its events on them.
 
     Args:
-        span: the stretch of time shown.
+        span: the time range shown.
         lines: key → microsecond and value of each event.
         marks: the events of the match.
         shade: ends of the window, which is shaded; None: no shade.
@@ -209,7 +209,7 @@ def curve(
 
 
 def _written(rows: Sequence[Spec], mark: Spec, where: Spec) -> list[Spec]:
-    """Texts, ``n`` of each row, on what lies behind them."""
+    """Labels, ``n`` of each row, drawn over what is behind them."""
     return [
         {
             "data": {"values": list(rows)},
@@ -283,7 +283,7 @@ def series(
     """One or more lines over days, with a level and the times of changes.
 
     Args:
-        span: the stretch of time shown.
+        span: the time range shown.
         lines: name → microsecond and value of each point.
         title: title of the vertical axis, with its unit.
         height: height of the plot, in pixels.
@@ -322,7 +322,7 @@ def dots(
     """Points of several kinds over days, distinguished by colour and shape, with the times of changes.
 
     Args:
-        span: the stretch of time shown.
+        span: the time range shown.
         points: kind → microsecond and value of each point.
         title: title of the vertical axis.
         height: height of the plot, in pixels.
@@ -334,11 +334,13 @@ def dots(
         rule = {"type": "rule", "style": "loud", "strokeWidth": 1, "strokeDash": [3, 3], "opacity": 0.8}
         values = [{"t": us // 1000} for us in changes]
         layers.append({"data": {"values": values}, "mark": rule, "encoding": {"x": x}})
-    told: Spec = {"field": "k", "type": "nominal", "title": None, "scale": {"domain": list(points)}}
-    told["legend"] = legend(points)
+    scale: Spec = {"field": "k", "type": "nominal", "title": None, "scale": {"domain": list(points)}}
+    scale["legend"] = legend(points)
     rows = [{"t": us // 1000, "v": value, "k": kind} for kind, some in points.items() for us, value in thinned(some)]
     mark = {"type": "point", "filled": True, "size": 28, "opacity": 0.8}
-    layers.append({"data": {"values": rows}, "mark": mark, "encoding": {"x": x, "y": y, "color": told, "shape": told}})
+    layers.append(
+        {"data": {"values": rows}, "mark": mark, "encoding": {"x": x, "y": y, "color": scale, "shape": scale}}
+    )
     return base(layers, height)
 
 

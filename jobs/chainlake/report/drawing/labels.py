@@ -1,4 +1,4 @@
-"""Where the names of a match's events stand on its curve, so that each can be read."""
+"""Where the names of a match's events are placed on its curve, so that each can be read."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class _Named:
     side: Side
 
     def meets(self, other: _Named, close_us: float) -> bool:
-        """Whether the names of two events, the other one's the earlier, lie on one another."""
+        """Whether the names of two events, the other one's the earlier, overlap."""
         apart = (other.side.align, self.side.align) == ("right", "left")
         level = abs(self.y + self.side.dy - other.y - other.side.dy) < _LINE
         return level and not apart and self.mark.us - other.mark.us < close_us

@@ -48,11 +48,11 @@ def road_map(
     changes: Sequence[Change] = (),
     height: int = 340,
 ) -> Spec:
-    """The map of a stretch of time.
+    """The map of a time range.
 
     Args:
         source: the road.
-        span: the stretch of time shown.
+        span: the time range shown.
         events: its events, with the place and the attribute.
         of: the attribute that decides the colour.
         matches: matches, drawn as lines from event to event.

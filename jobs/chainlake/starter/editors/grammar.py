@@ -1,4 +1,4 @@
-"""A TextMate grammar of pattern files, with which editors colour them; its words come from the language."""
+"""A TextMate grammar of pattern files, with which editors colour them; its keywords come from the language."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """JSON schemas (draft 2020-12) of sources, of models and of the front matter of patterns.
 
-They say which keys there are and what a value looks like; ``lint`` checks how values fit together. Wherever a text is
-asked for, a bare word is the text that was typed, so texts may also be numbers and booleans of YAML.
+They say which keys there are and what a value looks like; ``lint`` checks how values fit together. Wherever a string is
+asked for, a bare word is the text that was typed, so strings may also be numbers and booleans of YAML.
 """
 
 from __future__ import annotations
@@ -161,15 +161,15 @@ def model_schema() -> Schema:
     pair = {"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}
     powers = {"of": _WORD, "name": _WORD, "expression": _WORD, "degree": _whole(), "scale": pair, "range": pair}
     feature = _any(_series(), _map({"polynomial": _map(powers, ["degree"])}, ["polynomial"]))
-    stretch = {"from": _DAY, "to": _DAY}
+    span = {"from": _DAY, "to": _DAY}
     node = _any(
         _TEXT,
         _map(
             {
                 "name": _TEXT,
                 "keys": {"type": "array", "items": _TEXT, "minItems": 1},
-                **stretch,
-                "dates": {"type": "array", "items": _map(stretch), "minItems": 1},
+                **span,
+                "dates": {"type": "array", "items": _map(span), "minItems": 1},
             },
             ["keys"],
         ),
@@ -187,7 +187,7 @@ def model_schema() -> Schema:
         "where": _said(_WORD, "a condition on events"),
         "max_replay": _whole(),
     }
-    told = shared | {"alerts": _alerts()}
+    alerting = shared | {"alerts": _alerts()}
     window = _map({"sliding": _whole(), "infinite": _whole()}, minProperties=1, maxProperties=1)
     phi = _any({"const": "fit"}, {"type": "number", "minimum": 0, "exclusiveMaximum": 1})
     matrix = {"type": "array", "items": {"type": "array", "items": _NUMBER}}
@@ -217,10 +217,10 @@ def model_schema() -> Schema:
     columns = {"type": "array", "items": _series(), "minItems": 1}
     companions = _companions(ranges, columns, linear)
     always = ("source", "start", "round")
-    found = _map(told | linear, (*always, "response", "window", "eps"))
+    found = _map(alerting | linear, (*always, "response", "window", "eps"))
     for kind, (own, required) in {"threshold": (threshold, ("nodes", "value", "threshold")), **companions}.items():
         asked = {"properties": {"kind": {"const": kind}}, "required": ["kind"]}
-        keys = shared if kind == "shared_learning" else told
+        keys = shared if kind == "shared_learning" else alerting
         found = {"if": asked, "then": _map(keys | own, (*always, *required)), "else": found}
     return {"$schema": _DRAFT, "title": "Chainlake model", "type": "object", **found}
 

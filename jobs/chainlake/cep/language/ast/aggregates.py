@@ -1,4 +1,4 @@
-"""The aggregates of the language: what each ranges over, and what it gives (docs/semantics.md#conditions).
+"""The aggregates of the language: what each ranges over, and what it returns (docs/semantics.md#conditions).
 
 All that the name of an aggregate implies is stated here; values are computed in ``chainlake.cep.values.aggregates``.
 """

@@ -45,7 +45,7 @@ class WrongDeclaration(FrontMatterError):
 
     @classmethod
     def impure(cls, place: KeyPlace, name: str) -> FrontMatterError:
-        """The function is said to depend on more than its arguments."""
+        """The function is declared to depend on more than its arguments."""
         hint = "Its result may depend on its values alone, or a rerun would publish other rows: write pure: true."
         return cls._of(place, f"{name} must be pure", hint)
 
@@ -103,7 +103,7 @@ class WrongExample(FrontMatterError):
 
     @classmethod
     def no_events(cls, place: KeyPlace) -> FrontMatterError:
-        """The events are not a text."""
+        """The events are not a string."""
         hint = "Write 'events: |' and the rows of a CSV below it, or the name of a file beside the pattern."
         return cls._of(place, "events must be a string", hint)
 

@@ -48,7 +48,7 @@ class WrongForm(FrontMatterError):
 
     @classmethod
     def no_text(cls, place: KeyPlace) -> FrontMatterError:
-        """The value is not a text."""
+        """The value is not a string."""
         return cls._of(place, f"{place.key} must be a string")
 
     @classmethod
@@ -63,7 +63,7 @@ class WrongForm(FrontMatterError):
 
     @classmethod
     def no_attributes(cls, place: KeyPlace) -> FrontMatterError:
-        """The output is not a list of texts."""
+        """The output is not a list of strings."""
         return cls._of(place, "output must be a list of attributes", "Write [price, a.volume].")
 
     @classmethod
@@ -126,7 +126,7 @@ class UnclearValue(FrontMatterError):
 
     @classmethod
     def ambiguous(cls, place: KeyPlace, name: str, typed: object, like: str) -> FrontMatterError:
-        """The value reads both as a text and as ``like``: "a number", or true or false."""
+        """The value reads both as a string and as ``like``: "a number", or true or false."""
         otherwise = "else true or false." if like != "a number" else "else a number such as 7, 0.5 or -20."
         hint = f"Write '{typed}' in quotes if it is a string, {otherwise}"
         return cls._of(place, f"{name}: {typed} can be read as {like} and as a string", hint)

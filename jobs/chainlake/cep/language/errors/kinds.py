@@ -17,7 +17,7 @@ class WrongKind(PatternError):
 
     @classmethod
     def no_text(cls, source: SourceText, at: At, word: str, kind: str) -> WrongKind:
-        """LIKE or MATCHES is applied to something other than a text."""
+        """LIKE or MATCHES is applied to something other than a string."""
         hint = "Numbers are compared: a.x BETWEEN 1 AND 2." if kind == "number" else None
         return cls._at(source, at, f"{word} takes a string, not a {kind}", hint)
 
@@ -81,7 +81,7 @@ class WrongKind(PatternError):
 
     @classmethod
     def pattern(cls, source: SourceText, at: At, word: str, text: str, problem: str, *, regex: bool) -> WrongKind:
-        """LIKE or MATCHES cannot use a text; ``problem``: what is wrong with it."""
+        """LIKE or MATCHES cannot use a string; ``problem``: what is wrong with it."""
         hint = "Write \\% for a percent sign, and \\\\ for a backslash."
         if regex:
             hint = "Regular expressions follow RE2: no look-around, no references to groups."

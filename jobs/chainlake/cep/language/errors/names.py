@@ -63,7 +63,7 @@ class UnknownAttribute(PatternError):
 
     @classmethod
     def of_one(cls, source: SourceText, at: At, attr: str, known: KnownNames) -> UnknownAttribute:
-        """The events have no such attribute; in an expression of one event, it may be a text without quotes."""
+        """The events have no such attribute; in an expression of one event, it may be a string without quotes."""
         text = f"Strings take single quotes: '{attr}'." if attr.isidentifier() else None
         hint = " ".join(part for part in (nearest(attr, known), text) if part) or None
         return cls._at(source, at, f"the events have no attribute {attr}", hint)
@@ -103,7 +103,7 @@ class UnknownParameter(PatternError):
 
     @classmethod
     def or_word(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnknownParameter:
-        """There is no such parameter, and a bare word is not a text here."""
+        """There is no such parameter, and a bare word is not a string here."""
         what = f"there is no parameter {name}, and a bare word may only be compared with = or !="
         return cls._at(source, at, what, nearest(name, known) or "Declare it under params: in the front matter.")
 
@@ -135,7 +135,7 @@ class UnfitParameter(PatternError):
 
     @classmethod
     def no_text(cls, source: SourceText, at: At, name: str, known: KnownNames) -> UnfitParameter:
-        """The pattern of LIKE or MATCHES is not a text; ``name`` is "it" unless it is a word."""
+        """The pattern of LIKE or MATCHES is not a string; ``name`` is "it" unless it is a word."""
         return cls._at(source, at, f"{name} is not a string", nearest(name, known) or "Write it in single quotes.")
 
     @classmethod
@@ -155,7 +155,7 @@ class UnfitParameter(PatternError):
 
 
 class UnfitWord(PatternError):
-    """A bare word that cannot be a text."""
+    """A bare word that cannot be a string."""
 
     @classmethod
     def event(cls, source: SourceText, at: At, name: str) -> UnfitWord:

@@ -112,7 +112,7 @@ class NotTogether(PatternError):
 
     @classmethod
     def key_of_none(cls, source: SourceText) -> NotTogether:
-        """Neighbours of a key are asked of events without a key."""
+        """Neighbours of a key are requested for events without a key."""
         what = "SEQ STRICT OF KEY needs a key, but the events have none"
         hint = "A source names its key; match takes --key COLUMN, and the library key=."
         return cls._at(source, source.place("STRICT"), what, hint)

@@ -1,4 +1,4 @@
-"""Errors where the grammar of patterns expects something else than what is there."""
+"""Errors where the grammar of patterns expects something other than what is there."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of pattern text as it is written.
+    """A piece of pattern text as it is written.
 
     Args:
         kind: as for a token, or ``space``, ``comment``, or ``bad`` for a character with which no token begins.

@@ -69,7 +69,9 @@ class Completer:
         return found.scope(one.scope, self.scan.window, self.scan.candidates, self.scan.candidates[one.name])
 
     def _possible(self, n: int, intervals: dict[str, _Interval]) -> np.ndarray:
-        """The bindings that may have sets of the sizes asked for, as far as can be told without looking at events."""
+        """The bindings that may have sets of the sizes asked for, as far as this can be known without looking at
+        events.
+        """
         good = np.ones(n, bool)
         for one in self.completion.gatherings:
             lo, hi = intervals[one.name]

@@ -56,7 +56,7 @@ class Search:
             yield from self._passed(found, level)
 
     def _passed(self, found: Bindings, level: int) -> Iterator[Bindings]:
-        """Go on with partial matches that passed the conditions of a step."""
+        """Continue with partial matches that passed the conditions of a step."""
         if self.cutter is not None:
             found = self.cutter.cut(found)
         for forbidden in self.plan.steps[level].forbidden:

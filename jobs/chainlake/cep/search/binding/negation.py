@@ -30,7 +30,7 @@ def not_forbidden(
         bindings: bindings of all names that the test depends on.
         scan: what is looked through.
         kleene: names bound to sets.
-        count: told how many events were tested, where each test stops at the first event that rejects.
+        count: called with the number of events tested, where each test stops at the first event that rejects.
     """
     scope = forbidden.scope.among(bindings.singles.keys() | bindings.groups.keys())
     between = bindings.scope(scope, scan.window, scan.candidates, scan.candidates[forbidden.name])
@@ -51,7 +51,7 @@ def not_until(
         bindings: bindings of all ordinary names.
         scan: what is looked through.
         kleene: names bound to sets.
-        count: told how many events were tested, where each test stops at the first event that rejects.
+        count: called with the number of events tested, where each test stops at the first event that rejects.
     """
     ts = scan.candidates[until.name].ts
     lo = np.searchsorted(ts, bindings.start, "right")

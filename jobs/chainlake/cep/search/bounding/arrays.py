@@ -51,7 +51,7 @@ class Columns:
         return float("nan") if value.kind == "null" else float(np.ravel(as_float(value))[0])
 
     def extremes(self, name: str, node: ast.Node, upper: bool) -> Extremes:
-        """The extremes of a name's values over stretches of candidates that can be in one window with a bound event."""
+        """The extremes of a name's values over ranges of candidates that can be in one window with a bound event."""
         key = name, node.written, upper
         if key not in self._extremes:
             longest = most_within(self.scan.candidates[name].ts, 2 * min(self.scan.window, 1 << 60) + 2)

@@ -1,12 +1,12 @@
-"""The largest or smallest value of any stretch of a column, by two lookups in a sparse table."""
+"""The largest or smallest value of any range of a column, by two lookups in a sparse table."""
 
 from __future__ import annotations
 
 import numpy as np
 
-#: How many bytes a table may take; in longer columns, neighbours are merged, and stretches widened to whole groups.
+#: How many bytes a table may take; in longer columns, neighbours are merged, and ranges widened to whole groups.
 ROOM = 1 << 25
-#: For each length of a stretch, the level of the table at which two entries cover it.
+#: For each length of a range, the level of the table at which two entries cover it.
 LEVELS = np.array([0, *(n.bit_length() - 1 for n in range(1, 1 << 16))], np.int32)
 #: How many positions apart the times are from which ``most_within`` counts.
 _APART = 32
@@ -18,7 +18,7 @@ class Extremes:
     Args:
         values: the column; NaN does not count.
         upper: whether the largest values are asked for, not the smallest.
-        longest: the most values that a stretch has.
+        longest: the most values that a range has.
     """
 
     def __init__(self, values: np.ndarray, upper: bool, longest: int) -> None:
@@ -43,7 +43,7 @@ class Extremes:
         return max(longest >> self.shift, 1).bit_length() + 1
 
     def of(self, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
-        """The extremes of the stretches ``[lo, hi)``, none of which is empty."""
+        """The extremes of the ranges ``[lo, hi)``, none of which is empty."""
         lo, hi = lo >> self.shift, ((hi - 1) >> self.shift) + 1
         level = LEVELS[hi - lo].astype(np.int64)
         begin = level * self.width

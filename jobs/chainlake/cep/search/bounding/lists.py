@@ -1,4 +1,4 @@
-"""The lists of a ranking that a partial match can still be in: of a stretch of periods, and of one key or any."""
+"""The lists of a ranking that a partial match can still be in: of a range of periods, and of one key or any."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class DayCompetition:
 
 
 class Periods:
-    """The periods of some events, numbered in the order of time.
+    """The periods of some events, numbered in time order.
 
     Args:
         period: the kind of period.

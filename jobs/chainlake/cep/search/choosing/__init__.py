@@ -1,1 +1,1 @@
-"""Chooses the order and the backend of a branch's search, and which events need not be looked at."""
+"""Chooses the order and the backend of a branch's search, and which events can be skipped."""

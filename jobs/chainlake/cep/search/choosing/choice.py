@@ -1,4 +1,4 @@
-"""The order in which a branch is searched: as asked for, or the cheapest one on these events or on similar ones.
+"""The order in which a branch is searched: the one requested, or the cheapest one on these events or on similar ones.
 
 Measuring what orders cost takes longer than a search of few events, so a choice is remembered beside the pattern. It is
 used again for events with about as many candidates of each name, about as many of them in a window, and the same kinds

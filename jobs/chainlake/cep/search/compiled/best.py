@@ -1,7 +1,7 @@
 """Selection in the kernel: for one last event after another, only the matches that are wanted, never all of them.
 
-The outermost loop runs over the last events in the order of time. The loops inside it keep the best match so far and
-skip all that cannot beat it; when the outermost loop goes on, the match is written, and what it uses up is marked.
+The outermost loop runs over the last events in time order. The loops inside it keep the best match so far and
+skip all that cannot beat it; when the outermost loop continues, the match is written, and what it uses up is marked.
 """
 
 from __future__ import annotations

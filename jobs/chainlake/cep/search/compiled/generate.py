@@ -1,7 +1,7 @@
 """Makes the source of a plan's kernel: one loop per name, and in the innermost one negated names and the output.
 
-The kernel stops when its output is full, and goes on from there when it is called again: every loop keeps its place in
-the state, and on the way back into the loops (``resume``) nothing is tested or counted twice.
+The kernel stops when its output is full, and continues from there when it is called again: every loop keeps its place
+in the state, and on the way back into the loops (``resume``) nothing is tested or counted twice.
 """
 
 from __future__ import annotations
@@ -234,14 +234,14 @@ class Generator:
         return step.name in self.make.limited and not self.best
 
     def count(self, step: Step) -> None:
-        """Count the evaluations of a step that leaves some candidates out; go on with the next if there are none."""
+        """Count the evaluations of a step that leaves some candidates out; continue with the next if there are none."""
         if self.is_limited(step):
             first, last = self.make.fresh(), self.make.fresh()
             self.scopes.counted(step.name, step.scope, first, last, self.out)
             self.out.put(f"if {last} <= {first}:", "    continue", "if resume == 0:", f"    E += {last} - {first}")
 
     def forget_lists(self, number: int) -> None:
-        """Mark the lists that belong to the event of a step to be made anew."""
+        """Mark the lists that belong to the event of a step to be made again."""
         for other, key in self.lists.items():
             if key == number and key < other - 1:
                 self.out.put("if resume == 0:", f"    v{other} = 0")
@@ -264,7 +264,7 @@ class Generator:
         return found
 
     def not_in_sets(self, scope: Scope, name: str, position: str) -> None:
-        """Go on with the next event if this one is a member of a set that it must differ from."""
+        """Continue with the next event if this one is a member of a set that it must differ from."""
         for other in scope.apart_from:
             if other in self.make.groups and other not in self.make.singles:
                 group, hit, number = self.make.groups[other], self.make.fresh(), self.make.fresh()

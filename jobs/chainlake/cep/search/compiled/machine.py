@@ -68,7 +68,7 @@ _MOST_LOADED = 1_000
 def load(source: str) -> Kernel:
     """The compiled function ``kernel`` of ``source``.
 
-    If the cache folder cannot be used, it is compiled for this process alone, and a warning says so once.
+    If the cache folder cannot be used, it is compiled for this process only, with one warning.
     """
     name = _name(source)
     if name not in _loaded:
@@ -90,7 +90,7 @@ def load(source: str) -> Kernel:
 
 
 def _cached(name: str, source: str) -> Kernel:
-    """The function, from the machine code on disk if there is some; if that cannot be read, it is made anew."""
+    """The function, from the machine code on disk if there is some; if that cannot be read, it is made again."""
     path = _written(name, source)
     _require_own(path.parent)
     try:

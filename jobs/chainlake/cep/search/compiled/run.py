@@ -120,7 +120,7 @@ class Compiled:
 
     @cached_property
     def shape(self) -> Shape:
-        """The kernel's code: the remembered one if it fits these events, else made anew."""
+        """The kernel's code: the remembered one if it fits these events, else made again."""
         scan = self.scan
         if len(self.plan.branch.kleene) > 1:
             for step in (step for step in self.plan.steps if step.kleene):
@@ -137,7 +137,7 @@ class Compiled:
         return found
 
     def forget(self) -> None:
-        """Forget the kernel's code, so that it is made anew next time."""
+        """Forget the kernel's code, so that it is made again next time."""
         self.memory.forget(self._kept_as)
 
     @property

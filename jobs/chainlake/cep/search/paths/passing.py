@@ -45,7 +45,7 @@ class Line:
     Args:
         rows: their sorted rows in the data.
         ts: their times.
-        begins, ends: the bounds of the stretches, each of which is a pass of its own.
+        begins, ends: the bounds of the ranges, each of which is a separate pass.
         lists: for each event, the number of the list of matches whose last event it is.
     """
 
@@ -98,7 +98,7 @@ def paths(
 
 
 def sequence_of(pattern: Pattern) -> tuple[str, ...]:
-    """The names of a pattern that is one sequence, in the order of time."""
+    """The names of a pattern that is one sequence, in time order."""
     branch = pattern.branches[0]
     pairs = neighbours(branch) or ()
     return (pairs[0][0], *(later for _, later in pairs)) if pairs else branch.positive
@@ -224,7 +224,7 @@ def _keys(pattern: Pattern, scan: Scan, rows: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _windows(pattern: Pattern, line: Line) -> Line | str:
-    """The line with one stretch for each key and window that holds an event."""
+    """The line with one range for each key and window that holds an event."""
     assert pattern.extras.ranking is not None, "only ranked patterns get here"
     period = pattern.extras.ranking.rule.period
     if pattern.window_us < period.size - 1:

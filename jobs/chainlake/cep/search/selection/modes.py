@@ -71,7 +71,7 @@ def why_not(able: Sequence[Ability | None], mode: str) -> str:
     return "machine code was not worth it" if len(able) == 1 else "the best matches of the branches are compared"
 
 
-def told(pattern: Pattern, branch: Branch, compiled: bool) -> str | None:
+def mode_text(pattern: Pattern, branch: Branch, compiled: bool) -> str | None:
     """How the matches of a branch are chosen and why, in words; None if the pattern does not choose.
 
     Args:

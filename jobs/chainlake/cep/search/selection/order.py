@@ -1,6 +1,6 @@
 """Matches as ranks of their events in time, and the order in which matches are published.
 
-The key of a match is the rank of its last event, then the ranks of its other events in the order of time, then the
+The key of a match is the rank of its last event, then the ranks of its other events in time order, then the
 numbers of their names in that order. Keys are compared from left to right, and a key that ends comes before a longer
 one.
 """
@@ -71,7 +71,7 @@ class Ranked:
         return found
 
     def _by_time(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Ranks and numbers of names in the order of time, ``NONE`` after the last; and each match's last rank."""
+        """Ranks and numbers of names in time order, ``NONE`` after the last; and each match's last rank."""
         beyond = np.where(self.ranks == NONE, np.iinfo(np.int64).max, self.ranks)
         names = np.argsort(beyond, axis=1, kind="stable")
         forward = np.take_along_axis(self.ranks, names, axis=1)

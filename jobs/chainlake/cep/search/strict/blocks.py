@@ -117,7 +117,7 @@ class _Taken:
         wanted = {"event_id", "type", "ts", "seq", pattern.key} | pattern.mentioned | pattern.carried
         some = events.select([name for name in events.column_names if name in wanted])
         if "type" in some.column_names and pa.types.is_string(some.schema.field("type").type):
-            # Codes are quicker to move than texts, and are looked up once for all blocks.
+            # Codes are quicker to move than strings, and are looked up once for all blocks.
             at = some.column_names.index("type")
             some = some.set_column(at, "type", some["type"].dictionary_encode())
         some = some.unify_dictionaries().combine_chunks()
@@ -153,6 +153,6 @@ class _Taken:
 
 
 def _constant(text: str, rows: int) -> pa.Array:
-    """A column with one text in all rows."""
+    """A column with one string in all rows."""
     codes = pa.Array.from_buffers(pa.int8(), rows, [None, pa.py_buffer(np.zeros(rows, np.int8))])
     return pa.DictionaryArray.from_arrays(codes, text_array([text]))

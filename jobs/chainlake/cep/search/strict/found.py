@@ -24,7 +24,7 @@ _MEMBERS = 8 * BLOCK_ROWS
 
 @dataclass(frozen=True)
 class BranchRequest:
-    """What is asked of a branch.
+    """The request to a branch's search.
 
     Args:
         source: the events to search.

@@ -75,7 +75,7 @@ class Search:
 
     @cached_property
     def _run_ends(self) -> dict[str, RunEnds]:
-        """For each repeated name, how far accepted neighbours go on from an accepted event."""
+        """For each repeated name, how far accepted neighbours continue from an accepted event."""
         return {
             name: RunEnds(~(self._accepts(number) & self.stream.joined))
             for number, name in enumerate(self.form.names)

@@ -83,10 +83,18 @@ def run(args: argparse.Namespace) -> int:
         for setting in settings:
             one = compiled(*text, events, setting) if setting else pattern
             matches, alarms = alarms_of(find(one, table), keys, slack_us)
-            told = score(matches, alarms, labels, slack_us)
-            drawn.append((setting, told))
-            shares = [None if share is None else round(share, 4) for share in (told.precision, told.recall)]
-            yield [*setting.values(), told.matches, told.alarms, told.true_alarms, told.found, *shares, told.delay_s]
+            scored = score(matches, alarms, labels, slack_us)
+            drawn.append((setting, scored))
+            shares = [None if share is None else round(share, 4) for share in (scored.precision, scored.recall)]
+            yield [
+                *setting.values(),
+                scored.matches,
+                scored.alarms,
+                scored.true_alarms,
+                scored.found,
+                *shares,
+                scored.delay_s,
+            ]
 
     head = [*settings[0], "matches", "alarms", "true alarms", "labels found", "precision", "recall", "delay (s)"]
     FORMATS[args.format](head, rows(), sys.stdout)

@@ -40,7 +40,7 @@ EXAMPLE = (
     "  chainlake explain dags/config/patterns/NAME.sase --near-misses 2025-10-01 2025-10-02"
 )
 
-#: A simulation that will take more seconds than this says so beforehand.
+#: A simulation that will take more seconds than this is announced beforehand.
 WORTH_SAYING = 10.0
 
 

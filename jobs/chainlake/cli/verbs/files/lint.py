@@ -84,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
         regular_file(file)
     every = [str(file) for kind in FOLDERS for file in definition_files(home, kind)]
     given = args.files or every
-    told: list[dict[str, Any]] = []
+    listed: list[dict[str, Any]] = []
     whole = _Found()
     for name in given:
         try:
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
             # A file that cannot be read must not hide the findings of the others.
             found = _Found([error])
         for level, those in (("error", found.errors), ("warning", found.warnings)):
-            told += [_as_json(level, one) for one in those]
+            listed += [_as_json(level, one) for one in those]
             if not args.json:
                 _print(level, those)
         whole.errors += found.errors
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
         whole.tests += found.tests
     if args.json:
         numbers = {"files": len(given), "errors": len(whole.errors), "warnings": len(whole.warnings)}
-        print(json_visible(json.dumps({"findings": told, **numbers, "tests": whole.tests}, ensure_ascii=False)))
+        print(json_visible(json.dumps({"findings": listed, **numbers, "tests": whole.tests}, ensure_ascii=False)))
     else:
         print(_summary(args, len(given), whole))
     if any(isinstance(one, DefinitionError) for one in whole.errors):
@@ -202,22 +202,22 @@ class _Look:
         if yaml_kind(file) == "source":
             source = lint_source(self.home, file, self.args.on)
             return _Found(list(source.errors), list(source.warnings))
-        model = lint_model(file, load_sources(self.home), lambda source: self.schema(source.name).heard)
+        model = lint_model(file, load_sources(self.home), lambda source: self.schema(source.name).observed)
         return _Found(list(model.errors), list(model.warnings))
 
     def schema(self, name: str) -> Schema:
         """The schema of a source, with the keys and types that occur in the files of ``--on`` or in the lake."""
-        from chainlake.catalog.heard import heard_in_lake
+        from chainlake.catalog.observed import observed_in_lake
         from chainlake.cep.lint.report import Schema
         from chainlake.definitions.source import find_source
-        from chainlake.ingest.source_lint import heard_in_files
+        from chainlake.ingest.source_lint import observed_in_files
 
         if name not in self.known:
             try:
                 source = find_source(self.home, name)
                 on = self.args.on
-                heard = heard_in_files(source, on) if on else heard_in_lake(self.home, name)
-                self.known[name] = Schema(source.pattern_columns(), source.types, source.derived, source.key, heard)
+                observed = observed_in_files(source, on) if on else observed_in_lake(self.home, name)
+                self.known[name] = Schema(source.pattern_columns(), source.types, source.derived, source.key, observed)
             except DefinitionError as error:
                 self.known[name] = error
         found = self.known[name]

@@ -118,10 +118,10 @@ def _print_rows(form: str, found: Rows) -> None:
 def _counts(counted: Statistics) -> dict[str, Any]:
     """What a search did, under the names of columns of ``ops.plans``."""
     names = ("matches", "evaluations", "evaluations_neg", "evaluations_pre", "pair_evals", "pair_memo_hits")
-    told: dict[str, Any] = {name: getattr(counted, name) for name in names}
+    numbers: dict[str, Any] = {name: getattr(counted, name) for name in names}
     orders = [" ".join(order) for order in counted.order]
     backends = [f"{backend}: {why}" for backend, why in counted.backends]
-    return {"join_order": orders, "how": counted.how, "backend": backends, **told}
+    return {"join_order": orders, "how": counted.how, "backend": backends, **numbers}
 
 
 class _Counted:

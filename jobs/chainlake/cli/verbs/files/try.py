@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     events = read_landed(model.source.name, args.files)
     if not len(events):
         raise NoRounds.no_events(model.config.name)
-    _say_unheard(model, set(events[model.source.key].to_pylist()))
+    _print_unobserved(model, set(events[model.source.key].to_pylist()))
     first = day_of_us(us_of(min(events["ts"].to_pylist())))
     result = monitor(replace(model.config, start=first), events, key=model.source.key)
     for warning in result.warnings:
@@ -87,13 +87,13 @@ def _short(row: Sequence[Any]) -> list[Any]:
     return [f"{value:.5g}" if isinstance(value, float) else value for value in row]
 
 
-def _say_unheard(model: LoadedModel, heard: set[str]) -> None:
+def _print_unobserved(model: LoadedModel, observed: set[str]) -> None:
     """Say which keys of the model no event has, since their nodes have no rounds."""
     from chainlake.cep.lint.findings import key_hint
 
     for key in model.config.all_keys:
-        if key not in heard:
-            hint = key_hint(key, heard)
+        if key not in observed:
+            hint = key_hint(key, observed)
             print(f"note: no event in these files has the {model.source.key} '{key}'. {hint}", file=sys.stderr)
 
 

@@ -1,4 +1,4 @@
-"""``chainlake alerts``: tells webhooks what was published and withdrawn."""
+"""``chainlake alerts``: reports to webhooks what was published and withdrawn."""
 
 from __future__ import annotations
 
@@ -58,12 +58,12 @@ def run(args: argparse.Namespace) -> int:
         print("no pattern or model has alerts: docs/maintenance.md says how to write them")
     for item in having:
         try:
-            told = send(home, item, sending)
+            sent = send(home, item, sending)
         except ChainlakeError as error:
             # A receiver that is down must not keep others from getting their messages.
             print(f"error: {error}", file=sys.stderr)
             failed.append(error)
             continue
-        reached = "" if told.version is None else f", table at version {told.version}"
-        print(f"{told.name}: {counted(told.sent, 'message')} sent{reached}{f'; {told.why}' if told.why else ''}")
+        reached = "" if sent.version is None else f", table at version {sent.version}"
+        print(f"{sent.name}: {counted(sent.sent, 'message')} sent{reached}{f'; {sent.why}' if sent.why else ''}")
     return max((error.exit_code for error in failed), default=0)

@@ -1,4 +1,4 @@
-"""``chainlake check``: does every table hold what was written to it; ``--repair`` marks what does not."""
+"""``chainlake check``: whether every table holds what was written to it; ``--repair`` marks what does not."""
 
 from __future__ import annotations
 

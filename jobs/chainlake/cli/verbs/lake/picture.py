@@ -107,11 +107,11 @@ def _draw_rows(home: Home, model: Model[Any], group: str, days: Days, asked: tup
         gave = run_days(GroupRun(config, group, first, days.end, states.get(group)), reduced, every_state=False)
         found, metrics, origin = gave.found, gave.metrics, "recomputed"
     mine = [row for row in found if row.get("group_id", "") == group and _day(row, table.day_column) in days]
-    told = [row for row in metrics if row["group_id"] == group and row["day"] in days]
-    if not told:
+    chosen = [row for row in metrics if row["group_id"] == group and row["day"] in days]
+    if not chosen:
         raise NoRounds.none_complete(config.name, days)
     name = config.name + (f", group {group}" if group else "")
-    draw_rows(table.path_name, f"{name}, {days}; {origin}; UTC", mine, told, out)
+    draw_rows(table.path_name, f"{name}, {days}; {origin}; UTC", mine, chosen, out)
     print(f"{out}: {config.name} {days}, {len(mine)} rows of {table.path_name} {origin}")
 
 

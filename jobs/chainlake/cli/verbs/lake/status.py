@@ -18,7 +18,7 @@ from chainlake.env.arrow import arrow_without_pandas
 from chainlake.lake.records.staleness import STATES, Judged, State
 from chainlake.lake.remembered import forgotten
 from chainlake.monitoring.states import KeptStates
-from chainlake.operations.status import NotedFiles, judge_all, left_files, united, untaken_files
+from chainlake.operations.status import RecordedFiles, judge_all, left_files, united, untaken_files
 from chainlake.paths import Home
 from chainlake.report.kept import notes_of
 from chainlake.terminal import json_visible, one_line, table_lines
@@ -77,9 +77,9 @@ def run(args: argparse.Namespace) -> int:
     lost = [one.lost(home) for one in forgotten(home)]
     judged, models, notes = judge_all(home, days, args.definition)
     states = tuple(args.state or STATES)
-    noted = NotedFiles.of(home)
-    notes += lost + left_files(home, noted) + untaken_files(home, noted)
-    notes += _unheard(home, judged, models) + notes_of(home)
+    recorded = RecordedFiles.of(home)
+    notes += lost + left_files(home, recorded) + untaken_files(home, recorded)
+    notes += _unobserved(home, judged, models) + notes_of(home)
     if args.json:
         _print_json(judged, states, notes)
     else:
@@ -87,11 +87,11 @@ def run(args: argparse.Namespace) -> int:
     return 1 if lost else 0
 
 
-def _unheard(home: Home, judged: Sequence[Judged], models: Sequence[LoadedModel]) -> list[str]:
+def _unobserved(home: Home, judged: Sequence[Judged], models: Sequence[LoadedModel]) -> list[str]:
     """A line for each model that names a key which no event has, since its node or whole group has no rounds."""
     last = {one.name: one.day(int(done[-1])) for one in judged if len(done := np.flatnonzero(one.state == "done"))}
     concerned = [model for model in models if model.definition.name in last]
-    return KeptStates(home, [model.config.name for model in concerned]).unheard(concerned, last) if concerned else []
+    return KeptStates(home, [model.config.name for model in concerned]).unobserved(concerned, last) if concerned else []
 
 
 def spans(judged: Judged, states: Sequence[str]) -> list[Span]:

@@ -183,8 +183,8 @@ def _write(path: Path, model: str, days: Days, outcomes: Sequence[Outcome]) -> N
         stamps = [instant(us) for us in row.pop("exact_us")]
         rows.append({**row, "changes_at": [f"{at:%Y-%m-%dT%H:%M:%SZ}" for at in stamps]})
     try:
-        told = {"model": model, "from": str(days.start), "to": str(days.end), "settings": rows}
-        path.write_text(json.dumps(told, indent=1) + "\n")
+        result = {"model": model, "from": str(days.start), "to": str(days.end), "settings": rows}
+        path.write_text(json.dumps(result, indent=1) + "\n")
     except OSError as error:
         raise BadTarget.refused("the numbers", path, error) from None
     print(f"numbers: {path}", file=sys.stderr)

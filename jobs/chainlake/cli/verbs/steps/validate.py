@@ -74,7 +74,7 @@ def _contents(home: Home, source_name: str, days: Days) -> Iterator[Outcome]:
     listed = tuple(row["day"] for row in ops.current(home, "event_days", source=source_name) if row["day"] in days)
     broken: dict[str, dict[date, str]] = {}
     for one in found.damage:
-        day = next((m.day for m in one.mends if isinstance(m, PublishedDay | EventDay)), days.start)
+        day = next((m.day for m in one.fixes if isinstance(m, PublishedDay | EventDay)), days.start)
         whys = broken.setdefault(one.table, {})
         whys[day] = f"{whys[day]}; {one.what}" if day in whys else one.what
     for table, whys in sorted(broken.items()):

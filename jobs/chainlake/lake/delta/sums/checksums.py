@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: The owner, empty if the whole table has one writer, and the UTC day.
 Place = tuple[str, date]
 
-#: Key of a staged file's own checksums in its footer: the writer has the rows at hand, the publisher does not.
+#: Key of a staged file's own checksums in its footer: the writer has the rows in memory, the publisher does not.
 _FOOTER = b"chainlake.rows_checksums"
 _WORD = (1 << 64) - 1
 _DAY_US = day_start_us(date(1970, 1, 2))
@@ -146,9 +146,9 @@ def checksums_of_files(
     sums = Sums(day_column, owner_column, volatile)
     for path in paths:
         with parquet_file(path) as file:
-            told = (file.metadata.metadata or {}).get(_FOOTER)
-            if told is not None and owner_column is None:
-                for day, text in json.loads(told).items():
+            stored = (file.metadata.metadata or {}).get(_FOOTER)
+            if stored is not None and owner_column is None:
+                for day, text in json.loads(stored).items():
                     place = "", date.fromisoformat(day)
                     sums.of[place] = sums.of.get(place, Checksum()) + Checksum.of(text)
                 continue

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-#: How many characters of a text Delta keeps in a file's bounds.
+#: How many characters of a string Delta keeps in a file's bounds.
 _CHARACTERS = 32
 _LAST_CHARACTER = "\U0010ffff"
 _LAST_MILLISECOND = datetime.max.replace(microsecond=999_000)

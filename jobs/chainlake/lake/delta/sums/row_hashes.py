@@ -3,7 +3,7 @@
 The hash of a row is a sum over its columns, each with multipliers made from the column's name. So neither the order of
 the columns nor a column that was added later and is null changes it. Equal values have equal hashes whatever file,
 batch or encoding they come from; 0.0 and -0.0 are equal, and so are all NaNs. The hash protects against damage, not
-against somebody who wants two rows to look alike.
+against someone who wants two rows to look alike.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 #: How many bytes of text are laid out as 64-bit words at a time.
 _SLAB_OCTETS = 1 << 24
-#: Texts that all have the same length, of up to so many bytes, such as ids, are hashed in place.
+#: Strings that all have the same length, of up to this many bytes, such as ids, are hashed in place.
 _LAID_OUT = 256
 
 
@@ -119,7 +119,7 @@ def _of_texts(column: pa.Array) -> np.ndarray:
         return _of_octets(data[ends[0] : ends[-1]].reshape(len(column), length))
     encoded = column.dictionary_encode()
     if len(encoded.dictionary) * 2 < len(column):
-        # There are few different texts, such as keys, so each is hashed once.
+        # There are few different strings, such as keys, so each is hashed once.
         words = np.append(_of_texts(encoded.dictionary), np.uint64(0))
         repeated: np.ndarray = words[encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)]
         return repeated
@@ -135,7 +135,7 @@ def _of_texts(column: pa.Array) -> np.ndarray:
 
 
 def _of_octets(octets: np.ndarray) -> np.ndarray:
-    """A word per text; ``octets`` are texts of one length, shape (rows, length)."""
+    """A word per string; ``octets`` are strings of one length, shape (rows, length)."""
     n, length = octets.shape
     count = -(-length // 8)
     if length % 8:

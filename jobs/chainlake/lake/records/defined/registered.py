@@ -14,7 +14,7 @@ from datetime import date
 from chainlake.lake.delta import tables as delta_tables
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import PublishedDay
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 
 _VERSION = re.compile(r"v([2-9]|[1-9]\d+)")
 _NAME = re.compile(r"matches\..*/v(\d+)")
@@ -52,7 +52,7 @@ def choose(pattern: str, versions: Iterable[int], rows: Iterable[PublishedDay]) 
 
 
 def later_versions(home: Home, pattern: str) -> list[int]:
-    """Numbers of the versions of a match table that lie beside it, ascending; no JVM."""
+    """Numbers of the versions of a match table that are beside it, ascending; no JVM."""
     places = (f"{home.next_tables('matches')}/{pattern}", home.nested_table("matches", pattern))
     names = {name for place in places for name in storage_of(place).folders(place) if _VERSION.fullmatch(name)}
     numbers = sorted(int(name[1:]) for name in names)
@@ -62,15 +62,15 @@ def later_versions(home: Home, pattern: str) -> list[int]:
 def next_version(home: Home, pattern: str) -> int:
     """A number that no version of the match table has ever had.
 
-    Days are noted as done under the name of their table, so the name of a removed table must not come back with other
-    rows.
+    Days are recorded as done under the name of their table, so the name of a removed table must not come back with
+    other rows.
     """
-    names = {str(row["table_name"]) for row in noted(home, pattern)}
+    names = {str(row["table_name"]) for row in recorded(home, pattern)}
     numbers = [int(found[1]) for found in map(_NAME.fullmatch, names) if found]
     return 1 + max([1, *numbers, *later_versions(home, pattern)])
 
 
-def noted(home: Home, pattern: str) -> list[PublishedDay]:
+def recorded(home: Home, pattern: str) -> list[PublishedDay]:
     """All rows of ``ops.intervals`` of a pattern, in the order in which they were written."""
     if not delta_tables.exists(home, "ops", "intervals"):
         return []
@@ -88,4 +88,4 @@ def registered_table(home: Home, pattern: str) -> str:
     """
     later = later_versions(home, pattern)
     versions = [1, *later] if delta_tables.exists(home, "matches", pattern) else later
-    return choose(pattern, versions, noted(home, pattern) if len(versions) > 1 else [])
+    return choose(pattern, versions, recorded(home, pattern) if len(versions) > 1 else [])

@@ -46,8 +46,8 @@ def wanted_days(definition: Definition, events: EventDays, asked: Days | None) -
     if events.first is not None and last is not None:
         first = max(events.first, definition.start or events.first)
         days = np.arange(day_number(first), day_number(last) + 1)
-        # A chain's days are listed into a quiet stretch until its state must be empty, so it starts empty after the
-        # stretch.
+        # A chain's days are listed into a quiet range until its state must be empty, so it starts empty after the
+        # range.
         days = days[events.listed(days, definition.late_us + (definition.memory_us or 0))]
     if asked is not None:
         days = np.union1d(days, np.arange(day_number(asked.start), day_number(asked.end)))

@@ -1,1 +1,1 @@
-"""Which candidates a kernel looks at: by time, by value, and in lists made ahead."""
+"""Which candidates a kernel looks at: by time, by value, and in lists made beforehand."""

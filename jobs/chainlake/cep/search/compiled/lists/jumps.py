@@ -1,4 +1,4 @@
-"""Where a search for one event goes on after a candidate that fails, computed in one pass before the search.
+"""Where a search for one event continues after a candidate that fails, computed in one pass before the search.
 
 If a clause compares a candidate with what is bound, then after a candidate that fails, all fail up to the next one
 whose value passes more easily.
@@ -35,7 +35,7 @@ class Jump:
     candidate: ast.Node
 
     def table(self, make: Expressions, *, backward: bool) -> str:
-        """The array that says where the search goes on after a candidate that fails."""
+        """The array that says where the search continues after a candidate that fails."""
         make.form(self.name, self.candidate)
         if isinstance(self.candidate, ast.Ref):
             make.slots.reads(self.name, self.candidate.attr)

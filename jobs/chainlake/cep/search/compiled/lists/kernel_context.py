@@ -54,7 +54,7 @@ class KernelContext(Protocol):
         """Tests that an event passes if it may be part of a wanted match; none if all matches are wanted."""
 
     def forget_lists(self, number: int) -> None:
-        """Mark the lists that belong to the event of a step to be made anew."""
+        """Mark the lists that belong to the event of a step to be made again."""
 
     def size(self, name: str) -> str:
         """The slot that holds how many candidates a name has."""

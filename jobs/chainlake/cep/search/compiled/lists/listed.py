@@ -29,7 +29,7 @@ class Listed:
     def __init__(self, to: KernelContext, step: Step, number: int, *, in_order: bool = False) -> None:
         self.to, self.step, self.number = to, step, number
         self.skip = None if in_order else to.skips.get(number)
-        #: whether the list is made anew for each binding of the preceding step
+        #: whether the list is made again for each binding of the preceding step
         self.fresh = to.lists[number] == number - 1
         self.made, self.count = f"v{number}", f"m{number}"
         name = step.name
@@ -132,7 +132,7 @@ class Listed:
         make.loop_over(None, Writer())
         out.lines += prelude.lines
         if valid is not None:
-            # If nothing can pass, the loop ends before its first stretch.
+            # If nothing can pass, the loop ends before its first block.
             out.put(f"if not {valid}:", f"    b{self.number} = {hi}")
         if skip:
             skip.open_loop(make, out, self.number, hi, to.size(name), value)

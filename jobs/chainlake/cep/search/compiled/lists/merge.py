@@ -11,7 +11,7 @@ from chainlake.cep.search.compiled import machine
 
 #: With this many times per wanted time, each wanted time is found by binary search.
 FEW = 256
-#: How many stretches of the wanted times are processed side by side: while one waits for memory, others compare.
+#: How many sections of the wanted times are processed in parallel: while one waits for memory, others compare.
 _LANES = 4
 #: If there are at least as many times per wanted time as the first number, as many as the second are skipped at a time.
 _STRIDES = ((16, 8), (2, 6), (0.5, 4), (0, 2))

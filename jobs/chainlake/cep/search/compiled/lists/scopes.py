@@ -100,8 +100,8 @@ class Scopes:
     def _counted_table(self, bound: str, name: str, shift: int) -> str:
         return self._looked_up("counted", (bound, name, shift), self.make.slots.counted)
 
-    def _looked_up(self, kind: str, table: Table, noted: dict[Table, None]) -> str:
-        noted[table] = None
+    def _looked_up(self, kind: str, table: Table, recorded: dict[Table, None]) -> str:
+        recorded[table] = None
         key = (kind, table)
         return self.make.slots.array("j", lambda scan: scan.arrays[key][0], key)
 

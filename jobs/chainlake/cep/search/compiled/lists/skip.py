@@ -1,7 +1,7 @@
 """Value-aware search: if a clause compares a candidate with bound values, only candidates that pass are touched.
 
-Stretches of 2^shift neighbouring candidates are sorted by the compared value, so those that pass come first in each
-stretch: the search pays one look per stretch and one per passing candidate, not one per candidate in scope.
+Blocks of 2^shift neighbouring candidates are sorted by the compared value, so those that pass come first in each
+block: the search pays one look per block and one per passing candidate, not one per candidate in scope.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chainlake.cep.language import ast
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.plan.steps import Plan, Step
 from chainlake.cep.search.compiled.lists.jumps import Jump
-from chainlake.cep.search.compiled.lists.stretches import sorted_stretches
+from chainlake.cep.search.compiled.lists.sorted_blocks import sorted_blocks
 from chainlake.cep.search.compiled.passing.choice import all_limits, in_passes, step_limits
 from chainlake.cep.search.compiled.passing.comparisons import PreFilter
 from chainlake.cep.search.compiled.passing.leave_out import Together, only_passing
@@ -27,9 +27,9 @@ from chainlake.cep.search.compiled.text.expressions import Expressions
 from chainlake.cep.search.compiled.text.facts import Facts, Form, form_of
 from chainlake.cep.search.compiled.text.slots import Slots
 
-#: Seconds for one candidate tested in order, one look into a stretch, one passing candidate, and one candidate sorted.
+#: Seconds for one candidate tested in order, one look into a block, one passing candidate, and one candidate sorted.
 TEST, LOOK, PASS, SORT = 1.2e-9, 5e-9, 1.5e-9, 12e-9
-#: Seconds to find, for one candidate, where a search goes on.
+#: Seconds to find, for one candidate, where a search continues.
 JUMP = 11e-9
 #: One event is searched for if that is estimated to take at most this many times the seconds of a list, since lists by
 #: value have been seen to take 1.4 to 1.8 times their estimate, and searches no more than theirs.
@@ -69,11 +69,11 @@ class Skip:
         """A key that is equal if the same values are sorted in the same way."""
         return self.name, self.candidate.written, self.op, self.shift
 
-    def stretches(self, scan: Scan) -> tuple[np.ndarray, ...]:
+    def blocks(self, scan: Scan) -> tuple[np.ndarray, ...]:
         """The sorted values, and the candidates to which they belong."""
         if self.key not in scan.arrays:
             values = scan.value(self.name, self.candidate).values
-            scan.arrays[self.key] = sorted_stretches(values, self.shift, self.op in (">", ">="))
+            scan.arrays[self.key] = sorted_blocks(values, self.shift, self.op in (">", ">="))
         return scan.arrays[self.key]
 
     def shift_in(self, slots: Slots) -> str:
@@ -81,13 +81,13 @@ class Skip:
         return slots.number(self.shift, ("shift", self.key))
 
     def open_loop(self, make: Expressions, out: Writer, number: int, hi: str, size: str, value: str) -> None:
-        """Open two loops, over stretches and over what passes in each; ``q`` is the candidate's position."""
+        """Open two loops, over blocks and over what passes in each; ``q`` is the candidate's position."""
         form, slots = make.form(self.name, self.candidate), make.slots
         assert can_be_sorted(form), "chosen for values that can be sorted"
         if isinstance(self.candidate, ast.Ref):
             slots.reads(self.name, self.candidate.attr)
-        ordered = slots.array(form.letter, lambda scan: self.stretches(scan)[0], ("sorted", self.key))
-        permuted = slots.array("j", lambda scan: self.stretches(scan)[1], ("places", self.key))
+        ordered = slots.array(form.letter, lambda scan: self.blocks(scan)[0], ("sorted", self.key))
+        permuted = slots.array("j", lambda scan: self.blocks(scan)[1], ("places", self.key))
         p, b, e, shift = f"p{number}", f"b{number}", f"e{number}", self.shift_in(slots)
         out.open(f"while ({b} << {shift}) < {hi}:")
         out.put(f"{e} = ({b} + 1) << {shift}", f"if {e} > {size}:", f"    {e} = {size}")
@@ -286,7 +286,7 @@ def _search(step: Step, scan: Scan, bound: list[str], scope: float, visits: floa
 
 
 def by_value(scope: float, share: float, visits: float, size: float) -> tuple[float, int]:
-    """Seconds per visit of a loop, and the shift of its stretches if it skips by value, or 0 if it does not.
+    """Seconds per visit of a loop, and the shift of its blocks if it skips by value, or 0 if it does not.
 
     Args:
         scope: how many candidates are in scope.
@@ -296,8 +296,8 @@ def by_value(scope: float, share: float, visits: float, size: float) -> tuple[fl
     """
     in_order = scope * TEST
     shift = max(3, min(16, round(log2(sqrt(max(scope, 1.0) * LOOK / (max(share, 1e-3) * PASS))))))
-    stretches = scope / (1 << shift) + 1.0
-    price = stretches * LOOK + share * (scope + (1 << shift)) * PASS + SORT * size / max(visits, 1.0)
+    blocks = scope / (1 << shift) + 1.0
+    price = blocks * LOOK + share * (scope + (1 << shift)) * PASS + SORT * size / max(visits, 1.0)
     return (price, shift) if price < 0.8 * in_order else (in_order, 0)
 
 

@@ -1,4 +1,4 @@
-"""Which comparisons leave so few candidates that leaving the others out pays, judged by a few candidates."""
+"""Which comparisons pass so few candidates that leaving the others out pays, judged by a few candidates."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def in_passes(prefilters: Sequence[PreFilter]) -> tuple[Together, ...]:
 def all_limits(plan: Plan, scan: Scan, visit: float, scope: float, test: float) -> tuple[Together, ...]:
     """The prefilters, by any name of a match, with which few enough candidates are left to pay, in one pass.
 
-    They are for a search that counts nothing of what it leaves out: an event that nothing in reach fits is in no match.
+    They are for a search that does not count what it leaves out: an event that nothing in reach fits is in no match.
 
     Args:
         plan: the plan.

@@ -1,6 +1,6 @@
 """Leaves out candidates that cannot pass, whatever else is bound, before the search.
 
-If candidates are compared with other events, few may be left, and nothing else of those left out is gathered, sorted or
+If candidates are compared with other events, few may be left, and the others are not gathered, sorted or
 looked at. A search that counts evaluations still counts them (``counted``).
 """
 

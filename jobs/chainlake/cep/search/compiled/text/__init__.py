@@ -1,1 +1,1 @@
-"""Conditions as source text of a kernel, and what writing it asks about the events."""
+"""Conditions as source text of a kernel, and what the generator asks about the events."""

@@ -87,7 +87,7 @@ class Facts:
         self._asked: dict[Hashable, tuple[Callable[[Scan], Hashable], Hashable]] = {}
 
     def of(self, key: Hashable, question: Callable[[Scan], T]) -> T:
-        """The answer to ``question``, noted under ``key``; it may depend only on the scan and the key."""
+        """The answer to ``question``, recorded under ``key``; it may depend only on the scan and the key."""
         assert self._scan is not None, "nothing is asked once the code is written"
         answer = question(self._scan)
         self._asked[key] = question, answer

@@ -15,7 +15,7 @@ STATUS, FOUND, EVALUATIONS, EVALUATIONS_NEG, EVALUATIONS_PRE, TESTS, TOO_MANY, F
 #: What a kernel returns.
 DONE, FULL, LIMIT = range(3)
 
-#: Makes an array for the events of a scan. It must hold nothing of the events for which the code was made.
+#: Makes an array for the events of a scan. It must not depend on the events for which the code was made.
 Make = Callable[[Scan], np.ndarray]
 #: A table from the candidates of the first name to how many of the second name are before their ts plus a shift.
 Table = tuple[str, str, int]

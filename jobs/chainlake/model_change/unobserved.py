@@ -21,17 +21,17 @@ _CHECK = (
 )
 
 
-def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[str]:
+def unobserved(config: SeriesConfig, group: str, observed: Array, day: date) -> list[str]:
     """What to say of a group's keys that no event has had up to a day: one sentence, or none.
 
     Args:
         config: the monitor.
         group: its group.
-        heard: for each key of ``config.keys(group)``, whether there was an event.
+        observed: for each key of ``config.keys(group)``, whether there was an event.
         day: the last day considered; nodes that only take part after it are not expected yet.
     """
     later = {key for node in config.groups[group] if not node.begun(day) for key in node.keys}
-    keys = [key for key, known in zip(config.keys(group), heard, strict=True) if not known and key not in later]
+    keys = [key for key, known in zip(config.keys(group), observed, strict=True) if not known and key not in later]
     if not keys:
         return []
     where = f" of group {group}" if group else ""
@@ -43,13 +43,13 @@ def unheard(config: SeriesConfig, group: str, heard: Array, day: date) -> list[s
     ]
 
 
-def unheard_of_state(config: SeriesConfig, group: str, snapshot: str, day: date) -> list[str]:
-    """`unheard` for a published state; none if the state is of another version or has other keys."""
+def unobserved_of_state(config: SeriesConfig, group: str, snapshot: str, day: date) -> list[str]:
+    """`unobserved` for a published state; none if the state is of another version or has other keys."""
     values = states.loads(snapshot)
     if values is None or group not in config.groups:
         return []
-    heard = values["rounds"]["heard"]
-    return unheard(config, group, heard, day) if len(heard) == len(config.keys(group)) else []
+    observed = values["rounds"]["heard"]
+    return unobserved(config, group, observed, day) if len(observed) == len(config.keys(group)) else []
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,11 +1,11 @@
-"""Sorted stretches against a plain sort, where values leave no room for places and where they are no numbers."""
+"""Sorted blocks against a plain sort, where values leave no room for places and where they are no numbers."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from chainlake.cep.search.compiled.lists.stretches import sorted_stretches
+from chainlake.cep.search.compiled.lists.sorted_blocks import sorted_blocks
 
 ULP = np.nextafter(1.0, 2.0)
 CASES = {
@@ -24,9 +24,9 @@ CASES = {
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("shift", [1, 3, 5])
 @pytest.mark.parametrize("name", CASES)
-def test_stretches_are_those_of_a_plain_sort(name: str, shift: int, descending: bool) -> None:
+def test_blocks_are_those_of_a_plain_sort(name: str, shift: int, descending: bool) -> None:
     values = CASES[name]
-    found, places = sorted_stretches(values, shift, descending)
+    found, places = sorted_blocks(values, shift, descending)
     assert sorted(places.tolist()) == list(range(len(values)))
     np.testing.assert_array_equal(found, values[places])
     for start in range(0, len(values), 1 << shift):

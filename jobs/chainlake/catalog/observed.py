@@ -13,7 +13,7 @@ from chainlake.lake.records import ops
 from chainlake.paths import Home
 
 
-def heard_in_lake(home: Home, source: str, keys: Collection[str] = ()) -> ObservedValues | None:
+def observed_in_lake(home: Home, source: str, keys: Collection[str] = ()) -> ObservedValues | None:
     """The keys and types of a source's ingested events; ``None`` if there are none.
 
     Args:
@@ -30,7 +30,7 @@ def heard_in_lake(home: Home, source: str, keys: Collection[str] = ()) -> Observ
     return ObservedValues(f"of {source} in the lake", found, types)
 
 
-def unheard_keys(home: Home, sources: Sources, patterns: Sequence[CompiledPattern]) -> list[str]:
+def unobserved_keys(home: Home, sources: Sources, patterns: Sequence[CompiledPattern]) -> list[str]:
     """A line for each key that a condition of a pattern names but no ingested event of its source has.
 
     All rates of a source are read only if a key is missing, since there can be millions.
@@ -41,12 +41,12 @@ def unheard_keys(home: Home, sources: Sources, patterns: Sequence[CompiledPatter
         named = named_keys(item.pattern, sources[name].key)
         if not named:
             continue
-        some = heard_in_lake(home, name, named)
+        some = observed_in_lake(home, name, named)
         if some is not None and named.keys() <= set(some.keys):
             continue
-        every = heard_in_lake(home, name)
+        every = observed_in_lake(home, name)
         if every is not None:
-            heard = ObservedValues(every.where, every.keys, item.pattern.event_types)
-            found = unknown_values(item.pattern, item.pattern.text, sources[name].key, heard)
+            observed = ObservedValues(every.where, every.keys, item.pattern.event_types)
+            found = unknown_values(item.pattern, item.pattern.text, sources[name].key, observed)
             lines += [f"{item.definition.name}: {one.what} (line {one.line}). {one.hint}" for one in found]
     return lines

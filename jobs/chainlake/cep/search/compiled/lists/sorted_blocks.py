@@ -1,4 +1,4 @@
-"""Stretches of neighbouring values, each sorted by itself, for searches by value.
+"""Blocks of neighbouring values, each sorted by itself, for searches by value.
 
 Values are sorted as whole numbers whose lowest bits are their places: sorting plain numbers is four times as fast as
 NumPy's ``argsort``, and one look finds both value and place.
@@ -72,13 +72,13 @@ _MOST = 2**63 - 1
 _INFINITE = int(np.array(np.inf).view(np.int64))
 
 
-def sorted_stretches(values: np.ndarray, shift: int, descending: bool) -> tuple[np.ndarray, np.ndarray]:
-    """The values, sorted within each stretch, NaN last.
+def sorted_blocks(values: np.ndarray, shift: int, descending: bool) -> tuple[np.ndarray, np.ndarray]:
+    """The values, sorted within each block, NaN last.
 
     Args:
         values: doubles or whole numbers, shape (n,).
-        shift: a stretch has 2^shift values; the last one may be shorter.
-        descending: whether the largest value of a stretch comes first.
+        shift: a block has 2^shift values; the last one may be shorter.
+        descending: whether the largest value of a block comes first.
 
     Returns:
         the sorted values, and the place where each of them was (int32).

@@ -1,4 +1,4 @@
-"""The Airflow plugin that puts :class:`chainlake.local.door.AccessMiddleware` in front of the API server.
+"""The Airflow plugin that puts :class:`chainlake.local.access.AccessMiddleware` in front of the API server.
 
 Airflow finds it in the folder that the launcher names. Every process of Airflow imports this file, so what only the API
 server needs is imported when it is first used.
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from airflow.plugins_manager import AirflowPlugin
 
-from chainlake.local.door import ROLE, USER, AccessMiddleware, own_hosts
+from chainlake.local.access import ROLE, USER, AccessMiddleware, own_hosts
 
 
 def _password() -> str:
@@ -27,7 +27,7 @@ def _session() -> str:
     return get_auth_manager().generate_jwt(user=SimpleAuthManagerUser(username=USER, role=ROLE))
 
 
-def _door(app: Any) -> AccessMiddleware:
+def _access(app: Any) -> AccessMiddleware:
     from airflow.configuration import conf
 
     # Tasks in other containers call the server by its name in their network.
@@ -36,8 +36,8 @@ def _door(app: Any) -> AccessMiddleware:
     return AccessMiddleware(app, hosts, _password, _session)
 
 
-class ChainlakeDoor(AirflowPlugin):
-    """Adds the door as a layer in front of everything."""
+class ChainlakeAccess(AirflowPlugin):
+    """Adds the middleware as a layer in front of everything."""
 
-    name = "chainlake_door"
-    fastapi_root_middlewares = [{"name": "chainlake_door", "middleware": _door}]
+    name = "chainlake_access"
+    fastapi_root_middlewares = [{"name": "chainlake_access", "middleware": _access}]

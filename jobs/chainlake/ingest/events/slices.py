@@ -26,14 +26,14 @@ from chainlake.storage.parquet import parquet_dataset, parquet_file, parquet_foo
 #: Rows per task, for up to ``_COLUMNS`` columns; the task has them in memory several times over.
 _ROWS_PER_TASK = 500_000
 _COLUMNS = 12
-#: Compressed bytes of data files per task: less than Arrow's limit for the texts of one column, 2 GiB.
+#: Compressed bytes of data files per task: less than Arrow's limit for the strings of one column, 2 GiB.
 _BYTES_PER_TASK = 256 << 20
 #: How many rows of a day are sampled to find the bounds of tasks.
 _SAMPLED_ROWS = 500_000
 
 
 @dataclass(frozen=True)
-class Stretch:
+class RawSlice:
     """What one task reads: the rows of ``files`` with ``low <= column < high``; ``None`` means no bound.
 
     Args:
@@ -93,8 +93,8 @@ class _File:
     size: int
 
 
-def stretches(source: Source, days: Sequence[date], raw: DayFiles, events: DayFiles) -> list[Stretch]:
-    """Cut all raw rows of ``days`` into stretches; the rows of a place are in the same stretch.
+def raw_slices(source: Source, days: Sequence[date], raw: DayFiles, events: DayFiles) -> list[RawSlice]:
+    """Cut all raw rows of ``days`` into slices; the rows of a place are in the same slice.
 
     Args:
         source: the source.
@@ -111,13 +111,13 @@ def stretches(source: Source, days: Sequence[date], raw: DayFiles, events: DayFi
 
     most = _ROWS_PER_TASK * _COLUMNS // max(_COLUMNS, len(raw_table(source).columns))
     most = max(1, min(most, _BYTES_PER_TASK * rows_of_all // max(1, sum(file.size for file in every))))
-    found: list[Stretch] = []
+    found: list[RawSlice] = []
     gathered: list[date] = []
 
     def end() -> None:
         if gathered:
             files = tuple(file.path for day in gathered for file in held.get(day, []))
-            found.append(Stretch(files, of(gathered)))
+            found.append(RawSlice(files, of(gathered)))
             gathered.clear()
 
     together = 0
@@ -143,20 +143,20 @@ def _by_day(files: DayFiles) -> dict[date, list[_File]]:
     return found
 
 
-def _cut(source: Source, files: Sequence[_File], events: tuple[str, ...], most: int) -> list[Stretch]:
-    """A day's rows in stretches of about ``most`` rows, cut by the column that cuts them best.
+def _cut(source: Source, files: Sequence[_File], events: tuple[str, ...], most: int) -> list[RawSlice]:
+    """A day's rows in slices of about ``most`` rows, cut by the column that cuts them best.
 
     That is the column in which no value has too many rows, and among such, the one with which the fewest rows are read.
     """
     rows = sum(file.rows for file in files)
     paths = tuple(file.path for file in files)
     every = -(-rows // _SAMPLED_ROWS)
-    ways: list[tuple[int, int, list[Stretch]]] = []
+    ways: list[tuple[int, int, list[RawSlice]]] = []
     for column in ("ts", source.key):
         values = _sample(paths, column, every)
         cuts = _cuts(values, -(-rows // most))
         bounds = [None, *cuts, None]
-        parts = [Stretch(paths, events, column, low, high) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+        parts = [RawSlice(paths, events, column, low, high) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
         largest = every * _largest(values, cuts)
         ways.append((largest // (2 * most), _read_by(parts), parts))
     return min(ways, key=lambda way: way[:2])[2]
@@ -188,7 +188,7 @@ def _largest(values: pa.ChunkedArray, cuts: Sequence[Any]) -> int:
     return max(int(high - low) for low, high in zip(ends[:-1], ends[1:], strict=True))
 
 
-def _read_by(parts: Sequence[Stretch]) -> int:
+def _read_by(parts: Sequence[RawSlice]) -> int:
     """Number of rows of all row groups that the parts of a day read."""
     read = 0
     for path in parts[0].files:
@@ -206,7 +206,7 @@ def _read_by(parts: Sequence[Stretch]) -> int:
 
 
 def _plain(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as µs since 1970; texts unchanged."""
+    """Times as µs since 1970; strings unchanged."""
     return values.cast(pa.int64()) if pa.types.is_timestamp(values.type) else values
 
 

@@ -17,8 +17,8 @@ import pytest
 from chainlake.env.ports import ForeignServer
 from chainlake.env.private import private_folder, write_private
 from chainlake.env.processes.warm_driver import run_in_driver
+from chainlake.local.access import AccessMiddleware, login_address, new_password, own_hosts, passwords_file
 from chainlake.local.api import Api
-from chainlake.local.door import AccessMiddleware, login_address, new_password, own_hosts, passwords_file
 from chainlake.local.settings import airflow_environment
 from chainlake.paths import CODE, PACKAGE, PROJECT, Home
 from tests.other_user import follow, start_as_other_user
@@ -51,8 +51,8 @@ def ask(
     async def send(message: Any) -> None:
         said.append(message)
 
-    door = AccessMiddleware(_inside, own_hosts(8080), lambda: PASSWORD, lambda: "a-session")
-    asyncio.run(door(scope, send, send))  # type: ignore[arg-type]
+    middleware = AccessMiddleware(_inside, own_hosts(8080), lambda: PASSWORD, lambda: "a-session")
+    asyncio.run(middleware(scope, send, send))  # type: ignore[arg-type]
     return said[0]["status"], {name.decode(): value.decode() for name, value in said[0]["headers"]}
 
 
@@ -165,13 +165,13 @@ def test_no_secret_is_sent_to_a_port_that_another_user_took() -> None:
     assert follow(pid, reading) == ""
 
 
-def test_the_plugin_puts_the_door_first() -> None:
+def test_the_plugin_puts_the_middleware_first() -> None:
     """In a process of its own: Airflow reads the plugins once per process."""
     code = (
         "from airflow.plugins_manager import get_fastapi_plugins\n"
         "layer, = get_fastapi_plugins()[1]\n"
-        "door = layer['middleware'](None)\n"
-        "print(type(door).__name__, *sorted(door._hosts))"
+        "middleware = layer['middleware'](None)\n"
+        "print(type(middleware).__name__, *sorted(middleware._hosts))"
     )
     folder = PACKAGE / "local" / "plugins"
     env = os.environ | {

@@ -15,7 +15,7 @@ _COLUMNS = ["definition", "day", "table_name", "status", "rows", "rows_checksum"
 
 
 @dataclass(frozen=True)
-class Noted:
+class RecordedDay:
     """A day of a definition as it was last published to a table.
 
     Args:
@@ -31,22 +31,24 @@ class Noted:
     settled: bool = True
 
 
-#: (definition, day) → what was noted.
-Days = dict[tuple[str, date], Noted]
+#: (definition, day) → what was recorded.
+Days = dict[tuple[str, date], RecordedDay]
 
 
-def noted_of(home: Home, schema: str, name: str) -> Days:
-    """Every day that a table should hold, according to :func:`noted_days`.
+def recorded_of(home: Home, schema: str, name: str) -> Days:
+    """Every day that a table should hold, according to :func:`recorded_days`.
 
-    If a later version of a match table has taken its place, but the process died before noting it, these are the days
-    of that version; the next step notes them before it does anything else.
+    If a later version of a match table has taken its place, but the process died before recording it, these are the
+    days of that version; the next step records them before it does anything else.
     """
     held = held_version(home, name) if schema == "matches" else None
-    return noted_days(home).get(f"{schema}.{held or name}", {})
+    return recorded_days(home).get(f"{schema}.{held or name}", {})
 
 
-def noted_days(home: Home) -> dict[str, Days]:
-    """Table name → every day that was noted for it and not dropped; a day that was never done there is not settled."""
+def recorded_days(home: Home) -> dict[str, Days]:
+    """Table name → every day that was recorded for it and not dropped; a day that was never done there is not
+    settled.
+    """
     log = ops.current_table(home, "intervals", columns=_COLUMNS, as_log=True)
     found: dict[str, Days] = defaultdict(dict)
     for row in log.sort_by("seq").to_pylist():
@@ -56,13 +58,13 @@ def noted_days(home: Home) -> dict[str, Days]:
         if row["status"] == "done":
             text = row["rows_checksum"]
             sums = None if text is None else tuple(map(Checksum.of, text.split(" ")))
-            days[key] = Noted(int(row["rows"] or 0), sums, row["state_out"])
+            days[key] = RecordedDay(int(row["rows"] or 0), sums, row["state_out"])
         elif row["status"] == "publishing":
-            old = days.get(key, Noted(0, None, None))
-            days[key] = Noted(old.rows, old.sums, old.state_out, settled=False)
+            old = days.get(key, RecordedDay(0, None, None))
+            days[key] = RecordedDay(old.rows, old.sums, old.state_out, settled=False)
         elif row["status"] == "retired" and row["rows"] == 0:
             days.pop(key, None)
         elif key not in days:
             # Its rows may have come from a table of another version, where the day was done before it failed here.
-            days[key] = Noted(0, None, None, settled=False)
+            days[key] = RecordedDay(0, None, None, settled=False)
     return dict(found)

@@ -1,8 +1,8 @@
-"""The door of Airflow's page: whose requests it lets in, and the address that logs its user in with one click.
+"""Access to Airflow's page: which requests are let in, and the address that logs its user in with one click.
 
 The page listens on loopback. That keeps other machines out, but neither web pages in the user's own browser nor other
 users of the machine. Airflow asks for a password. This layer, in front of everything that the API server serves, adds
-what no setting of Airflow's offers: it refuses any name but our own in ``Host`` (a web site can point its own name at
+what no setting of Airflow offers: it refuses any name but our own in ``Host`` (a web site can point its own name at
 127.0.0.1), and any request from a page of another origin, except that a link to the page may be followed.
 """
 

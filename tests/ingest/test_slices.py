@@ -20,10 +20,10 @@ from chainlake.days import day_start_us
 from chainlake.definitions.source import Source, load_sources
 from chainlake.errors import AuditFailed
 from chainlake.ingest.events import resolution, resolve
-from chainlake.ingest.events import stretches as planning
+from chainlake.ingest.events import slices as planning
 from chainlake.ingest.events.corrections import Superseded
 from chainlake.ingest.events.resolve import ResolveWork
-from chainlake.ingest.events.stretches import Stretch, stretches
+from chainlake.ingest.events.slices import RawSlice, raw_slices
 from chainlake.ingest.rows import groups
 from chainlake.lake import faults
 from chainlake.lake.delta import data_files, tables
@@ -45,7 +45,7 @@ DAYS = [date(2025, 1, 1), date(2025, 1, 2), date(2025, 1, 3)]
 
 
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every file is a group, and a stretch holds few rows."""
+    """Every file is a group, and a slice holds few rows."""
     monkeypatch.setattr(groups, "_MOST_BYTES", 1)
     monkeypatch.setattr(groups, "_LEAST_BYTES", 1)
     monkeypatch.setattr(planning, "_ROWS_PER_TASK", 90)
@@ -53,16 +53,16 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def parts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many stretches each run has had."""
+    """How many slices each run has had."""
     counts: list[int] = []
-    real = resolution.stretches
+    real = resolution.raw_slices
 
-    def counted(*args: Any) -> list[Stretch]:
+    def counted(*args: Any) -> list[RawSlice]:
         found = real(*args)
         counts.append(len(found))
         return found
 
-    monkeypatch.setattr(resolution, "stretches", counted)
+    monkeypatch.setattr(resolution, "raw_slices", counted)
     return counts
 
 
@@ -255,14 +255,14 @@ def put(home: Home, source: Source, rows: pa.Table) -> None:
     append_files(home, table, files, app="t", base_version=base, mark="m")
 
 
-def cut(home: Home, source: Source, days: list[date], version: int = 0) -> list[Stretch]:
+def cut(home: Home, source: Source, days: list[date], version: int = 0) -> list[RawSlice]:
     lake = FilesLake(home)
     held, events = (lake.day_files(*one) for one in (("raw", "bars", days), ("events", "bars", days, version)))
-    return stretches(source, days, held, events)
+    return raw_slices(source, days, held, events)
 
 
 @pytest.mark.parametrize("column", ["ts", "ticker"])
-def test_stretches_hold_every_row_once(lake: Lake, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
+def test_slices_hold_every_row_once(lake: Lake, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
     source = source_of(lake)
     monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", 20)
     for number, load in enumerate(("l", "m", "dead")):
@@ -304,7 +304,7 @@ def test_a_day_is_cut_by_what_lies_together_in_its_files(lake: Lake, monkeypatch
         assert planning._read_by(parts) < 2 * len(rows)
 
 
-def test_rows_of_one_value_are_one_stretch(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_one_value_are_one_slice(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     source = source_of(lake)
     rows = raw_rows(200, 1).filter(pc.equal(pc.field("event_date"), pa.scalar(DAYS[0])))
     same = rows.take(pa.array([0] * 50))

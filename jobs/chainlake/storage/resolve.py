@@ -16,7 +16,7 @@ _SCHEMES = ("s3", "gs", "az", "abfss", "file")
 
 
 def storage_of(path: str) -> Storage:
-    """The storage in which a path lies.
+    """The storage that holds a path.
 
     Raises:
         StoreFailed: the path's scheme is not known.
