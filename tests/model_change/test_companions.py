@@ -22,6 +22,7 @@ from chainlake.quality.gates.companions import GATES
 from chainlake.schemas.models import FINDINGS
 from tests.model_change.companions import COMPANIONS
 from tests.model_change.test_step import readings
+from tests.replay.light import light
 from tests.steps.history import day, deliver
 
 #: A value that breaks what each table promises, and that no row has.
@@ -85,6 +86,32 @@ def test_one_step_runs_all_kinds_as_the_library_does(lab, tasks) -> None:
         assert len(found) > 1 and found.to_pylist() == whole.found.sort_by(order).to_pylist()
         mine = [row for row in metrics.sort_by("day").to_pylist() if row["model"] == name]
         assert mine == whole.metrics.to_pylist()
+
+
+@pytest.mark.slow
+def test_a_model_that_becomes_another_kind_leaves_no_rows_of_the_one_it_was(lab, here) -> None:
+    """Whatever the order, and for both of two models that are edited together."""
+    file, other = (lab.config / "models" / f"{name}.yaml" for name in ("slope", "again"))
+    rows = [row for i in (1, 2) for row in readings(i)]
+    head = COMPANIONS["safe_zones"].partition("source:")
+    threshold = "kind: threshold\nnodes: [a, b]\nvalue: x\nthreshold: 0.1\n" + "".join(head[1:])
+    kinds = [file.read_text(), *COMPANIONS.values(), threshold]
+    with light():
+        deliver(lab, {i: readings(i) for i in (1, 2)})
+        for turn, text in enumerate([*kinds, kinds[1], kinds[0]]):
+            file.write_text(text)
+            other.write_text(kinds[turn % 3])
+            monitor(lab, "lab", Days(day(1), day(3)), run_id=f"r{turn}", ports=here)
+            for one in (file, other):
+                whole = library(one, rows, key="sensor")
+                own = result_table(load_definition(one))
+                for table in FINDINGS:
+                    if table != own and not tables.exists(lab, table.schema, table.name):
+                        continue
+                    found = tables.arrow(lab, table.schema, table.name)
+                    mine = [row for row in found.to_pylist() if row[table.key[0]] == one.stem]
+                    assert len(mine) == (len(whole.found) if table == own else 0), (text, table.path_name)
+                assert len(whole.found) > 0 or one.stem == "again"
 
 
 @pytest.mark.slow

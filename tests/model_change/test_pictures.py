@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import date
+import re
+from datetime import UTC, date, datetime
+from html import unescape
 
 import numpy as np
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from chainlake.cli.main import main
+from chainlake.cli.verbs.lake.picture import file_of
 from chainlake.days import Days, day_start_us
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
@@ -22,8 +25,10 @@ from chainlake.model_change.library import monitor
 from chainlake.model_change.rounds.reduce import reduce_rows
 from chainlake.monitoring.model_days import beginning, find_model, published, read_rounds
 from chainlake.monitoring.states import digest_of
+from chainlake.pictures.companions import draw_rows
 from chainlake.pictures.model import largest_changes, profile_feature, shown_by_trace
-from chainlake.schemas.models import CHANGES, METRICS, STATE
+from chainlake.pictures.sheet import save, sheet
+from chainlake.schemas.models import CHANGES, FAULT_SCORES, METRICS, STATE, ZONE_EVENTS
 from tests.model_change import lab
 
 pytestmark = pytest.mark.slow
@@ -136,3 +141,32 @@ def test_what_is_wrong_is_said(more, code, told, home, monkeypatch, tmp_path, ca
     monkeypatch.chdir(tmp_path)
     assert main(["picture", "bend", *more]) == code
     assert told in capsys.readouterr().err
+
+
+def test_names_are_drawn_as_they_are(tmp_path):
+    """Not as formulas, and none is left out of a legend; a formula with an error would end the drawing."""
+    names = ["$x$", r"$\foo$", "_u", "a$b"]
+    at = datetime(2025, 3, 2, 7, tzinfo=UTC)
+    metrics = [{"day": SECOND, "rounds": 24, "normalized_up": 0.5}]
+    scores = [{"day": SECOND, "machine": name, "p": 1e-5, "flagged": True} for name in names]
+    zones = [{"ts": at, "kind": "balanced", "violators": names}]
+    for table, rows in ((FAULT_SCORES, scores), (ZONE_EVENTS, zones)):
+        file = tmp_path / f"{table.name}.svg"
+        draw_rows(table.path_name, r"group $\bar$", rows, metrics, file)
+        drawn = unescape(file.read_text())
+        for name in (*names, r"group $\bar$"):
+            assert f"{name}</text>" in drawn, name
+
+
+def test_numbers_of_an_axis_are_still_powers(tmp_path):
+    figure = sheet(4, 3)
+    figure.subplots().loglog([1, 1e9], [1, 1e9])
+    save(figure, tmp_path / "powers.svg")
+    shown = re.findall(r">([^<>]*)</t(?:ext|span)>", (tmp_path / "powers.svg").read_text())
+    assert {"1", "0", "8"} <= set("".join(shown)) and not any("$" in text for text in shown)
+
+
+def test_a_picture_lies_here_whatever_its_group_is_called():
+    assert [str(file_of("m", group, Days(SECOND, END))) for group in ("", "g", "../a/b")] == [
+        "m_2025-03-02_2025-03-04.png", "m_g_2025-03-02_2025-03-04.png", "m_.._a_b_2025-03-02_2025-03-04.png",
+    ]  # fmt: skip

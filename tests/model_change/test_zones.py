@@ -113,7 +113,9 @@ def test_a_triangle_is_the_region_of_the_ratio() -> None:
     rng = np.random.default_rng(0)
     points = rng.uniform([-50, -200], [300, 1200], size=(500, 2))
     inside = (points[:, 1] >= 0) & (points[:, 0] <= 250) & (points[:, 1] <= 4 * points[:, 0])
-    assert ((TRIANGLE.facets(points) <= TRIANGLE.limits).all(axis=1) == inside).all() and 50 < inside.sum() < 400
+    assert 50 < inside.sum() < 400
+    for region in (TRIANGLE, polygon_region([(250, 1000), (250, 0), (0, 0)])):
+        assert region is not None and ((region.facets(points) <= region.limits).all(axis=1) == inside).all()
 
 
 @pytest.mark.parametrize("corners", [[(0, 0), (1, 0)], [(0, 0), (2, 0), (1, 0.5), (2, 2)], [(0, 0), (1, 0), (2, 0)]])
@@ -179,6 +181,27 @@ def test_an_average_of_clusters_is_weighted_by_their_nodes() -> None:
     )
     mine = [coverage(histories.samples[i], levels[i]) for i in range(3)]
     assert np.prod(mine) > best - 0.05
+
+
+def test_a_cluster_has_the_room_that_the_vectors_of_all_its_nodes_ask_for() -> None:
+    """Its share is that of the union of their vectors: not of those of one node, nor of averages over nodes."""
+    rng, limit = np.random.default_rng(8), 3.0
+    rows = rng.normal(size=(400, 3)) * [0.6, 1.0, 4.0]
+    rows[:, 1] = -3 * rows[:, 0]
+    histories = Histories.of(np.stack([-rows, rows], axis=2), np.array([limit, limit]))
+    assert clusters(histories) == ((0, 1), 2)
+
+    def best(of_cluster: np.ndarray) -> float:
+        rooms = np.linspace(0.05, 4.45, 881)
+        mine = np.array([np.mean(np.abs(of_cluster) <= room) for room in rooms])
+        other = np.array([np.mean(np.abs(rows[:, 2]) <= 3 * limit - 2 * room) for room in rooms])
+        with np.errstate(divide="ignore"):
+            return float(rooms[np.argmax(2 * np.log(mine) + np.log(other))])
+
+    levels = hierarchy(histories)
+    union, first, average = best(rows[:, :2].ravel()), best(rows[:, 0]), best(rows[:, :2].mean(axis=1))
+    room = float(levels[:2].mean())
+    assert abs(room - union) < 0.2 < min(union - first, union - average) / 2
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.records.staleness import status_rows
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
+from chainlake.run.chains import ChainBlocked
 from tests.replay.light import light
 from tests.replay.surroundings import quick, quiet
 from tests.steps.consuming import KINDS, SOURCE, Kind, Row, events_of, published
@@ -152,6 +153,11 @@ def test_a_day_behind_one_that_is_not_finished_waits(home: Home) -> None:
     deliver(lake, {2: contents[2]})
     run(lake, ALL)
     same(lake, "chronicle", CHRONICLE, contents)
+
+
+@pytest.mark.parametrize(("days", "words"), [([day(3)], ""), ([day(3), day(5)], " and 1 more day")])
+def test_days_that_wait_are_counted(days: list[date], words: str) -> None:
+    assert ChainBlocked.of("pattern/p", days, "why").what == f"pattern/p cannot continue to {day(3)}{words}: why"
 
 
 def test_a_day_goes_on_from_none_of_another_definition(home: Home) -> None:

@@ -29,6 +29,7 @@ from chainlake.run.chains import held
 from chainlake.run.common import REPAIR_HORIZON, STALE, chosen, raise_together, sweep_leftovers, the_source
 from chainlake.run.ports import Ports, open_ports
 from chainlake.run.results import Detected
+from chainlake.words import counted
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
         log.info("Data Docs: %s", audit.build_docs())
     sweep_leftovers(home)
     failures += [*result.failed, *_held(home, mine, days, {name for name, _ in result.failed})]
-    raise_together(failures, f"{result.counts['days']} days published")
+    raise_together(failures, f"{counted(result.counts['days'], 'day')} published")
     return result.counts
 
 

@@ -38,6 +38,7 @@ from chainlake.run.common import (
 )
 from chainlake.run.ports import Ports, open_ports
 from chainlake.run.results import Monitored
+from chainlake.words import counted
 
 _ONE = timedelta(days=1)
 
@@ -127,7 +128,7 @@ def monitor(home: Home, source_name: str, days: Days, *, run_id: str, **options:
     stopped = {name for name, _ in (*plan.failed, *result.failed)}
     held = _held(home, [m for m in mine if m.definition.name not in stopped], days)
     failures = [*((f"model/{b.name}", b.error) for b in bad), *plan.failed, *result.failed, *held]
-    raise_together(failures, f"{result.days} days published")
+    raise_together(failures, f"{counted(result.days, 'day')} published")
     return result.counts
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from chainlake.days import us_of
-from chainlake.pictures.sheet import COLOURS, LOUD, QUIET, days, legend, save, sheet, time_axis
+from chainlake.pictures.sheet import COLOURS, LOUD, QUIET, days, entry, legend, save, sheet, time_axis
 from chainlake.schemas.models import ALERTS, FAULT_SCORES, LEARNERS, ZONE_EVENTS
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _scores(axis: Axes, found: Rows) -> None:
         mine = sorted((row for row in found if row["machine"] == name), key=lambda row: row["day"])
         loud = any(row["flagged"] for row in mine)
         p = [-np.log10(min(1.0, max(row["p"], _LEAST_P))) for row in mine]
-        style = {"color": COLOURS[i % len(COLOURS)], "label": name} if loud else {"color": QUIET, "alpha": 0.5}
+        style = {"color": COLOURS[i % len(COLOURS)], "label": entry(name)} if loud else {"color": QUIET, "alpha": 0.5}
         axis.plot([of.index(row["day"]) for row in mine], p, "o-" if loud else ".-", **style)
     _by_day(axis, of)
     axis.set_ylabel("-log10 p (named: flagged)")

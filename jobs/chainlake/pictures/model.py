@@ -14,7 +14,7 @@ from chainlake.days import US_PER_DAY, day_of_us, day_start_us
 from chainlake.model_change.config.features import Feature
 from chainlake.model_change.config.model import ModelConfig
 from chainlake.model_change.days.traces import GroupTrace
-from chainlake.pictures.sheet import COLOURS, LOUD, QUIET, broken, days, legend, save, sheet, stamp, time_axis
+from chainlake.pictures.sheet import COLOURS, LOUD, QUIET, broken, days, entry, legend, save, sheet, stamp, time_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -148,7 +148,7 @@ def _coefficients(axis: Axes, trace: GroupTrace, columns: list[int], marks: list
     names = trace.config.feature_names
     for i in columns:
         style = "-" if i < len(COLOURS) else "--"
-        axis.plot(at, values[:, i], style, color=COLOURS[i % len(COLOURS)], linewidth=1, label=names[i])
+        axis.plot(at, values[:, i], style, color=COLOURS[i % len(COLOURS)], linewidth=1, label=entry(names[i]))
     for mark in marks:
         if mark.kind in ("change", "init", "node_change") or (mark.kind == "sync" and mark.exceeded):
             axis.axvline(float(days(mark.us)), color=QUIET, linewidth=0.6, alpha=0.7)

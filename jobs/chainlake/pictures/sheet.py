@@ -47,6 +47,7 @@ def save(figure: Figure, path: Path) -> None:
     """
     from matplotlib import rc_context
 
+    _without_formulas(figure)
     try:
         if path.suffix.lower() == ".svg":
             # Without a fixed salt, the file would contain different ids each time.
@@ -56,6 +57,24 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(path, format="png", dpi=75, metadata={"Software": None})
     except OSError as error:
         raise NotDrawn.of(path, error) from None
+
+
+def _without_formulas(figure: Figure) -> None:
+    """Show every text as it is, since a name may hold dollar signs; powers on an axis are formulas, and stay."""
+    from matplotlib.text import Text
+    from matplotlib.ticker import LogFormatter
+
+    scales = [axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]
+    powers = [axis for axis in scales if isinstance(axis.get_major_formatter(), LogFormatter)]
+    kept = {text for axis in powers for text in axis.get_ticklabels(which="both")}
+    for text in figure.findobj(Text):
+        if text not in kept:
+            text.set_parse_math(False)
+
+
+def entry(name: str) -> str:
+    """A name as an entry of a legend, out of which Matplotlib leaves those that begin with ``_``."""
+    return f"\N{ZERO WIDTH SPACE}{name}" if name.startswith("_") else name
 
 
 def days(us: np.ndarray | float) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from chainlake.days import Days, day_number
 from chainlake.errors import InputError
 from chainlake.lake.records.staleness import Judged
+from chainlake.words import counted
 
 
 class ChainBroken(InputError):
@@ -30,7 +31,7 @@ class ChainBlocked(InputError):
     @classmethod
     def of(cls, definition: str, days: Sequence[date], why: str) -> ChainBlocked:
         """For the definition, the days that wait, and what they wait for."""
-        more = f" and {len(days) - 1} more days" if len(days) > 1 else ""
+        more = f" and {counted(len(days) - 1, 'more day')}" if len(days) > 1 else ""
         return cls(
             f"{definition} cannot continue to {days[0]}{more}: {why}",
             hint="Its days form a chain: fix that day first; 'chainlake status' shows it.",

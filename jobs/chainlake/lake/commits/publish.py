@@ -9,15 +9,17 @@ another's ``publishing`` row commits, even if nothing differs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 
 import pyarrow as pa
 
+from chainlake.lake.commits.attempts import Attempts
 from chainlake.lake.commits.places import table_lock, take_place
 from chainlake.lake.commits.publishable import DaysNow, Publishable, chained, publishable, states_left
+from chainlake.lake.delta import tables
 from chainlake.lake.faults import around
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import Link
@@ -26,7 +28,7 @@ from chainlake.lake.records.lost import note_lost
 from chainlake.lake.store.parts import days_of
 from chainlake.lake.store.port import Change, Lake, Staged, Turn
 from chainlake.paths import Home
-from chainlake.schemas.models import CHANGES, METRICS, STATE
+from chainlake.schemas.models import CHANGES, METRICS, SHARED, STATE
 from chainlake.schemas.ops_rows import IntervalRow, IntervalStatus
 from chainlake.schemas.table import Table
 
@@ -123,7 +125,7 @@ def publish_matches(run: PublishingRun, output: MatchOutput, recheck: Callable[[
         note_lost(run.home, [table], run.run_id)
         part = days_of(table, days.ready, table.day_column)
         with run.lake.change(table, replace(output.staged, within=part.where), part) as change:
-            force = _interrupted(run.home, [definition], days.ready)
+            force = Attempts.of(run.home, [definition], days.ready).interrupted([definition], days.ready)
             with around("publish.publishing"):
                 _append(run, _notes(definition, days.ready, fingerprints, "publishing", of=output))
             with around("publish.commit"):
@@ -191,10 +193,7 @@ def publish_models(
         LockBusy: another process held a table's lock the whole time.
         Overtaken: another writer came in between.
     """
-    with ExitStack() as locks:
-        for part in (table, METRICS, STATE):
-            # Always in this order; otherwise two writers could wait for each other.
-            locks.enter_context(run.lake.lock(f"table-{part.path_name}"))
+    with _locked(run, outputs, table) as attempts:
         note_lost(run.home, [table, METRICS], run.run_id)
         published: dict[str, Published] = {}
         together: dict[tuple[date, ...], list[ModelOutput]] = defaultdict(list)
@@ -207,7 +206,7 @@ def publish_models(
             if days.ready:
                 together[tuple(days.ready)].append(output)
         for same, mine in together.items():
-            change, version = _commit_models(run, mine, same, table)
+            change, version = _commit_models(run, mine, same, table, attempts)
             for output in mine:
                 name = output.definition.name
                 added, changed, withdrawn = (
@@ -218,8 +217,27 @@ def publish_models(
     return published
 
 
+@contextmanager
+def _locked(run: PublishingRun, outputs: Sequence[ModelOutput], table: Table) -> Iterator[Attempts]:
+    """Hold the locks of all tables that publishing some models may write; gives what earlier attempts recorded."""
+    definitions, days = [output.definition for output in outputs], {day for one in outputs for day in one.fingerprints}
+    wanted = {table.path_name, METRICS.path_name, STATE.path_name}
+    while True:
+        with ExitStack() as locks:
+            for part in SHARED:
+                # Always in this order; otherwise two writers could wait for each other.
+                if part.path_name in wanted:
+                    locks.enter_context(run.lake.lock(f"table-{part.path_name}"))
+            attempts = Attempts.of(run.home, definitions, days)
+            more = attempts.elsewhere(definitions).keys() - wanted
+            if not more:
+                yield attempts
+                return
+        wanted |= more
+
+
 def _commit_models(
-    run: PublishingRun, outputs: Sequence[ModelOutput], days: Sequence[date], table: Table
+    run: PublishingRun, outputs: Sequence[ModelOutput], days: Sequence[date], table: Table, attempts: Attempts
 ) -> tuple[Change, int]:
     """Commit what some models found on the same days; return the change of ``table``, and the version with the days."""
     owners = [output.owner for output in outputs]
@@ -241,10 +259,13 @@ def _commit_models(
             mine = days_of(part, days, part.day_column, part.key[0], owners)
             change = run.lake.change(part, Staged(rows=rows, within=mine.where), mine)
             taken.append(changes.enter_context(change))
-        force = _interrupted(run.home, [output.definition for output in outputs], days)
+        definitions = [output.definition for output in outputs]
+        force = attempts.interrupted(definitions, days)
         with around("publish.publishing"):
             note("publishing")
         with around("publish.commit"):
+            for former, names in attempts.elsewhere(definitions).items():
+                _withdraw(run, former, [o.owner for o in outputs if o.definition.name in names], days, force)
             turns = [Turn(f"table-{change.table.path_name}", force) for change in taken]
             applied, _ = (run.lake.commit(change, turn) for change, turn in zip(taken[:2], turns[:2], strict=True))
         version = taken[0].base_version if applied.version is None else applied.version
@@ -253,6 +274,17 @@ def _commit_models(
         with around("monitor.state"):
             run.lake.commit(taken[2], turns[2])
     return taken[0], version
+
+
+def _withdraw(run: PublishingRun, former: str, owners: Sequence[str], days: Sequence[date], force: bool) -> None:
+    """Take back what models published as another kind; days that were done as this one have nothing there."""
+    (table,) = [one for one in SHARED if one.path_name == former]
+    if not tables.exists(run.home, table.schema, table.name):
+        return
+    part = days_of(table, days, table.day_column, table.key[0], owners)
+    nothing = Staged(rows=table.arrow().empty_table(), within=part.where)
+    with run.lake.change(table, nothing, part) as change:
+        run.lake.commit(change, Turn(f"table-{former}", force))
 
 
 def _note_failed_audits(
@@ -273,33 +305,6 @@ def _note_failed_audits(
 
 def _append(run: PublishingRun, rows: list[IntervalRow]) -> None:
     ops.append(run.home, "intervals", rows, run.run_id)
-
-
-def _interrupted(home: Home, definitions: Sequence[Definition], days: Iterable[date]) -> bool:
-    """Whether an attempt recorded ``publishing`` for one of the days and tables, and none has finished since.
-
-    The current row does not tell: a later attempt that failed may have put ``failed`` over it, and the definition may
-    have moved to another table and back while the first attempt's commit is still on its way.
-    """
-    wanted = set(days)
-    tables = {definition.name: definition.table_name for definition in definitions}
-    log = ops.current_table(
-        home,
-        "intervals",
-        columns=["definition", "day", "table_name", "status", "seq"],
-        filters=[("definition", "in", list(tables)), ("day", ">=", min(wanted)), ("day", "<=", max(wanted))],
-        as_log=True,
-    )
-    begun: dict[tuple[str, str, date], int] = {}
-    for row in log.to_pylist():
-        if row["table_name"] == tables[row["definition"]] and row["status"] in ("publishing", "done"):
-            key = (row["status"], row["definition"], row["day"])
-            begun[key] = max(row["seq"], begun.get(key, 0))
-    return any(
-        seq > begun.get(("done", name, day), 0)
-        for (status, name, day), seq in begun.items()
-        if status == "publishing" and day in wanted
-    )
 
 
 @dataclass(frozen=True)

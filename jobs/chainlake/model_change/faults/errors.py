@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from chainlake.errors import DefinitionError
+from chainlake.words import counted
 
 
 class WrongFaults(DefinitionError):
@@ -11,7 +12,7 @@ class WrongFaults(DefinitionError):
     @classmethod
     def few(cls, machines: int, least: int) -> WrongFaults:
         """There are too few machines for a majority from which one could differ."""
-        return cls(f"{machines} machines are too few", hint=f"Give {least} or more of one kind.")
+        return cls(f"{counted(machines, 'machine')} cannot be compared", hint=f"Give {least} or more of one kind.")
 
     @classmethod
     def alpha(cls, alpha: float) -> WrongFaults:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from chainlake.paths import Home
+from chainlake.words import counted
 
 HELP = (
     "End a pattern or a model after its file was removed from dags/config. Its days are marked 'retired'. Its rows "
@@ -30,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
 
     result = retire(Home.from_env(), args.name, drop=args.drop, run_id=args.run_id or new_run_id("retire"))
     removed = ", ".join(result["dropped"]) or "nothing"
-    print(f"retired {result['definition']}: {result['days']} days marked, {removed} removed")
+    print(f"retired {result['definition']}: {counted(result['days'], 'day')} marked, {removed} removed")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     any_kind = find_model(home, args.model)
     model = linear(any_kind)
     group = _group(any_kind, args.group)
-    out = args.out or Path(f"{args.model}{f'_{group}' if group else ''}_{days.start}_{days.end}.png")
+    out = args.out or file_of(args.model, group, days)
     if model is None:
         _draw_rows(home, any_kind, group, days, (args.at, out))
         return 0
@@ -84,6 +85,12 @@ def run(args: argparse.Namespace) -> int:
     draw_model(trace, shown, first_us, end_us, chosen, out)
     print(f"{out}: {args.model} {days}, {len(shown.marks)} marks {shown.origin}, coefficients and errors recomputed")
     return 0
+
+
+def file_of(model: str, group: str, days: Days) -> Path:
+    """The file that is written if none is named; a group's name may hold what separates folders."""
+    parts = (model, group.replace(os.sep, "_"), str(days.start), str(days.end))
+    return Path("_".join(part for part in parts if part) + ".png")
 
 
 def _draw_rows(home: Home, model: Model[Any], group: str, days: Days, asked: tuple[list[str], Path]) -> None:
