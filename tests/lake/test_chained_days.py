@@ -277,6 +277,24 @@ def test_what_a_run_computes_was_seen_coming():
     assert seen > 300
 
 
+@pytest.mark.slow
+def test_days_that_are_to_do_whatever_comes_before_them_are_computed():
+    seen = 0
+    for seed in range(1500):
+        toy = Toy.make(seed)
+        for _ in range(8):
+            toy.happens() if toy.rng.random() < 0.5 else toy.run(0, DAYS, longest=3, dies=0.2)
+        toy.broken, toy.ready = set(), [True] * DAYS
+        for day in [day for day, row in toy.rows.items() if row.status == "refused"]:
+            toy.rows[day] = replace(toy.rows[day], of=(-1, -1))
+        found = np.flatnonzero(chain_state(toy.chain()).unfinished).tolist()
+        toy.published.clear()
+        toy.run(0, DAYS)
+        assert set(found) <= set(toy.published), seed
+        seen += len(found)
+    assert seen > 1000
+
+
 def chain_of(text: str, states: str = "", anew: str = "") -> Chain:
     """A letter per day: d done, s stale, f audit failed, o its events are not there; ``in:out`` per day."""
     n = len(text)
@@ -311,6 +329,12 @@ def test_how_days_stand(chain, wanted, cause):
     found = chain_state(chain)
     letters = np.select([found.moved, found.following, found.waiting], ["m", "?", "w"], ".")
     assert "".join(letters) == wanted and found.cause.tolist() == cause
+
+
+def test_a_day_that_is_done_is_not_to_do_for_certain_while_one_before_it_is():
+    assert chain_state(chain_of("dod")).unfinished.tolist() == [False, True, False]
+    assert chain_state(chain_of("sdd", "empty:1 1:2 5:6")).unfinished.tolist() == [True, False, False]
+    assert chain_state(chain_of("ddd", "empty:1 7:2 2:3")).unfinished.tolist() == [False, True, False]
 
 
 def test_no_state_crosses_a_hole_or_an_edit():

@@ -85,8 +85,8 @@ class ChainState:
         following: up to date by itself, but an earlier day is to do, after which it may or may not still be.
         waiting: an earlier day cannot be finished for the time being.
         cause: position of the first such earlier day; its own if there is none.
-        unfinished: not up to date, or computed from a state other than the one the day before left, whatever it waits
-            for.
+        unfinished: to do however the days before it turn out. A day that is up to date by itself is not, as long as one
+            before it is to do: that one may leave the state that the day was computed from.
     """
 
     moved: np.ndarray
@@ -101,17 +101,17 @@ def chain_state(chain: Chain) -> ChainState:
     n = len(chain.numbers)
     place = np.arange(n)
     linked = (chain.state_in == chain.before) & (chain.before != None)  # noqa: E711 (element by element)
-    unfinished = ~(chain.own & linked)
+    to_do = ~(chain.own & linked)
     begin = np.maximum.accumulate(np.where(chain.anew, place, 0)) if n else place
-    open_ = _first_since(unfinished, begin)
+    open_ = _first_since(to_do, begin)
     behind = open_ < place
-    stuck = unfinished & np.where(chain.own, ~behind & ~chain.ready, ~chain.ready | (chain.refused & (linked | behind)))
+    stuck = to_do & np.where(chain.own, ~behind & ~chain.ready, ~chain.ready | (chain.refused & (linked | behind)))
     held = _first_since(stuck, begin)
     waiting = held < place
     following = chain.own & behind & ~waiting
     moved = (chain.own | chain.refused) & ~linked & ~behind
     cause = np.where(waiting, held, np.where(following, open_, place))
-    return ChainState(moved, following, waiting, cause, unfinished)
+    return ChainState(moved, following, waiting, cause, unfinished=moved | ~(chain.own | chain.refused))
 
 
 def _first_since(flags: np.ndarray, begin: np.ndarray) -> np.ndarray:
