@@ -1,4 +1,4 @@
-"""DAG ``backfill_history``: computes long history, one Spark application per chunk of days; it is run by hand.
+"""DAG ``backfill_history``: computes long history, one Spark application per chunk of days; it is triggered manually.
 
 Dates are half-open as everywhere in Chainlake: ``end`` is not included.
 """

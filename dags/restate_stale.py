@@ -1,4 +1,4 @@
-"""DAG ``restate_stale``: computes every stale or failed day again, however old; it is run by hand.
+"""DAG ``restate_stale``: computes every stale or failed day again, however old; it is triggered manually.
 
 The daily DAGs look back a week; ``chainlake status --state stale`` lists stale days of any age.
 """

@@ -13,8 +13,8 @@ from chainlake.airflow import tasks
 from chainlake.cli.main import main
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
-from chainlake.model_change import monitor as library
 from chainlake.model_change.days.definitions import load_definition, result_table
+from chainlake.model_change.library import monitor as library
 from chainlake.paths import PROJECT, Home
 from tests.model_change.companions import COMPANIONS
 from tests.model_change.test_chained_models import readings

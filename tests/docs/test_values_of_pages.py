@@ -37,7 +37,7 @@ def page(name: str) -> str:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("language", f"`limits: kleene_members` ({LIMITS['kleene_members']} unless you say"),
+        ("language", f"`limits: kleene_members` (default {LIMITS['kleene_members']})"),
         ("language", f"{LIMITS['set_members']:,} events (`limits: set_members`)"),
         ("language", f"`limits: compared_events` ({LIMITS['compared_events'] // 1_000_000} million"),
         ("maintenance", f"when a partition has more than {COMPACT_ABOVE} |"),

@@ -20,6 +20,7 @@ from chainlake.quality import Audit
 from chainlake.quality import published as gate
 from chainlake.quality.gates.companions import GATES
 from chainlake.schemas.models import FINDINGS
+from tests.check.published import published_damage
 from tests.model_change.companions import COMPANIONS
 from tests.model_change.test_step import readings
 from tests.replay.light import light
@@ -102,6 +103,7 @@ def test_a_model_that_becomes_another_kind_leaves_no_rows_of_the_one_it_was(lab,
             file.write_text(text)
             other.write_text(kinds[turn % 3])
             monitor(lab, "lab", Days(day(1), day(3)), run_id=f"r{turn}", ports=here)
+            assert published_damage(lab) == []
             for one in (file, other):
                 whole = library(one, rows, key="sensor")
                 own = result_table(load_definition(one))

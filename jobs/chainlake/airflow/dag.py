@@ -47,7 +47,7 @@ GATE_TIMEOUT = timedelta(days=14)
 
 
 def daily(step: str, source: str, description: str, doc: str, *, max_active_runs: int) -> DAG:
-    """A DAG whose runs have one whole UTC day each: by the schedule, by a backfill, or by hand for a day of choice.
+    """A DAG whose runs have one whole UTC day each: by the schedule, by a backfill, or manually for any day.
 
     Args:
         step: ``ingest``, ``detect`` or ``monitor``.

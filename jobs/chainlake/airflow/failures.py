@@ -66,5 +66,5 @@ def _day(context: Mapping[str, Any]) -> str | None:
     try:
         return str(days_of_run(context.get("data_interval_start"), context.get("data_interval_end")).start)
     except NotOneDay:
-        # Runs of the DAGs that are run by hand have no day.
+        # Runs of the DAGs that are triggered manually have no day.
         return None

@@ -78,7 +78,7 @@ def first_start(home: Home, source: str) -> date | None:
     return min((model.start for model in of_source(home, "monitor", source) if model.start is not None), default=None)
 
 
-#: DAGs that are run by hand.
+#: DAGs that are triggered manually.
 ON_DEMAND = ("backfill_history", "ingest_history", "restate_stale")
 
 #: The DAG that compacts and cleans the tables.

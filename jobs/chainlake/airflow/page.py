@@ -56,7 +56,7 @@ def gated_page(step: str, source: str, defined: list[Defined]) -> str:
 
 
 def by_hand_page(what: str) -> str:
-    """The text for a DAG that is run by hand."""
+    """The text for a DAG that is triggered manually."""
     return _page(f"{what}.", _BY_HAND)
 
 

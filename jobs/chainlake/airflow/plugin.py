@@ -17,7 +17,7 @@ from chainlake.errors import UsageError
 
 
 class NoSuchDay(UsageError, ValueError):
-    """A run by hand has no day, or one that is not over; Airflow shows the text of a ``ValueError`` in its form."""
+    """A manual run has no day, or one that is not over; Airflow shows the text of a ``ValueError`` in its form."""
 
     @classmethod
     def not_over(cls, day: date, today: date) -> NoSuchDay:
@@ -60,7 +60,7 @@ class DailyTimetable(CronDataIntervalTimetable):
         return cls()
 
     def infer_manual_data_interval(self, *, run_after: Any) -> DataInterval:
-        """The UTC day that holds the logical date of a run by hand.
+        """The UTC day that holds the logical date of a manual run.
 
         Args:
             run_after: the logical date, under the name that Airflow gives it.
@@ -79,10 +79,10 @@ class DailyTimetable(CronDataIntervalTimetable):
     def generate_run_id(
         self, *, run_type: DagRunType, run_after: Any, data_interval: DataInterval | None, **extra: Any
     ) -> str:
-        """The id from the kind of the run and its day; a run by hand adds its time, since a day can have several.
+        """The id from the kind of the run and its day; a manual run adds its time, since a day can have several.
 
         Raises:
-            NoSuchDay: a run by hand has no logical date.
+            NoSuchDay: a manual run has no logical date.
         """
         if data_interval is None:
             if run_type == DagRunType.MANUAL:

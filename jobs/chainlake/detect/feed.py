@@ -155,7 +155,9 @@ class Feed:
 
     @property
     def _read(self) -> list[str]:
-        """The columns to read: the wanted ones that exist, and those from which histories and the like are computed."""
+        """The columns to read: the wanted ones that exist, and those from which histories and other columns are
+        computed.
+        """
         wanted = set(self.columns) | ({"event_id"} if "id" in self.columns else set())
         if self.histories or self._earlier or self._places:
             wanted |= {self.key, *ORDERED_BY, *(one.of for one in self.histories)}

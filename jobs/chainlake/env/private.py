@@ -12,8 +12,8 @@ from chainlake.env.own_folders import own_folder
 def private_folder(path: Path) -> Path:
     """Make a private folder, or close one that an earlier version left open.
 
-    If other users could already pass through it to a folder of theirs below, they still can: the database runs under an
-    account of its own when the launcher is root.
+    If other users could already pass through it to a folder of theirs below, they still can: the database runs under
+    its own account when the launcher is root.
 
     Args:
         path: the folder; folders above it are made with the modes that the user's umask gives.

@@ -14,7 +14,7 @@ from chainlake.schemas.ops_rows import FileProblem
 #: The highest revision that can be stored.
 HIGHEST = 2**63 - 1
 #: How many characters of a revision a message shows.
-_TOLD = 40
+_SHOWN = 40
 #: First and last possible date of a file, with enough room around them for computing in any zone.
 FIRST_DATE, LAST_DATE = date(1000, 1, 1), date(8999, 12, 31)
 
@@ -32,7 +32,7 @@ class PathFields(NamedTuple):
         """The problem in words."""
         if self.problem == "bad_path_date":
             return f"'{self.fields['date']}' in its path is not a date"
-        revision = self.fields["revision"][:_TOLD] if self.problem else ""
+        revision = self.fields["revision"][:_SHOWN] if self.problem else ""
         return f"'{revision}' in its path is not a whole number from 0 to {HIGHEST}" if self.problem else ""
 
 

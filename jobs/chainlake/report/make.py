@@ -35,7 +35,7 @@ log = logging.getLogger("chainlake")
 #: The share of the steps' time that reports after them may take.
 SHARE = 0.05
 _LOCK = "report"
-#: Kinds without a page of their own: episodes and rankings are on the page of their pattern.
+#: Kinds without their own page: episodes and rankings are on the page of their pattern.
 _DERIVED = ("episodes", "ranked")
 
 

@@ -176,5 +176,5 @@ def _can_meet(branch: Branch, one: str, other: str) -> bool:
 
 
 def _is_apart(branch: Branch, name: str) -> bool:
-    """Whether this name must have an event of its own; a forbidden event is never one of the match."""
+    """Whether this name must have a separate event; a forbidden event is never one of the match."""
     return branch.apart or name not in branch.positive

@@ -279,7 +279,7 @@ def _encoding(section: Section) -> str:
     encoding = str(section.get("encoding", str, default="utf-8"))
     try:
         found = codecs.lookup(encoding)
-        # Python also calls base64 and the like encodings; only those for text decode bytes to characters.
+        # Python also calls base64 and similar codecs encodings; only those for text decode bytes to characters.
         b"aa".decode(encoding, "replace")
     except (LookupError, ValueError):
         raise section.placed(WrongFormat.no_encoding(encoding), "encoding") from None

@@ -69,13 +69,13 @@ def open_bytes(path: str, member: str | None) -> Iterator[Content]:
     with ExitStack() as stack:
         if member is None or kept is None:
             raw = stack.enter_context(_opened(path))
-            with _told_apart():
+            with _distinguished():
                 if member is None:
                     stream = _plain(raw, stack)
                 else:
                     stream = _member(stack.enter_context(_archive(raw)), member, stack)
         else:
-            with _told_apart():
+            with _distinguished():
                 stream = _member(kept.archive(path), member, stack)
         yield Content(stream)
 
@@ -201,7 +201,7 @@ def members(path: str, pattern: str) -> Counter[str] | None:
     with _opened(path) as raw:
         if _magic(raw) != "zip":
             return None
-        with _told_apart(), _archive(raw) as archive:
+        with _distinguished(), _archive(raw) as archive:
             names = [item.filename for item in archive.infolist() if not item.is_dir()]
     return Counter(
         name
@@ -316,7 +316,7 @@ def _misnamed(raw: io.BufferedReader) -> list[int]:
 
 
 @contextmanager
-def _told_apart() -> Iterator[None]:
+def _distinguished() -> Iterator[None]:
     try:
         yield
     except (NotReadable, MemoryError):

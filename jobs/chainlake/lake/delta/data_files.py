@@ -215,7 +215,7 @@ class _Open:
         self._path, self._relative, self._partition = path, relative, partition
         self.unbound = unbound
         bound = [f.name for f in schema if not pa.types.is_nested(f.type) and f.name not in unbound]
-        # Without an Arrow schema inside, the file looks like all others, whoever wrote them.
+        # Without an Arrow schema inside, the file looks like all others, no matter who wrote them.
         self._writer = parquet_writer(
             path,
             schema,

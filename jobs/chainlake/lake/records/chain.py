@@ -329,7 +329,7 @@ def left_out(links: Mapping[Day, Link], wrong: Mapping[Day, str], before: str | 
 
     Args:
         links: the links of every day, ascending.
-        wrong: day → why it cannot be published, for a reason of its own.
+        wrong: day → why it cannot be published, for a reason that concerns it alone.
         before: the state that the first day has to continue from, read under the lock of the table: the ``state_out``
             of the day before, or :data:`EMPTY` if it starts from the empty state.
     """

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 from chainlake.lake.commits.places import held_version
 from chainlake.lake.delta.sums.checksums import Checksum
 from chainlake.lake.records import ops
 from chainlake.paths import Home
+from chainlake.schemas.models import FINDINGS
 
 _COLUMNS = ["definition", "day", "table_name", "status", "rows", "rows_checksum", "state_out", "seq"]
+#: The tables that a model's day can be published to, by its kind; names of patterns are not in them.
+_OF_MODELS = {table.path_name for table in FINDINGS}
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ def recorded_of(home: Home, schema: str, name: str) -> Days:
 def recorded_days(home: Home) -> dict[str, Days]:
     """Table name → every day that was recorded for it and not dropped; a day that was never done there is not
     settled.
+
+    What publishes a model's day also takes back its rows in the tables of the kinds that the model was before.
     """
     log = ops.current_table(home, "intervals", columns=_COLUMNS, as_log=True)
     found: dict[str, Days] = defaultdict(dict)
@@ -55,11 +60,16 @@ def recorded_days(home: Home) -> dict[str, Days]:
         if row["table_name"] is None:
             continue
         days, key = found[row["table_name"]], (row["definition"], row["day"])
+        former = [found[other] for other in _OF_MODELS - {row["table_name"]} if key in found.get(other, ())]
         if row["status"] == "done":
+            for other in former:
+                del other[key]
             text = row["rows_checksum"]
             sums = None if text is None else tuple(map(Checksum.of, text.split(" ")))
             days[key] = RecordedDay(int(row["rows"] or 0), sums, row["state_out"])
         elif row["status"] == "publishing":
+            for other in former:
+                other[key] = replace(other[key], settled=False)
             old = days.get(key, RecordedDay(0, None, None))
             days[key] = RecordedDay(old.rows, old.sums, old.state_out, settled=False)
         elif row["status"] == "retired" and row["rows"] == 0:

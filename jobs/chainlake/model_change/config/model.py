@@ -10,7 +10,7 @@ from chainlake.model_change.config.errors import WrongColumns, WrongFit
 from chainlake.model_change.config.features import Feature, parse_features, parse_series
 from chainlake.model_change.config.nodes import Node, fewest, parse_groups
 from chainlake.model_change.config.reading import Settings
-from chainlake.model_change.config.series import ON_GAP, TOLD_KEYS, SeriesConfig, shared_values
+from chainlake.model_change.config.series import ALERTING_KEYS, ON_GAP, SeriesConfig, shared_values
 
 CONSTRAINTS = ("paper", "residual", "onesided", "energy", "matfrac")
 DETECTORS = ("local", "exact", "both")
@@ -79,7 +79,7 @@ def checked_model(name: str, top: Settings) -> ModelConfig:
         DefinitionError: naming file, line, key and the allowed values.
     """
     top.choice("kind", ("model",), "model")
-    top.only((*TOLD_KEYS, *_KEYS))
+    top.only((*ALERTING_KEYS, *_KEYS))
     groups = parse_groups(top)
     features = parse_features(top)
     response = parse_series(top, top.data.get("response"), "response")

@@ -23,7 +23,7 @@ ON_GAP = ("continue", "reset")
 #: Keys that every kind of monitor reads the same way.
 SHARED_KEYS = ("kind", "description", "source", "start", "round", "max_carry", "missing_if_zero", "where", "max_replay")
 #: The same for kinds whose findings can be sent as alerts.
-TOLD_KEYS = (*SHARED_KEYS, "alerts")
+ALERTING_KEYS = (*SHARED_KEYS, "alerts")
 
 
 @dataclass(frozen=True)

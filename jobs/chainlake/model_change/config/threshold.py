@@ -9,7 +9,7 @@ from chainlake.model_change.config.errors import WrongNodes
 from chainlake.model_change.config.features import Feature, parse_series
 from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
-from chainlake.model_change.config.series import TOLD_KEYS, SeriesConfig, shared_values
+from chainlake.model_change.config.series import ALERTING_KEYS, SeriesConfig, shared_values
 
 _KEYS = ("nodes", "value", "threshold", "weight")
 #: For how many rounds a silent sensor's last reading is used, where ``max_carry`` is not given.
@@ -41,7 +41,7 @@ def checked_threshold(name: str, top: Settings) -> ThresholdConfig:
     Raises:
         DefinitionError: naming file, line, key and the allowed values.
     """
-    top.only((*TOLD_KEYS, *_KEYS))
+    top.only((*ALERTING_KEYS, *_KEYS))
     if "nodes" not in top.data:
         raise top.placed(WrongNodes.missing(), "nodes")
     groups = undated(top, parse_groups(top), "sensors of a threshold monitor")

@@ -8,7 +8,7 @@ from typing import ClassVar
 from chainlake.model_change.config.features import parse_columns
 from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
-from chainlake.model_change.config.series import TOLD_KEYS, SeriesConfig, shared_values
+from chainlake.model_change.config.series import ALERTING_KEYS, SeriesConfig, shared_values
 from chainlake.model_change.faults.errors import WrongFaults
 
 _KEYS = ("nodes", "groups", "counters", "window", "alpha", "sketch", "normalise")
@@ -52,7 +52,7 @@ def checked_faults(name: str, top: Settings) -> FaultsConfig:
     Raises:
         DefinitionError: naming file, line, key and the allowed values.
     """
-    top.only((*TOLD_KEYS, *_KEYS))
+    top.only((*ALERTING_KEYS, *_KEYS))
     groups = undated(top, parse_groups(top), "machines that are compared")
     for group, nodes in groups.items():
         if len(nodes) < _FEWEST:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from chainlake.model_change.config.features import LARGEST, parse_columns
 from chainlake.model_change.config.nodes import parse_groups, undated
 from chainlake.model_change.config.reading import Settings
-from chainlake.model_change.config.series import TOLD_KEYS, SeriesConfig, shared_values
+from chainlake.model_change.config.series import ALERTING_KEYS, SeriesConfig, shared_values
 from chainlake.model_change.zones.design import METHODS
 from chainlake.model_change.zones.errors import WrongRegion
 from chainlake.model_change.zones.region import Region, box_region, has_inside, polygon_region
@@ -50,7 +50,7 @@ def checked_zones(name: str, top: Settings) -> ZonesConfig:
     Raises:
         DefinitionError: naming file, line, key and the allowed values.
     """
-    top.only((*TOLD_KEYS, *_KEYS))
+    top.only((*ALERTING_KEYS, *_KEYS))
     groups = undated(top, parse_groups(top), "nodes whose mean is watched")
     values = parse_columns(top, "values")
     names = [name for value in values for name in value.names]

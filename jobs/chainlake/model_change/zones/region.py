@@ -77,8 +77,8 @@ def polygon_region(corners: Sequence[tuple[float, float]]) -> Region | None:
 def has_inside(region: Region) -> bool:
     """Whether a point inside the region, on none of its facets, can be found; the point is tested exactly.
 
-    The linear program that looks for one is as precise as its numbers are alike. So each coordinate is in a unit of its
-    own, and it is asked again from the point where it got to: a narrow region may lie far off.
+    The linear program that looks for one is as precise as its numbers are alike. So each coordinate has its own
+    unit, and the search is repeated from the point it has reached: a narrow region may be far off.
     """
     from scipy.optimize import linprog
 

@@ -119,7 +119,7 @@ class Ref(Node):
 
 @dataclass(frozen=True)
 class Aggregate(Node):
-    """``AVG(name.attr)`` and the like, over the set that is bound to a name.
+    """``AVG(name.attr)`` and other aggregates, over the set that is bound to a name.
 
     Args:
         function: its name in ``AGGREGATES``.
@@ -146,7 +146,7 @@ class Aggregate(Node):
 
 @dataclass(frozen=True)
 class ListAggregate(Node):
-    """``AVG(name.attr)`` and the like, over the list that an attribute of one event holds.
+    """``AVG(name.attr)`` and other aggregates, over the list that an attribute of one event holds.
 
     Args:
         function: as in ``Aggregate``.
