@@ -1,6 +1,6 @@
 """A year of events through one ``chainlake backfill``: seconds, CPU and peak memory by kind of process, size of tables.
 
-``python -m benchmarks.year [--events N] [--days D] [--share C] [--chunk 30d] [--work FOLDER] [--json FILE]``. With
+``python -m benchmarks.year [--events N] [--days D] [--share C] [--chunk 366d] [--work FOLDER] [--json FILE]``. With
 ``--make FOLDER`` it only makes the lake there, where a later call with ``--work FOLDER`` and the same numbers finds it.
 
 Events are generated day by day (``benchmarks/made_lake.py``). There are two patterns: ``rise`` has three names and two
@@ -26,6 +26,7 @@ from benchmarks.made_lake import SOURCE, Stream, make_lake, size_mb
 from benchmarks.pipeline import NAME, PATTERN, in_folder, wrong_days
 from benchmarks.processes import PeakMemory
 from chainlake.lake.records import ops
+from chainlake.operations.backfills.applications import CHUNK
 from chainlake.paths import PROJECT, Home
 
 LONELY = f"""\
@@ -95,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--events", type=int, default=100_000_000)
     parser.add_argument("--days", type=int, default=365)
     parser.add_argument("--share", type=float, default=0.01, help="of type C")
-    parser.add_argument("--chunk", default="30d")
+    parser.add_argument("--chunk", default=f"{CHUNK}d")
     parser.add_argument("--make", type=Path, metavar="FOLDER", help="only make the lake there, for --work FOLDER")
 
     def stream(args: argparse.Namespace) -> Stream:

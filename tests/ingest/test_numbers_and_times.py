@@ -15,7 +15,7 @@ import pytest
 
 from chainlake.days import day_start_us
 from chainlake.definitions.formats.time_formats import problem_of
-from chainlake.ingest.rows import lines
+from chainlake.ingest.rows import casts, lines
 from chainlake.ingest.rows.casts import times
 from chainlake.ingest.rows.zones import LocalTimes
 from tests.ingest.test_hostile_files import HEAD, fate
@@ -379,3 +379,40 @@ def test_every_format_that_a_definition_takes_is_read(tmp_path):
                 assert wall.known.all() and datetime.fromtimestamp(wall.micros[0] / 1e6, UTC).date() == at.date(), form
                 taken += 1
     assert taken > 40
+
+
+def written_time(rng: random.Random) -> str:
+    """A time as somebody may write it, most of them in the common way, with parts at the edges of what there is."""
+
+    def of(common: str, odd: str) -> str:
+        return rng.choice((common if rng.random() < 0.9 else odd).split(","))
+
+    text = of("2013,1969,2262,2000,1900", "0001,9999,1677,12013") + of("-", ",/") + of("01,02,12", "00,13,2")
+    text += of("-", ",/") + of("01,28,29,31", "00,32,1")
+    if rng.random() < 0.9:
+        text += of(" ,T", "t,  ") + of("00,23", "24,25,1") + of(":", "") + of("00,59", "60,7")
+        if rng.random() < 0.9:
+            text += of(":", "") + of("00,59", "60,61,9")
+            if rng.random() < 0.7:
+                text += of(".", ",") + "".join(rng.choices("059", k=rng.randint(0, 8)))
+    return text + of("", "Z,+01:00,+0100, UTC,-00:00, ")
+
+
+def test_times_that_arrow_reads_are_those_of_all_other_ways(monkeypatch):
+    """A block of times in the common way is read by Arrow, any other by pandas: the times are equal."""
+    rng = random.Random(7)
+    texts = list(dict.fromkeys(written_time(rng) for _ in range(3_000)))
+    none = np.zeros(1, bool)
+    plain = {text: wall for text in texts if (wall := casts._plain_times(pa.array([text]), none)) is not None}
+    assert 300 < len(plain) < len(texts) - 300
+    monkeypatch.setattr(casts, "_plain_times", lambda *_: None)
+    together = times(pa.array(list(plain)), "iso")
+    for name in together._fields:
+        found = [getattr(wall, name)[0] for wall in plain.values()]
+        assert [t for t, a, b in zip(plain, found, getattr(together, name), strict=True) if a != b] == [], name
+
+
+def test_a_block_of_common_times_has_times_that_are_missing():
+    wall = times(pa.array(["2013-10-08 04:00:00.135", None, "1970-01-01"]), "iso")
+    assert wall.micros.tolist() == [1_381_204_800_135_000, 0, 0]
+    assert wall.known.tolist() == [True, False, True] and not wall.is_utc.any()

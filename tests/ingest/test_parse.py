@@ -10,6 +10,7 @@ import zipfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from chainlake.definitions.source import load_source
@@ -378,3 +379,32 @@ def test_a_file_that_is_still_being_written_waits(tmp_path, monkeypatch):
     # With a time to settle, a young file waits, however it looks.
     young = discover(found.home, dataclasses.replace(found.source, settle=timedelta(hours=1)), datetime.now(UTC))
     assert young.files == {} and list(young.waiting) == ["grows.csv", "whole.csv"]
+
+
+@pytest.mark.parametrize("worth", [1, 2, 3])
+def test_blocks_made_ahead_are_the_same_in_the_same_order(monkeypatch, worth):
+    """Blocks of one and of two lines, of which all, the longer ones, or none are worth a thread."""
+    monkeypatch.setattr(lines, "_WORTH_A_THREAD", worth)
+    made = []
+
+    def numbered(stop, error=None):
+        for number in range(stop):
+            made.append(number)
+            yield lines.Block([b"x"] * (1 + number // 2 % 2), np.array([number]), [])
+        if error is not None:
+            raise error
+
+    for stop in range(6):
+        assert [int(block.numbers[0]) for block in lines.ahead(numbered(stop))] == list(range(stop))
+    for stop in range(6):
+        seen = []
+        with pytest.raises(OSError, match="gone"):
+            for block in lines.ahead(numbered(stop, OSError("gone"))):
+                seen.append(int(block.numbers[0]))
+        assert seen == list(range(stop))
+    made.clear()
+    for block in lines.ahead(numbered(100)):
+        if block.numbers[0] == 3:
+            break
+    # One more is made while another is worked on, if that has enough lines.
+    assert made == ([0, 1, 2, 3, 4] if worth < 3 else [0, 1, 2, 3])

@@ -258,7 +258,7 @@ def put(home: Home, source: Source, rows: pa.Table) -> None:
 def cut(home: Home, source: Source, days: list[date], version: int = 0) -> list[RawSlice]:
     lake = FilesLake(home)
     held, events = (lake.day_files(*one) for one in (("raw", "bars", days), ("events", "bars", days, version)))
-    return raw_slices(source, days, held, events)
+    return raw_slices(source, days, held, events, parallelism=1)
 
 
 @pytest.mark.parametrize("column", ["ts", "ticker"])
@@ -302,6 +302,13 @@ def test_a_day_is_cut_by_what_lies_together_in_its_files(lake: Lake, monkeypatch
         assert {part.column for part in parts} == {column}
         # Most row groups are read by one of them.
         assert planning._read_by(parts) < 2 * len(rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "parallelism", "number"), [(1_820_000, 2, 6), (1_820_000, 64, 5), (1_820_000, 5, 5), (1_820_000, 3, 6)]
+)
+def test_no_core_waits_for_the_last_slice_of_a_day(rows: int, parallelism: int, number: int) -> None:
+    assert planning._parts(rows, 400_000, parallelism) == number
 
 
 def test_rows_of_one_value_are_one_slice(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from chainlake.errors import LimitExceeded
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.sql.query import SqlConnection
 from chainlake.lake.store.files import FilesLake
@@ -108,6 +109,44 @@ def test_a_limit_fails_the_days_that_exceed_it_and_no_others(home: Home, tasks: 
         detect(made, "lab", Days(day(0), day(4)), run_id="r")
     found = {row["day"]: (row["status"], row["rows"]) for row in ops.current(made, "intervals")}
     assert found == {day(n): ("failed", None) if pairs(n) == most else ("done", pairs(n)) for n in days}
+
+
+def test_a_long_run_publishes_a_few_days_at_a_time(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = configured(home, near=pattern(), late=NOT_AFTER)
+    deliver(made, {n: readings(n) for n in range(5)})
+    monkeypatch.setattr(detect_run, "MOST_DAYS", 2)
+    searched: list[set[date]] = []
+    real = detect_run.find
+
+    def find(run: SearchRun, work: Sequence[Work]) -> list[detect_run.StagedMatches]:
+        searched.append({at for item in work for at in item.fingerprints})
+        if len(searched) == 3:
+            raise KeyboardInterrupt
+        return real(run, work)
+
+    monkeypatch.setattr(detect_run, "find", find)
+    ports = Ports(LocalTasks(), FilesLake(made))
+    days = Days(day(0), day(5))
+    with pytest.raises(KeyboardInterrupt):
+        detect(made, "lab", days, run_id="stopped", repair_horizon=0, ports=ports)
+    assert searched == [{day(0), day(1)}, {day(2), day(3)}, {day(4)}]
+    done = {(row["definition"], row["day"]) for row in ops.current(made, "intervals") if row["status"] == "done"}
+    assert done == {(f"pattern/{name}", day(n)) for name in ("near", "late") for n in range(4)}
+    assert detect(made, "lab", days, run_id="again", repair_horizon=0, ports=ports)["days"] == 2
+    assert tables.arrow(made, "matches", "near").num_rows == sum(map(pairs, range(5)))
+
+
+def test_parts_of_a_run_have_few_days_and_few_events(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = configured(home, near=pattern())
+    (compiled,), _ = load_patterns(made, load_sources(made))
+    rows = [{"day": day(n), "status": "complete", "rows": many} for n, many in enumerate((4, 4, 4, 20, 1, 1, 1, 1))]
+    events = EventDays.of("lab", rows)
+    whole, some = (Work(compiled, {day(n): "x" for n in numbers}) for numbers in (range(8), (0, 4)))
+    monkeypatch.setattr(detect_run, "MOST_DAYS", 3)
+    monkeypatch.setattr(detect_run, "MOST_EVENTS", 10)
+    parts = list(detect_run.in_parts([whole, some], events))
+    found = [[[(at - day(0)).days for at in item.fingerprints] for item in part] for part in parts]
+    assert found == [[[0, 1], [0]], [[2]], [[3]], [[4, 5, 6], [4]], [[7]]]
 
 
 def test_days_without_any_events_are_published_empty(home: Home) -> None:

@@ -6,10 +6,11 @@ Each stage takes the value of the one before: ``Work``, ``Prepared``, ``StagedMa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from chainlake.catalog.patterns import load_patterns
@@ -21,7 +22,7 @@ from chainlake.detect.division.counts import Counting
 from chainlake.detect.order import SearchPlan, record_plan
 from chainlake.detect.prepared import prepare
 from chainlake.detect.stage import Found, Search, stage
-from chainlake.detect.work import DetectResult, SearchRun, Work
+from chainlake.detect.work import DetectResult, SearchRun, Work, span_of
 from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
 from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
 from chainlake.lake.commits.publishable import DaysNow
@@ -35,6 +36,11 @@ from chainlake.lake.store.port import Staged
 from chainlake.quality import DaysBroken, MatchFiles, Verdict, audit_matches
 from chainlake.run.common import discard, record_failure, staging_folder
 from chainlake.schemas.ops_rows import RateOfKey
+
+#: The most days that are searched before they are published, and the most events on them: what is published of them is
+#: not lost when the run ends early, and what is staged and audited at a time does not grow with the range. A single day
+#: may have more events.
+MOST_DAYS, MOST_EVENTS = 92, 30_000_000
 
 
 @dataclass(frozen=True)
@@ -82,28 +88,66 @@ def run_work(run: SearchRun, work: Sequence[Work]) -> DetectResult:
     """Find, audit and publish the matches of some patterns on their days; what stops one stops no other."""
     published: list[Published] = []
     failed: dict[str, BaseException] = {}
-    waiting = list(work)
-    while waiting:
-        again: list[Work] = []
-        for item, staged in zip(waiting, _each(partial(find, run), waiting), strict=True):
-            name = item.name
-            try:
-                audited = audit(run, accept(run, item, staged))
-                published.append(publish(run, audited))
-                if audited.failure is not None:
-                    raise audited.failure
-            except Exception as error:  # one failure stops no other pattern: these publish, then the step raises it
-                if isinstance(error, LimitExceeded) and len(item.fingerprints) > 1:
-                    # A limit concerns one day, so the other days must come out as if they had been run alone.
-                    again += item.halves()
-                    continue
-                failed.setdefault(name, error)
-                if not isinstance(error, AuditFailed):
-                    record_failure(run.home, item.compiled.definition, item.fingerprints, error, run.run_id)
-                print(f"{name} failed: {error_line(error)}", flush=True)
-        waiting = again
+    for part in in_parts(work, run.pinned.event_days):
+        waiting = part
+        while waiting:
+            few = replace(run, span=span) if (span := span_of(waiting)) != run.span else run
+            came = _publish_each(few, waiting)
+            published += came.published
+            failed = {**dict(came.failed), **failed}
+            waiting = list(came.again)
     whole = {item.name for item in work} - failed.keys()
     return DetectResult(len(whole), tuple(published), tuple(failed.items()))
+
+
+def in_parts(work: Sequence[Work], event_days: EventDays) -> Iterator[list[Work]]:
+    """The work in parts of at most `MOST_DAYS` days with at most `MOST_EVENTS` events, in the order of time."""
+    left = sorted({day for item in work for day in item.fingerprints})
+    while left:
+        events = np.cumsum([event_days.events([day]) for day in left[:MOST_DAYS]])
+        number = max(1, int(np.searchsorted(events, MOST_EVENTS, side="right")))
+        wanted, left = set(left[:number]), left[number:]
+        few = ({day: mark for day, mark in item.fingerprints.items() if day in wanted} for item in work)
+        yield [Work(item.compiled, mine) for item, mine in zip(work, few, strict=True) if mine]
+
+
+@dataclass(frozen=True)
+class _Came:
+    """What became of some patterns.
+
+    Args:
+        published: what was published.
+        failed: pairs of definition and error.
+        again: what is to be searched again, on fewer days at a time.
+    """
+
+    published: tuple[Published, ...]
+    failed: tuple[tuple[str, BaseException], ...]
+    again: tuple[Work, ...]
+
+
+def _publish_each(run: SearchRun, work: Sequence[Work]) -> _Came:
+    """Search some patterns together, and audit and publish one after the other."""
+    published: list[Published] = []
+    failed: list[tuple[str, BaseException]] = []
+    again: list[Work] = []
+    for item, staged in zip(work, _each(partial(find, run), work), strict=True):
+        name = item.name
+        try:
+            audited = audit(run, accept(run, item, staged))
+            published.append(publish(run, audited))
+            if audited.failure is not None:
+                raise audited.failure
+        except Exception as error:  # one failure stops no other pattern: these publish, then the step raises it
+            if isinstance(error, LimitExceeded) and len(item.fingerprints) > 1:
+                # A limit concerns one day, so the other days must come out as if they had been run alone.
+                again += item.halves()
+                continue
+            failed.append((name, error))
+            if not isinstance(error, AuditFailed):
+                record_failure(run.home, item.compiled.definition, item.fingerprints, error, run.run_id)
+            print(f"{name} failed: {error_line(error)}", flush=True)
+    return _Came(tuple(published), tuple(failed), tuple(again))
 
 
 def _each(

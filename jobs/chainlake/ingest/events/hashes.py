@@ -8,6 +8,7 @@ lakes of all versions use for their checksums; a test compares them with Spark.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,10 +28,8 @@ _P1, _P2, _P3, _P4, _P5 = (
 SEPARATOR = "\x1f"
 #: The seed of Spark's ``xxhash64``.
 _SEED = 42
-#: How many rows' strings are laid out as words at a time.
-_SLAB = 65_536
-#: They have at most this many bytes, each of which takes an index of eight bytes.
-_SLAB_OCTETS = 4 << 20
+#: How many rows are hashed at a time: what is computed of so many stays in the processor's cache.
+_SLAB = 16_384
 
 
 def content_hashes(source: Source, rows: pa.Table) -> tuple[np.ndarray, np.ndarray]:
@@ -51,44 +50,48 @@ def event_ids(source: Source, rows: pa.Table) -> pa.ChunkedArray:
         rows: type, key, ts, and for a multiset ``_c1``, ``_c2`` and ``_copy``.
     """
     key = '"' + source.key.replace('"', '""') + '"'
-    parts = [f"'{source.identity}'", f"'{source.name}'", "type", key, "CAST(epoch_us(ts) AS VARCHAR)"]
+    parts = ["type", key, "CAST(epoch_us(ts) AS VARCHAR)"]
     if source.identity == "multiset":
         parts += ["hex(_c1)", "hex(_c2)", "CAST(_copy AS VARCHAR)"]
+    same = SEPARATOR.join(f"{len(part.encode())}{SEPARATOR}{part}" for part in (source.identity, source.name))
     pieces = ", ".join(piece for part in parts for piece in (f"CAST(strlen({part}) AS VARCHAR)", part))
     wanted = ["type", source.key, "ts", *(name for name in ("_c1", "_c2", "_copy") if name in rows.column_names)]
     with cursor() as connection:
         connection.register("given", rows.select(wanted))
-        text = f"concat_ws(chr({ord(SEPARATOR)}), {pieces})"
+        text = f"concat_ws('{SEPARATOR}', '{same}', {pieces})"
         found = connection.sql(f"SELECT substr(sha256({text}), 1, 32) AS event_id FROM given").to_arrow_table()
     return found["event_id"]
 
 
 def _both(columns: Sequence[pa.Array | pa.ChunkedArray], n: int) -> tuple[np.ndarray, np.ndarray]:
     plain = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in columns]
-    first, second = (spark_xxhash64(number, plain, n) for number in (1, 2))
-    return first, second
+    found = np.empty((2, n), np.int64)
+    for at in range(0, n, _SLAB):
+        slab = slice(at, min(n, at + _SLAB))
+        found[:, slab] = spark_xxhash64((1, 2), [column[slab] for column in plain], slab.stop - at)
+    return found[0], found[1]
 
 
-def spark_xxhash64(number: int, columns: Sequence[pa.Array], n: int) -> np.ndarray:
-    """Spark's ``xxhash64(number, c IS NULL of each column as int …, each column …)``.
+def spark_xxhash64(numbers: Sequence[int], columns: Sequence[pa.Array], n: int) -> np.ndarray:
+    """Spark's ``xxhash64(number, c IS NULL of each column as int …, each column …)`` for several numbers.
 
     Args:
-        number: an int.
+        numbers: ints, one per hash of a row.
         columns: columns of the types that attributes have, or of dates.
         n: number of rows.
 
     Returns:
-        int64, shape (n,).
+        int64, shape (numbers, n).
 
     Raises:
         TypeError: a column is of another type.
     """
     with np.errstate(over="ignore"):
-        hashes = _of_int(np.array([number], np.uint64), np.array([_SEED], np.uint64))
+        hashes = _of_int(np.array(numbers, np.uint64)[:, None], np.array([_SEED], np.uint64))
         nulls = [_nulls(column) for column in columns]
         for mask in nulls:
             hashes = _of_int(np.zeros(1, np.uint64) if mask is None else mask.astype(np.uint64), hashes)
-        hashes = np.broadcast_to(hashes, n).copy()
+        hashes = np.broadcast_to(hashes, (len(numbers), n)).copy()
         for column, mask in zip(columns, nulls, strict=True):
             found = _of_column(column, hashes)
             # A null leaves the hash so far unchanged.
@@ -149,43 +152,44 @@ def _of_long(values: np.ndarray, seeds: np.ndarray) -> np.ndarray:
 
 
 def _of_texts(column: pa.Array, seeds: np.ndarray) -> np.ndarray:
-    _, offset_buffer, data_buffer = column.buffers()
+    _, offset_buffer, data = column.buffers()
     ends = np.frombuffer(offset_buffer, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.empty(0, np.uint8)
     starts, lengths = ends[:-1], np.diff(ends)
-    found = np.empty(len(column), np.uint64)
-    for length in np.unique(lengths).tolist():
+    several = np.unique(lengths).tolist()
+    if len(several) == 1:
+        return _of_octets(data, starts, several[0], seeds)
+    found = np.empty_like(seeds)
+    for length in several:
         rows = np.flatnonzero(lengths == length)
-        slab = max(1, min(_SLAB, _SLAB_OCTETS // max(length, 1)))
-        for at in range(0, len(rows), slab):
-            some = rows[at : at + slab]
-            octets = data[starts[some][:, None] + np.arange(length)]
-            found[some] = _of_octets(octets, seeds[some])
+        found[:, rows] = _of_octets(data, starts[rows], length, seeds[:, rows])
     return found
 
 
-def _of_octets(octets: np.ndarray, seeds: np.ndarray) -> np.ndarray:
-    """Hash strings of one length; ``octets`` has shape (rows, length)."""
-    n, length = octets.shape
-    words = np.ascontiguousarray(octets[:, : length // 8 * 8]).view(np.uint64).reshape(n, length // 8)
-    at = 0
+def _of_octets(data: pa.Buffer | None, starts: np.ndarray, length: int, seeds: np.ndarray) -> np.ndarray:
+    """Hash strings of one length, which begin at ``starts`` in ``data``."""
+    words, at = _words(data, np.uint64), 0
     if length >= 32:
         lanes = [seeds + (_P1 + _P2), seeds + _P2, seeds.copy(), seeds - _P1]
-        while 8 * at <= length - 32:
-            lanes = [_rotated(v + words[:, at + i] * _P2, 31) * _P1 for i, v in enumerate(lanes)]
-            at += 4
-        hashes = sum((_rotated(v, bits) for v, bits in zip(lanes, (1, 7, 12, 18), strict=True)), np.zeros(n, np.uint64))
+        while at <= length - 32:
+            lanes = [_rotated(v + words[starts + (at + 8 * i)] * _P2, 31) * _P1 for i, v in enumerate(lanes)]
+            at += 32
+        hashes = sum((_rotated(v, bits) for v, bits in zip(lanes, (1, 7, 12, 18), strict=True)), np.zeros(1, np.uint64))
         for v in lanes:
             hashes = (hashes ^ (_rotated(v * _P2, 31) * _P1)) * _P1 + _P4
     else:
         hashes = seeds + _P5
     hashes = hashes + np.uint64(length)
-    for word in range(at, length // 8):
-        hashes = _with_word(hashes, words[:, word])
-    done = length // 8 * 8
-    if done + 4 <= length:
-        half = np.ascontiguousarray(octets[:, done : done + 4]).view(np.uint32).reshape(n).astype(np.uint64)
-        hashes, done = _with_half(hashes, half), done + 4
-    for octet in range(done, length):
-        hashes = _rotated(hashes ^ (octets[:, octet].astype(np.uint64) * _P5), 11) * _P1
+    while at <= length - 8:
+        hashes, at = _with_word(hashes, words[starts + at]), at + 8
+    if at <= length - 4:
+        hashes, at = _with_half(hashes, _words(data, np.uint32)[starts + at].astype(np.uint64)), at + 4
+    octets = _words(data, np.uint8)
+    for place in range(at, length):
+        hashes = _rotated(hashes ^ (octets[starts + place].astype(np.uint64) * _P5), 11) * _P1
     return _mixed(hashes)
+
+
+def _words(data: pa.Buffer | None, kind: type[np.unsignedinteger[Any]]) -> np.ndarray:
+    """The whole numbers that begin at each byte of ``data``: overlapping, and without a copy."""
+    octets = data.size if data is not None else 0
+    return np.ndarray((max(0, octets - np.dtype(kind).itemsize + 1),), kind, data, 0, (1,))

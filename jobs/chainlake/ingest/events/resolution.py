@@ -96,7 +96,8 @@ class Resolution:
             now=datetime.now(UTC),
         )
         raw, events = lake.day_files("raw", source.name, days), lake.day_files(table.schema, table.name, days, base)
-        reports = self.ports.tasks.map(work, raw_slices(source, days, raw, events))
+        tasks = self.ports.tasks
+        reports = tasks.map(work, raw_slices(source, days, raw, events, tasks.parallelism))
         change = lake.additions(
             table,
             [file for report in reports for file in report.files],

@@ -20,7 +20,7 @@ from chainlake.days import day_of
 from chainlake.definitions.source import Source
 from chainlake.ingest.checksum import checksum
 from chainlake.ingest.events.corrections import Superseded
-from chainlake.ingest.events.fates import Fate, with_fates
+from chainlake.ingest.events.fates import Fate, chosen, sorted_by, with_fates
 from chainlake.ingest.events.hashes import event_hashes, event_ids
 from chainlake.ingest.events.slices import RawSlice
 from chainlake.ingest.rows.lines import KEPT
@@ -125,9 +125,9 @@ class ResolveWork:
         order = pc.index_in(rows["load_id"], value_set=pa.array(self.loads, pa.string()))
         superseded = self.superseded.among(source, rows)
         rows = with_fates(source, rows.drop_columns(["load_id"]), order.cast(pa.int64()).to_numpy(), superseded)
-        events = rows.filter(pc.equal(rows["_fate"], Fate.EVENT)).sort_by([("ts", "ascending")])
+        events = sorted_by(chosen(rows, rows["_fate"].to_numpy() == Fate.EVENT), ("ts",))
         events = events.append_column("event_id", event_ids(source, events))
-        events = events.append_column("ingested_at", pa.array([self.now] * len(events), TIMESTAMP))
+        events = events.append_column("ingested_at", pa.repeat(pa.scalar(self.now, TIMESTAMP), len(events)))
         new, moved = _compared(source, part, events)
         with DataFiles(self.events, table) as out:
             out.write(new)
@@ -157,11 +157,10 @@ def _compared(source: Source, part: RawSlice, events: pa.Table) -> tuple[pa.Tabl
 
 def _days(source: Source, rows: pa.Table, events: pa.Table) -> dict[date, DayCounts]:
     found: dict[date, DayCounts] = {}
-    fates = rows["_fate"].to_numpy()
-    days = rows["event_date"].cast(pa.int32()).to_numpy()
-    for day in np.unique(days).tolist():
-        several = np.bincount(fates[days == day], minlength=len(Fate)).tolist()
-        found[day_of(day)] = DayCounts(*several)
+    days, place = np.unique(rows["event_date"].cast(pa.int32()).to_numpy(), return_inverse=True)
+    several = np.bincount(place * len(Fate) + rows["_fate"].to_numpy(), minlength=len(days) * len(Fate))
+    for day, counts in zip(days.tolist(), several.reshape(-1, len(Fate)).tolist(), strict=True):
+        found[day_of(day)] = DayCounts(*counts)
     # Events are in order of time, so each day is one slice of them.
     days, starts = np.unique(events["event_date"].cast(pa.int32()).to_numpy(), return_index=True)
     if len(days):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -93,7 +94,9 @@ class _File:
     size: int
 
 
-def raw_slices(source: Source, days: Sequence[date], raw: DayFiles, events: DayFiles) -> list[RawSlice]:
+def raw_slices(
+    source: Source, days: Sequence[date], raw: DayFiles, events: DayFiles, parallelism: int
+) -> list[RawSlice]:
     """Cut all raw rows of ``days`` into slices; the rows of a place are in the same slice.
 
     Args:
@@ -101,6 +104,7 @@ def raw_slices(source: Source, days: Sequence[date], raw: DayFiles, events: DayF
         days: the days, ascending.
         raw: the raw table's files of these days, including those with rows of loads that do not count.
         events: the events table's files of these days, with which the result is compared.
+        parallelism: how many slices are worked on at a time.
     """
     held, there = _by_day(raw), _by_day(events)
     every = [file for files in held.values() for file in files]
@@ -127,7 +131,7 @@ def raw_slices(source: Source, days: Sequence[date], raw: DayFiles, events: DayF
             end()
             together = 0
         if rows > most:
-            found += _cut(source, held[day], of([day]), most)
+            found += _cut(source, held[day], of([day]), most, _parts(rows, most, parallelism))
         else:
             # A day without rows is included, because its events must be withdrawn.
             gathered.append(day)
@@ -143,8 +147,14 @@ def _by_day(files: DayFiles) -> dict[date, list[_File]]:
     return found
 
 
-def _cut(source: Source, files: Sequence[_File], events: tuple[str, ...], most: int) -> list[RawSlice]:
-    """A day's rows in slices of about ``most`` rows, cut by the column that cuts them best.
+def _parts(rows: int, most: int, parallelism: int) -> int:
+    """In how many slices of at most ``most`` rows a day is cut, such that no core waits for others at the end."""
+    needed = -(-rows // most)
+    return needed if needed <= parallelism else -(-needed // parallelism) * parallelism
+
+
+def _cut(source: Source, files: Sequence[_File], events: tuple[str, ...], most: int, number: int) -> list[RawSlice]:
+    """A day's rows in about ``number`` slices of at most about ``most``, cut by the column that cuts them best.
 
     That is the column in which no value has too many rows, and among such, the one with which the fewest rows are read.
     """
@@ -154,7 +164,7 @@ def _cut(source: Source, files: Sequence[_File], events: tuple[str, ...], most: 
     ways: list[tuple[int, int, list[RawSlice]]] = []
     for column in ("ts", source.key):
         values = _sample(paths, column, every)
-        cuts = _cuts(values, -(-rows // most))
+        cuts = _cuts(values, number)
         bounds = [None, *cuts, None]
         parts = [RawSlice(paths, events, column, low, high) for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
         largest = every * _largest(values, cuts)
@@ -169,7 +179,7 @@ def _sample(paths: Sequence[str], column: str, every: int) -> pa.ChunkedArray:
         with parquet_file(path) as file:
             for group in range(file.num_row_groups):
                 values = _plain(file.read_row_group(group, columns=[column])[column])
-                parts.append(values.take(pa.array(range(0, len(values), every))))
+                parts.append(values.take(pa.array(np.arange(0, len(values), every))))
     values = pa.chunked_array([chunk for part in parts for chunk in part.chunks], parts[0].type)
     return values.take(pc.sort_indices(values))
 

@@ -234,6 +234,8 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
     missing = pc.is_null(texts).to_numpy(zero_copy_only=False)
     if form in EPOCHS:
         return _epochs(texts, form, day_us, missing)
+    if form == "iso" and (plain := _plain_times(texts, missing)) is not None:
+        return plain
     offset_us = np.zeros(len(texts), np.int64)
     has_offset, impossible = np.zeros(len(texts), bool), np.zeros(len(texts), bool)
     if form == "iso" or form.endswith("%z"):
@@ -264,6 +266,21 @@ def times(texts: pa.Array, form: str, day_us: int | None = None) -> Wall:
         micros = micros - _CLOCK_DAY_US + (day_us or 0)
     wall = Wall(micros - offset_us, has_offset, bad, missing, beyond, contradicting)
     return wall._replace(micros=np.where(wall.known, wall.micros, 0))
+
+
+def _plain_times(texts: pa.Array, missing: np.ndarray) -> Wall | None:
+    """The times of a block in which each is written as Arrow reads it, without an offset; ``None`` for any other block.
+
+    Arrow reads fewer ways of writing a time, and those in a tenth of the time.
+    """
+    try:
+        micros = pc.cast(texts, pa.timestamp("us")).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:
+        return None
+    if ((micros < _FIRST_US) | (micros > _LAST_US)).any():
+        return None
+    none = np.zeros(len(texts), bool)
+    return Wall(micros, none, none, missing, none, none)
 
 
 def _read_otherwise(texts: pa.Array, parsed: pd.Series, form: str) -> np.ndarray:

@@ -8,7 +8,8 @@ becomes of a line depends on that line alone, never on where a block ends.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +19,8 @@ from chainlake.schemas.ops_rows import FileProblem
 from chainlake.schemas.quarantine import RowProblem
 
 CHUNK = 4 << 20
+#: The lines that take longer to parse than it takes to start a thread.
+_WORTH_A_THREAD = 1_000
 #: A longer line is one quarantine row.
 LONGEST = 1 << 20
 #: How many characters of a bad line are kept.
@@ -125,6 +128,19 @@ def blocks(stream: Content, declared: str) -> Iterator[Block]:
         if whole:
             block, number = _split(whole, number, transcoded)
             yield block
+
+
+def ahead(found: Iterator[Block]) -> Generator[Block, None, None]:
+    """The same blocks, each made in a thread while the one before it is worked on; what making them raises, this does.
+
+    What follows a short block, which is done before a thread could be of use, is made when it is asked for.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        block = next(found, None)
+        while block is not None:
+            running = thread.submit(next, found, None) if len(block.lines) >= _WORTH_A_THREAD else None
+            yield block
+            block = next(found, None) if running is None else running.result()
 
 
 def _utf8(stream: Content, declared: str) -> Iterator[tuple[bytes, str, bool]]:

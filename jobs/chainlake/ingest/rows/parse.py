@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -20,7 +21,7 @@ from chainlake.definitions.formats.format import Format
 from chainlake.definitions.source import Source
 from chainlake.ingest.landing.container import Content, Damaged, NotReadable, gather, open_bytes
 from chainlake.ingest.rows.choice import HEAD, choose_format
-from chainlake.ingest.rows.lines import KEPT, BadLine, Block, blocks
+from chainlake.ingest.rows.lines import KEPT, BadLine, Block, ahead, blocks
 from chainlake.ingest.rows.parsed import (
     WAITING,
     BadRows,
@@ -114,8 +115,11 @@ class _Parser:
                     whole.append((code, choice.why))
                 else:
                     self.zone = LocalTimes(form.time.zone, partial(self._listing, form, header))
-                    with open_bytes(task.file, task.member) as stream:
-                        for block in _without_header(stream, form):
+                    with (
+                        open_bytes(task.file, task.member) as stream,
+                        closing(ahead(_without_header(stream, form))) as found,
+                    ):
+                        for block in found:
                             yield from self._block(block, form, header)
                     if task.checksum not in ("", stream.checksum()):
                         waits = "it changed while it was read"
@@ -213,7 +217,7 @@ class _Parser:
             return []
 
         with open_bytes(self.task.file, self.task.member) as stream:
-            for block in _without_header(stream, form):
+            for block in ahead(_without_header(stream, form)):
                 # Lines at which the parser fails are ignored here.
                 list(_tolerant(block, look, lambda line: None))
         return listing

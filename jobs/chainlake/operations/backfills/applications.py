@@ -8,8 +8,9 @@ from datetime import date
 from chainlake.days import Days
 from chainlake.schemas.ops_rows import ComputingStep
 
-#: Days in one application by default: a failure costs no more than these, and Java starts once per month of days.
-CHUNK = 30
+#: Days in one application by default: a year, for which Java starts once. A step publishes a few days at a time, so a
+#: failure costs no more than these.
+CHUNK = 366
 
 
 @dataclass(frozen=True)
