@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -62,6 +63,20 @@ def test_the_targets_stand_in_columns() -> None:
     names = [re.match(r"  make ([a-z-]+)(  +)", line) for line in lines]
     assert len(lines) > 10 and all(names)
     assert len({found.end() for found in names if found}) == 1, lines
+
+
+def test_clean_leaves_the_data_and_clean_data_wants_a_yes(tmp_path: Path) -> None:
+    shutil.copy(PROJECT / "Makefile", tmp_path)
+    landed, tools = tmp_path / ".chainlake" / "landing" / "stock" / "__pycache__", tmp_path / ".venv" / "bin"
+    for folder in (landed, tools, tmp_path / "jobs" / "__pycache__"):
+        folder.mkdir(parents=True)
+    assert ran("make", "-C", str(tmp_path), "clean").returncode == 0
+    assert landed.is_dir() and not tools.exists() and not (tmp_path / "jobs" / "__pycache__").exists()
+    asked = ran("make", "-C", str(tmp_path), "clean-data")
+    assert asked.returncode != 0 and landed.is_dir()
+    assert f"this removes {tmp_path}/.chainlake" in asked.stderr and "make clean-data YES=1" in asked.stderr
+    assert ran("make", "-C", str(tmp_path), "clean-data", "YES=1").returncode == 0
+    assert not (tmp_path / ".chainlake").exists()
 
 
 @pytest.mark.parametrize(("word", "meant"), [("lnit", "lint"), ("Match", "match"), ("back-fill", "backfill")])
