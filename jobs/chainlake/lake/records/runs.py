@@ -123,13 +123,15 @@ def _line(row: RunRow, taken: timedelta) -> str:
     """A phase in words, such as ``detect pattern/shakeout 2025-10-01: ok, 2309 rows in, 76 out, 3.2 s``."""
     start, end = row["day_from"], row["day_to"]
     days = str(Days(start, end)) if start is not None and end is not None else ""
-    parts = [f"{row['status']}: {row['reason']}" if row["reason"] else row["status"]]
+    parts: list[str] = [row["status"]]
     if row["rows_in"] is not None:
         parts.append(f"{counted(row['rows_in'], 'row')} in")
     if row["rows_out"] is not None:
         parts.append(f"{counted(row['rows_out'], 'row')} out")
     where = " ".join(part for part in (row["phase"], row["definition"], days) if part)
-    return f"{where}: {', '.join(parts)}, {taken.total_seconds():.1f} s"
+    # The reason comes last, since it may be sentences of its own.
+    reason = f": {row['reason']}" if row["reason"] else ""
+    return f"{where}: {', '.join(parts)}, {taken.total_seconds():.1f} s{reason}"
 
 
 def new_run_id(step: str) -> str:
