@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -94,6 +95,26 @@ def test_one_way_to_name_what_was_meant() -> None:
         nearest("zzz", [f"k{n:02}" for n in range(30)])
         == f"Known here: {', '.join(f'k{n:02}' for n in range(20))} and 10 more."
     )
+
+
+def test_an_ingest_where_nothing_landed_names_the_folder(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["ingest", "stock", "2013-10-07", "2013-10-08"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert f"nothing has landed for stock: {home.landed('stock')} does not exist" in told
+    assert "us_equity_minute_trade_*" in told and "CHAINLAKE_HOME or CHAINLAKE_LANDING" in told
+    home.landing("stock").mkdir(parents=True)
+    assert main(words) == 0 and f"{home.landed('stock')} has no files" in capsys.readouterr().out
+
+
+def test_a_source_that_there_is_not_is_told_before_anything_begins(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = tmp_path / "result.json"
+    assert main(["ingest", "stok", "2013-10-07", "2013-10-08", "--result", str(result)]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and "there is no source 'stok'" in told.err and "Did you mean stock?" in told.err
+    assert list(home.root.iterdir()) == [] and json.loads(result.read_text())["exit_code"] == 2
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, lambda: Stopped(15)])
