@@ -8,9 +8,9 @@ PY := .venv/bin/python
 # Set by `make test ARGS="tests/lake -x"` and the like.
 ARGS ?=
 
-.PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean replay-proof kill-proof kill-random \
-  damage-proof spark-proof store-proof own-airflow-proof cluster-proof heavy-proof docker-proof docker-image docker-run \
-  docker-stop report-proof
+.PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean clean-data replay-proof kill-proof \
+  kill-random damage-proof spark-proof store-proof own-airflow-proof cluster-proof heavy-proof docker-proof \
+  docker-image docker-run docker-stop report-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -136,6 +136,15 @@ lock: .venv/.installed ## compile the lock files, with hashes, from requirements
 	@$(PY) $(LOCK) --no-annotate --constraints requirements.txt docker/build.in --output-file docker/build.txt
 	@$(PY) $(LOCK) jobs/chainlake/env/installer.in --output-file jobs/chainlake/env/installer.txt
 
-clean: ## remove .venv, .chainlake and caches of the tools
-	@rm -rf .venv .chainlake .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+clean: ## remove .venv and caches of the tools; landed files and lake stay
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . -name .chainlake -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Landed files may be the only copy, so one word does not remove them. Homes that CHAINLAKE_HOME names are left alone.
+YES ?=
+clean-data: ## remove .chainlake: landed files, lake, Airflow's database, report (needs YES=1)
+	@test "$(YES)" = 1 || \
+	  { echo "chainlake: this removes $(CURDIR)/.chainlake, with landed files and lake. Confirm: make clean-data YES=1" >&2; \
+	    exit 2; }
+	@rm -rf .chainlake
+	@echo "removed $(CURDIR)/.chainlake"

@@ -79,7 +79,7 @@ class ChainlakeError(Exception):
         text = f"{self.place}: {self.what}" if self.place else self.what
         if self.key is not None:
             text += f" (key {self.key})"
-        return visible(f"{text}. {self.hint}" if self.hint else text)
+        return visible(f"{text.rstrip('.')}. {self.hint}" if self.hint else text)
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.what}" if self.place else self.what

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
-from chainlake.errors import InfrastructureError
+from chainlake.errors import InfrastructureError, UsageError
 
 #: The installed package, and the folder from which it is imported.
 PACKAGE = Path(__file__).resolve().parent
@@ -76,16 +76,21 @@ class Home:
         """The home that the environment variables name.
 
         Raises:
-            InfrastructureError: ``CHAINLAKE_HOME`` cannot be a folder, since it is a file or is below one.
+            NoFolder: ``CHAINLAKE_HOME`` cannot be a folder, since it is a file or is below one.
+            NoConfig: ``CHAINLAKE_CONFIG`` names something that is no folder.
         """
         root = _folder("CHAINLAKE_HOME", PROJECT / ".chainlake")
         there = next((path for path in (root, *root.parents) if path.exists()), root)
         if not there.is_dir():
             raise NoFolder.of(there, root)
+        config = _folder("CHAINLAKE_CONFIG", PROJECT / "dags" / "config")
+        if os.environ.get("CHAINLAKE_CONFIG") and not config.is_dir():
+            # Otherwise a wrong path looks like an installation in which nothing is defined and nothing fails.
+            raise NoConfig.of(config)
         return cls(
             root=root,
             lake=_place(os.environ.get("CHAINLAKE_LAKE") or str(root / "lake")),
-            config=_folder("CHAINLAKE_CONFIG", PROJECT / "dags" / "config"),
+            config=config,
             cache=_folder("CHAINLAKE_CACHE", Path.home() / ".cache" / "chainlake"),
             landing_root=_landing_root(),
         )
@@ -201,6 +206,19 @@ class NoFolder(InfrastructureError):
     def of(cls, there: Path, root: Path) -> NoFolder:
         """For the file that is there, and the folder that was given."""
         return cls(f"CHAINLAKE_HOME is {root}, but {there} is a file", hint="Set CHAINLAKE_HOME to a folder.")
+
+
+class NoConfig(UsageError):
+    """The folder that should hold the definitions does not exist."""
+
+    @classmethod
+    def of(cls, config: Path) -> NoConfig:
+        """For the path that was given."""
+        what = "is a file" if config.exists() else "does not exist"
+        return cls(
+            f"CHAINLAKE_CONFIG is {config}, which {what}",
+            hint="Set it to the folder that holds sources/, patterns/ and models/.",
+        )
 
 
 class OddPlace(InfrastructureError):

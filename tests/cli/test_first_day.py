@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -64,6 +66,20 @@ def test_the_targets_stand_in_columns() -> None:
     assert len({found.end() for found in names if found}) == 1, lines
 
 
+def test_clean_leaves_the_data_and_clean_data_wants_a_yes(tmp_path: Path) -> None:
+    shutil.copy(PROJECT / "Makefile", tmp_path)
+    landed, tools = tmp_path / ".chainlake" / "landing" / "stock" / "__pycache__", tmp_path / ".venv" / "bin"
+    for folder in (landed, tools, tmp_path / "jobs" / "__pycache__"):
+        folder.mkdir(parents=True)
+    assert ran("make", "-C", str(tmp_path), "clean").returncode == 0
+    assert landed.is_dir() and not tools.exists() and not (tmp_path / "jobs" / "__pycache__").exists()
+    asked = ran("make", "-C", str(tmp_path), "clean-data")
+    assert asked.returncode != 0 and landed.is_dir()
+    assert f"this removes {tmp_path}/.chainlake" in asked.stderr and "make clean-data YES=1" in asked.stderr
+    assert ran("make", "-C", str(tmp_path), "clean-data", "YES=1").returncode == 0
+    assert not (tmp_path / ".chainlake").exists()
+
+
 @pytest.mark.parametrize(("word", "meant"), [("lnit", "lint"), ("Match", "match"), ("back-fill", "backfill")])
 def test_an_unknown_verb_names_the_one_that_was_meant(
     word: str, meant: str, capsys: pytest.CaptureFixture[str]
@@ -79,6 +95,26 @@ def test_one_way_to_name_what_was_meant() -> None:
         nearest("zzz", [f"k{n:02}" for n in range(30)])
         == f"Known here: {', '.join(f'k{n:02}' for n in range(20))} and 10 more."
     )
+
+
+def test_an_ingest_where_nothing_landed_names_the_folder(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["ingest", "stock", "2013-10-07", "2013-10-08"]
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert f"nothing has landed for stock: {home.landed('stock')} does not exist" in told
+    assert "us_equity_minute_trade_*" in told and "CHAINLAKE_HOME or CHAINLAKE_LANDING" in told
+    home.landing("stock").mkdir(parents=True)
+    assert main(words) == 0 and f"{home.landed('stock')} has no files" in capsys.readouterr().out
+
+
+def test_a_source_that_there_is_not_is_told_before_anything_begins(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = tmp_path / "result.json"
+    assert main(["ingest", "stok", "2013-10-07", "2013-10-08", "--result", str(result)]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and "there is no source 'stok'" in told.err and "Did you mean stock?" in told.err
+    assert list(home.root.iterdir()) == [] and json.loads(result.read_text())["exit_code"] == 2
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, lambda: Stopped(15)])

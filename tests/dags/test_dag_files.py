@@ -7,6 +7,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -98,7 +99,7 @@ def test_a_run_is_named_by_the_day_that_it_computes(daily: dict[str, Any]) -> No
     ],
 )
 def test_a_run_by_hand_has_the_utc_day_of_its_logical_date(daily: dict[str, Any], logical_date: str) -> None:
-    """As the page's form and Airflow's own command create it."""
+    """As the form of Airflow's page creates it."""
     found = _triggered(daily["ingest_stock"], logical_date)
     interval = found["data_interval"]
     assert days_of_run(interval.start, interval.end) == Days.parse("2025-10-01", "2025-10-02")
@@ -112,6 +113,22 @@ def test_a_run_by_hand_of_a_day_that_is_not_over_is_refused(daily: dict[str, Any
     for date in (now, now + timedelta(days=400)):
         with pytest.raises(ValueError, match=f"{date:%Y-%m-%d}, a UTC day that is not over(.|\n)*{yesterday:%Y-%m-%d}"):
             _triggered(daily["detect_stock"], date.isoformat())
+
+
+def test_the_command_that_loses_the_logical_date_names_the_one_that_keeps_it(daily: dict[str, Any]) -> None:
+    from airflow.api.common.trigger_dag import _trigger_dag
+    from airflow.serialization.serialized_objects import DagSerialization
+    from airflow.utils.types import DagRunTriggeredByType
+
+    found = DagSerialization.from_dict(DagSerialization.to_dict(daily["ingest_stock"]))
+    bag: Any = SimpleNamespace(get_latest_version_of_dag=lambda *_, **__: found)
+    asked = datetime(2013, 10, 8, 12, tzinfo=UTC)
+    session: Any = object()
+    with pytest.raises(ValueError, match="whatever --logical-date says: use 'airflow backfill create'"):
+        _trigger_dag(
+            dag_id="ingest_stock", dag_bag=bag, triggered_by=DagRunTriggeredByType.CLI, logical_date=asked,
+            session=session,
+        )  # fmt: skip
 
 
 def test_a_run_by_hand_without_a_date_is_refused(daily: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from chainlake.airflow import tasks
         ("26/11/29 17:12:44 WARN TaskSetManager: lost task", logging.WARNING),
         ("26/11/29 17:12:44 ERROR Executor: no memory", logging.ERROR),
         ("pattern/shakeout failed: no such column", logging.ERROR),
-        ("audit pattern/shakeout: failed: 3 rows", logging.ERROR),
+        ("audit pattern/shakeout: 1.0 s, failed: 3 rows", logging.ERROR),
         ("error: no such day", logging.ERROR),
         ("hint: give one", logging.INFO),
     ],

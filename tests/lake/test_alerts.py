@@ -254,7 +254,7 @@ def test_the_address_can_be_a_secret_of_the_environment(
 ) -> None:
     publish(home, 1, 1)
     write_cursor(home, "pattern/p", Cursor(0))
-    with pytest.raises(NoAddress, match="HOOK does not hold an address"):
+    with pytest.raises(NoAddress, match="HOOK, which is not set"):
         send(home, pattern("{webhook: $HOOK}"), quick())
     monkeypatch.setenv("HOOK", receiver.address)
     assert send(home, pattern("{webhook: $HOOK}"), quick()).sent == 1
@@ -312,11 +312,18 @@ def test_the_verb_tells_what_it_did(
     (config / "patterns" / "quiet.sase").write_text(text)
     (config / "patterns" / "loud.sase").write_text(text.replace("params:", "alerts: {webhook: $HOOK}\nparams:"))
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(config))
+    monkeypatch.delenv("HOOK", raising=False)
+    for words in (["alerts", "send"], ["alerts", "send", "--from-now"]):
+        assert main(words) == 2 and "variable HOOK, which is not set" in capsys.readouterr().err
+    monkeypatch.setenv("HOOK", "S3CRET@pager")
+    assert main(["alerts", "send"]) == 2
+    told = capsys.readouterr().err
+    assert "variable HOOK, which does not begin with http:// or https://" in told and "S3CRET" not in told
+    assert read_cursor(home, "pattern/loud") is None
+    monkeypatch.setenv("HOOK", receiver.address)
     assert main(["alerts", "send"]) == 0
     out = capsys.readouterr().out
     assert out == "loud: 0 messages sent, table at version 0; what is published from now on is sent\n"
-    assert main(["alerts", "send"]) == 2 and "HOOK does not hold an address" in capsys.readouterr().err
-    monkeypatch.setenv("HOOK", receiver.address)
     assert main(["alerts", "send", "loud"]) == 0
     assert main(["alerts", "send", "quiet"]) == 2
     assert "there is no pattern or model with alerts quiet" in capsys.readouterr().err

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from chainlake.env.variables import WrongVariable
 from chainlake.errors import InfrastructureError
 from chainlake.lake import locks
-from chainlake.lake.errors import LockBusy, LockLost, WrongLocks
+from chainlake.lake.errors import LockBusy, LockLost
 from chainlake.lake.leases import conditional, machine
 from chainlake.lake.leases.lease import VARIABLE, StoreLock, Watch
 from chainlake.lake.locks import file_lock, held, holder, require_locks
@@ -189,7 +190,7 @@ def test_a_store_that_refuses_the_second_writer_is_asked_once(home: Home, monkey
 
 def test_locks_that_are_none_are_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAINLAKE_LOCKS", "mysql://root:secret@host/db")
-    with pytest.raises(WrongLocks, match="cannot begin with 'mysql'") as raised, file_lock(home, "ops"):
+    with pytest.raises(WrongVariable, match="cannot begin with 'mysql'") as raised, file_lock(home, "ops"):
         pass
     assert "secret" not in str(raised.value)
 

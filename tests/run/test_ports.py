@@ -34,7 +34,7 @@ def test_the_lake_is_read_by_its_files_where_they_can_be_read(
 @pytest.mark.parametrize(
     ("asked", "lake", "message"),
     [
-        ("Files", None, "CHAINLAKE_ENGINE is 'Files'.*auto, files, spark"),
+        ("Files", None, "CHAINLAKE_ENGINE is 'Files'.*auto, files or spark"),
         ("spark", "s3://bucket/lake", "s3://bucket/lake is in an object store.*without regard"),
     ],
 )

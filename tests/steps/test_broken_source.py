@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chainlake.airflow.broken import BrokenDefinitions, check_definitions
 from chainlake.cli.main import main
 from chainlake.days import Days
 from chainlake.detect.step import detect
@@ -46,8 +47,20 @@ def test_the_other_sources_go_on(lab: Home, capsys: pytest.CaptureFixture[str]) 
     assert main(["status"]) == 0
     said = capsys.readouterr().out
     assert "pattern/near" in said and "broken source/bad: " in said and "'uniqe' is not" in said
-    (note,) = [line for line in said.splitlines() if line.startswith("broken pattern/other")]
-    assert "other.sase:2: its source 'bad' cannot be used: " in note
+    # The source's error is told once, however many definitions need it.
+    waiting = "waiting for source/bad: pattern/other, model/slope_bad"
+    assert said.count("'uniqe' is not") == 1 and waiting in said.splitlines()
+    assert main(["plan", str(DAYS.start), str(DAYS.end)]) == 3
+    said = capsys.readouterr().out
+    assert said.count("'uniqe' is not") == 1 and waiting in said.splitlines()
+    assert "cannot be computed: source/bad: " in said
+    with pytest.raises(BrokenDefinitions) as raised:
+        check_definitions(lab)
+    assert str(raised.value).count("'uniqe' is not") == 1 and waiting in str(raised.value)
+    assert main(["lint"]) == 3
+    told = capsys.readouterr()
+    assert (told.out + told.err).count("'uniqe' is not") == 1 and ": 1 error, " in told.out
+    assert "waiting for source/bad, which is broken: other, slope_bad" in told.out.splitlines()
 
 
 @pytest.mark.parametrize("step", [ingest, detect, monitor])

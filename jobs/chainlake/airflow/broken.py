@@ -13,7 +13,7 @@ from pathlib import Path
 
 from chainlake.digests import text_digest
 from chainlake.env.own_folders import own_folder
-from chainlake.errors import ChainlakeError, DefinitionError
+from chainlake.errors import DefinitionError
 from chainlake.paths import Home, code_files
 from chainlake.words import counted
 
@@ -73,9 +73,15 @@ def _kept(file: Path, state: str) -> list[str] | None:
 def _looked_through(home: Home) -> list[str]:
     """The error of each broken definition, from the loaders that the steps use."""
     from chainlake.catalog.installed import Installed
+    from chainlake.definitions.errors import SourceBroken
     from chainlake.definitions.source import load_sources
 
     sources = load_sources(home)
-    broken: list[ChainlakeError] = [*sources.broken.values()]
-    broken += [one.error for each in Installed.load(home, sources).broken.values() for one in each]
-    return [str(error) for error in broken]
+    broken: list[tuple[str, BaseException]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
+    for kind, each in Installed.load(home, sources).broken.items():
+        broken += [(f"{kind}/{one.name}", one.error) for one in each]
+    own, waiting = SourceBroken.apart(broken)
+    return [
+        *(str(error) for _, error in own),
+        *(f"waiting for {source}: {', '.join(names)}" for source, names in waiting.items()),
+    ]

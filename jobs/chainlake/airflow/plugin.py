@@ -24,7 +24,9 @@ class NoSuchDay(UsageError, ValueError):
         """The logical date is in a day that is not over; both days in UTC."""
         what = f"the logical date lies in {day}, a UTC day that is not over"
         hint = (
-            f"The logical date chooses the day to compute: give one that is over, such as {today - timedelta(days=1)}."
+            f"The logical date chooses the day to compute: give one that is over, such as {today - timedelta(days=1)}. "
+            "'airflow dags trigger' hands on the time of the call, whatever --logical-date says: use "
+            "'airflow backfill create' or the form of Airflow's page."
         )
         return cls(what, hint=hint)
 
@@ -63,7 +65,8 @@ class DailyTimetable(CronDataIntervalTimetable):
         """The UTC day that holds the logical date of a manual run.
 
         Args:
-            run_after: the logical date, under the name that Airflow gives it.
+            run_after: the logical date, under the name that Airflow gives it; from Airflow's command line and from
+                tasks that trigger a run, the present moment.
 
         Raises:
             NoSuchDay: that day is not over, so its events cannot be complete.

@@ -20,7 +20,7 @@ from chainlake.airflow.names import first_start
 from chainlake.days import Days
 from chainlake.env.java import java_home
 from chainlake.env.own_folders import own_folder
-from chainlake.env.processes.child import run_child
+from chainlake.env.processes.child import Killed, run_child
 from chainlake.env.processes.warm_driver import ADDRESS, run_in_driver
 from chainlake.errors import InfrastructureError, UsageError
 from chainlake.lake.spark.site import Site
@@ -202,7 +202,7 @@ def run_verb(words: Sequence[str], *, run_id: str, driver: Literal["warm", "fres
         return result
     reason = str(result.get("error") or lines.last or "no output")
     if code < 0:
-        reason = f"ended by signal {-code} ({reason})"
+        reason = f"{Killed.of(-code).summary} Its last line: {reason}"
     log.error("%s", reason)
     if code in LASTING:
         from airflow.sdk.exceptions import AirflowFailException

@@ -22,6 +22,7 @@ from typing import NoReturn
 from chainlake.cli.errors import MissingPackage, UnknownVerb
 from chainlake.env.processes.ending import end, unexpected
 from chainlake.env.threads import one_thread_each
+from chainlake.env.variables import check_variables, unknown_variables
 from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.paths import Home
 from chainlake.terminal import for_people
@@ -160,6 +161,9 @@ def _run(argv: list[str] | None) -> int:
     try:
         module = importlib.import_module(module_of(verb))
         args = _parser(verb, module).parse_args(argv[1:])
+        check_variables()
+        for line in unknown_variables():
+            print(f"warning: {line}", file=sys.stderr)
         return int(module.run(args))
     except ModuleNotFoundError as error:
         return _report(error if error.name is None or error.name.startswith("chainlake") else MissingPackage.of(error))

@@ -13,7 +13,8 @@ from typing import Any
 from chainlake.cli.errors import BadTarget
 from chainlake.cli.named import name_of
 from chainlake.days import Days
-from chainlake.errors import ChainlakeError
+from chainlake.definitions.source import require_source
+from chainlake.errors import ChainlakeError, UsageError
 from chainlake.paths import Home
 
 #: Keys of the counts of files that a step left, and how many of these files its last line names.
@@ -47,9 +48,14 @@ def call_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[s
     days = Days.parse(args.start, args.end)
     if args.result is not None and (args.result.is_dir() or not args.result.parent.is_dir()):
         raise BadTarget.result(args.result)
+    home, began = Home.from_env(), time.monotonic()
+    try:
+        require_source(home, args.source)
+    except UsageError as error:
+        _write(args.result, {"error": error.summary, "exit_code": error.exit_code})
+        raise
     run_id = args.run_id or new_run_id(verb)
     LOG.info("%s %s %s: run %s, chainlake %s", verb, args.source, days, run_id, code_version())
-    home, began = Home.from_env(), time.monotonic()
     try:
         with _lineage(home, args.source, verb, run_id):
             result = step(home, args.source, days, run_id=run_id, **options)

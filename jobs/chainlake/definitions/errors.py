@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from chainlake.errors import ChainlakeError, DefinitionError, UsageError
@@ -51,9 +51,10 @@ def _sources(name: str, known: Sequence[str], folder: str | Path) -> str:
 
 
 class SourceBroken(DefinitionError):
-    """The file of a source that a definition names is wrong."""
+    """The file of a source that a definition names is wrong; ``why`` is what is wrong with it."""
 
     name: str
+    why: ChainlakeError
 
     @classmethod
     def of(cls, name: str, why: ChainlakeError, file: Path, line: int | None) -> SourceBroken:
@@ -64,7 +65,30 @@ class SourceBroken(DefinitionError):
             line=line,
             key="source",
             hint="Fix the source file first.",
-        ).holding(name=name)
+        ).holding(name=name, why=why)
+
+    @classmethod
+    def apart(
+        cls, failures: Iterable[tuple[str, BaseException]]
+    ) -> tuple[list[tuple[str, BaseException]], dict[str, list[str]]]:
+        """Failures with each broken source once, however many definitions need it.
+
+        Args:
+            failures: pairs of what failed, such as ``pattern/NAME`` or ``source/NAME``, and the error.
+
+        Returns:
+            those that are wrong themselves, broken sources among them as ``source/NAME``; and for each of these
+            sources, what waits for it.
+        """
+        own: dict[str, BaseException] = {}
+        waiting: dict[str, list[str]] = {}
+        for name, error in failures:
+            if isinstance(error, cls):
+                own.setdefault(f"source/{error.name}", error.why)
+                waiting.setdefault(f"source/{error.name}", []).append(name)
+            else:
+                own[name] = error
+        return list(own.items()), waiting
 
 
 class UnreadableDefinition(DefinitionError):

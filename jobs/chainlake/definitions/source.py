@@ -148,10 +148,19 @@ def asked_source(home: Home, name: str) -> Source:
         UsageError: there is no such source.
         DefinitionError: its file is wrong.
     """
+    require_source(home, name)
+    return load_source(_files(home)[name])
+
+
+def require_source(home: Home, name: str) -> None:
+    """Make sure that the source that a command line names has a file, before anything is begun.
+
+    Raises:
+        UsageError: there is no such source.
+    """
     files = _files(home)
     if name not in files:
         raise UnknownSourceAsked.of(name, list(files), home.config / "sources")
-    return load_source(files[name])
 
 
 def _files(home: Home) -> dict[str, Path]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from chainlake.env.java import java_home, java_version
 from chainlake.env.own_folders import NotWritable
+from chainlake.env.variables import check_variables
 from chainlake.errors import ChainlakeError, InfrastructureError
 from chainlake.paths import Home
 
@@ -92,10 +93,17 @@ def check_cache(home: Home) -> str:
     return f"downloads are kept in {home.cache}"
 
 
+def check_environment() -> str:
+    """Check the values of our environment variables."""
+    check_variables()
+    return "the environment's settings can be used"
+
+
 def problems(home: Home, say: Callable[[str], None]) -> list[ChainlakeError]:
     """Run every check, report good results to ``say``, and return the problems."""
     found: list[ChainlakeError] = []
     checks: list[Callable[[], str]] = [
+        check_environment,
         check_java,
         lambda: check_home(home),
         lambda: check_disk(home),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from typing import get_args
-
+from chainlake.env.variables import value_of
 from chainlake.errors import UsageError
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import Engine
@@ -12,16 +10,10 @@ from chainlake.storage.resolve import storage_of
 
 #: The environment variable that chooses the engine.
 VARIABLE = "CHAINLAKE_ENGINE"
-_ENGINES = ("auto", *get_args(Engine))
 
 
 class WrongEngine(UsageError):
     """The engine that the environment asks for cannot work here."""
-
-    @classmethod
-    def unknown(cls, asked: str) -> WrongEngine:
-        """There is no engine of that name."""
-        return cls(f"{VARIABLE} is '{asked}'", hint=f"It can be {', '.join(_ENGINES)}.")
 
     @classmethod
     def no_commits(cls, lake: str) -> WrongEngine:
@@ -34,8 +26,12 @@ class WrongEngine(UsageError):
 
 
 def asked_engine() -> str:
-    """What the environment asks for: ``auto``, ``files`` or ``spark``."""
-    return os.environ.get(VARIABLE) or "auto"
+    """What the environment asks for: ``auto``, ``files`` or ``spark``.
+
+    Raises:
+        WrongVariable: it asks for something else.
+    """
+    return value_of(VARIABLE) or "auto"
 
 
 def engine_of() -> Engine:
@@ -47,12 +43,11 @@ def check_engine(home: Home) -> None:
     """Make sure that the engine asked for can work with this lake.
 
     Raises:
-        UsageError: there is no such engine, or it cannot work with this lake.
+        WrongVariable: there is no such engine.
+        WrongEngine: it cannot work with this lake.
         InfrastructureError: the store that holds the lake cannot be used.
     """
     asked = asked_engine()
-    if asked not in _ENGINES:
-        raise WrongEngine.unknown(asked)
     files = storage_of(home.lake)
     if asked == "spark" and not files.on_disk:
         raise WrongEngine.no_commits(home.lake)

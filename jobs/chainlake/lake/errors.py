@@ -73,21 +73,6 @@ class LockLost(InfrastructureError):
         )
 
 
-class WrongLocks(UsageError):
-    """The environment asks for a kind of locks that does not exist."""
-
-    @classmethod
-    def of(cls, asked: str) -> WrongLocks:
-        """For what is asked for; only its beginning is shown, since it may hold a password."""
-        return cls(
-            f"CHAINLAKE_LOCKS cannot begin with '{asked.partition(':')[0]}'",
-            hint=(
-                "Write postgresql://USER@HOST/DATABASE, or unset it: locks are then files on a disk, or leases in a "
-                "store."
-            ),
-        )
-
-
 class ConcurrentWriter(InfrastructureError):
     """Another writer committed while a change was being made, so the change was dropped."""
 

@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from chainlake.env.own_folders import NotWritable
 from chainlake.env.processes.waiting import Notice
-from chainlake.lake.errors import LockBusy, NoLock, WrongLocks
+from chainlake.env.variables import value_of
+from chainlake.lake.errors import LockBusy, NoLock
 from chainlake.lake.leases.conditional import require_conditional_writes
 from chainlake.lake.leases.lease import StoreLock, Watch
 from chainlake.paths import Home
@@ -276,14 +277,12 @@ def _open(home: Home, purpose: str) -> RemoteLock:
     """A lock that other machines see too, not yet taken."""
     if not storage_of(home.lake).on_disk:
         require_conditional_writes(home)
-    url = os.environ.get(VARIABLE) or ""
+    url = value_of(VARIABLE)
     if not url:
         with _guard:
             watch = _watches.setdefault(_name(home, purpose), Watch(home, purpose))
         return StoreLock(watch, purpose)
     url = url.replace("postgresql+psycopg2://", "postgresql://", 1)
-    if not url.startswith(("postgresql://", "postgres://")):
-        raise WrongLocks.of(url)
     from chainlake.lake.leases.postgres import Session
 
     return Session(url, home, purpose)

@@ -17,7 +17,7 @@ from chainlake.catalog.installed import Installed
 from chainlake.catalog.models import LoadedModel
 from chainlake.catalog.observed import unobserved_keys
 from chainlake.days import Days
-from chainlake.definitions.errors import UnknownDefinition
+from chainlake.definitions.errors import SourceBroken, UnknownDefinition
 from chainlake.definitions.formats.globs import is_ignored
 from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
@@ -29,6 +29,7 @@ from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.defined.wanted import names_of
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.recorded import UNREADABLE, Recorded, gone
+from chainlake.lake.records.runs import error_line
 from chainlake.lake.records.staleness import STATUS, Judged, judge
 from chainlake.lake.records.suspects import mark_suspects
 from chainlake.paths import Home
@@ -92,7 +93,9 @@ def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], se
     files: list[tuple[str, ChainlakeError]] = [(f"source/{name}", error) for name, error in sources.broken.items()]
     for kind, items in installed.broken.items():
         files += [(f"{kind}/{item.name}", item.error) for item in items]
-    notes = [f"broken {name}: {error.summary}" for name, error in files]
+    own, waiting = SourceBroken.apart(files)
+    notes = [f"broken {name}: {error_line(error)}" for name, error in own]
+    notes += [f"waiting for {source}: {', '.join(names)}" for source, names in waiting.items()]
     notes += unobserved_keys(home, sources, installed.patterns)
     return installed.definitions, installed.models, {name for name, _ in files}, notes
 

@@ -17,12 +17,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from chainlake.env.processes.waiting import Notice
+from chainlake.errors import InfrastructureError
 
 _PR_SET_PDEATHSIG = 1
 #: Seconds between SIGTERM and SIGKILL.
 GRACE_S = 5.0
 # Loaded at import, since loading a library after a fork could deadlock in a process with threads.
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+class Killed(InfrastructureError):
+    """A child process did not end by itself: a signal ended it, which it could not say itself."""
+
+    @classmethod
+    def of(cls, number: int) -> Killed:
+        """For the number of the signal."""
+        return cls(
+            f"the process was killed from outside, by signal {number}, perhaps because the machine is short of memory",
+            hint="Nothing half is published: run the same command again. If it is killed again, give it less to do at "
+            "once, or lower SPARK_DRIVER_MEMORY.",
+        )
 
 
 def die_with_parent(sig: int = signal.SIGKILL) -> Callable[[], None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -10,9 +11,12 @@ from typing import Any, Literal
 from chainlake.definitions.source import Source
 from chainlake.errors import ChainlakeError, InfrastructureError, InputError
 from chainlake.ingest.landing.expected import expected_globs, glob_matches
+from chainlake.ingest.landing.walk import walk
 from chainlake.ingest.path_fields import date_begins, path_fields
+from chainlake.paths import Home
 from chainlake.run.results import Ingested, LeftFiles
 from chainlake.schemas.ops_rows import FileOutcome, FileRow
+from chainlake.storage.door import storage_of
 from chainlake.terminal import one_line
 from chainlake.words import counted
 
@@ -24,6 +28,25 @@ _IN_LINE, IN_RESULT = 5, 20
 #: How far from a file's date, in days, the days are sought for which ``expect`` names it.
 _REACH = 8
 _ONE = timedelta(days=1)
+
+
+def nothing_landed(home: Home, source: Source) -> str | None:
+    """A sentence if no file of the source lies in its landing folder, as where a variable names a wrong place.
+
+    Args:
+        home: the installation.
+        source: the source.
+    """
+    folder = home.landed(source.name)
+    walked = walk(folder, follow_links=source.follow_links)
+    if walked.entries or walked.waiting:
+        return None
+    globs = ", ".join(dict.fromkeys(one.glob for one in source.formats))
+    missing = storage_of(folder).on_disk and not os.path.lexists(folder)
+    return (
+        f"nothing has landed for {source.name}: {folder} {'does not exist' if missing else 'has no files'}; its files "
+        f"({globs}) are expected there. CHAINLAKE_HOME or CHAINLAKE_LANDING names another place"
+    )
 
 
 def is_read(row: FileRow) -> bool:

@@ -11,11 +11,11 @@ ones, so a number that comes back is never the newest. No other machine's clock 
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from dataclasses import dataclass
 
+from chainlake.env.variables import value_of
 from chainlake.lake.errors import LockLost
 from chainlake.lake.leases import conditional
 from chainlake.lake.leases.machine import LockHolder, holder_text, is_dead, own_holder
@@ -33,7 +33,7 @@ _BEATS = 4
 
 def lease_seconds() -> float:
     """How many seconds a lease is good without a new beat."""
-    return float(os.environ.get(VARIABLE) or _DEFAULT_S)
+    return float(value_of(VARIABLE) or _DEFAULT_S)
 
 
 @dataclass(frozen=True)

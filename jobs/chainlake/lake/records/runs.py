@@ -17,7 +17,7 @@ from chainlake.errors import ChainlakeError
 from chainlake.lake.engine import engine_of
 from chainlake.lake.records import ops
 from chainlake.paths import Home
-from chainlake.schemas.ops_rows import PhaseName, RunRow, RunStatus, StepName
+from chainlake.schemas.ops_rows import ComputingStep, PhaseName, RunRow, RunStatus, StepName
 from chainlake.words import counted
 
 #: Logs one line per phase and definition that did something, when the phase ends.
@@ -92,44 +92,90 @@ def phases(
             report.status, report.reason = "failed", error_line(error)
         raise
     finally:
-        ended = datetime.now(UTC)
-        rows: list[RunRow] = [
-            {
-                "source": source,
-                "step": step,
-                "phase": phase,
-                "definition": name,
-                "day_from": days.start if days else None,
-                "day_to": days.end if days else None,
-                "started": started,
-                "ended": ended,
-                "status": reports[name].status,
-                "reason": reports[name].reason,
-                "rows_in": reports[name].rows_in,
-                "rows_out": reports[name].rows_out,
-                "code_version": code_version(),
-                "spark_app_id": _application(),
-                "engine": None if reports[name].status == "nothing" else engine_of(),
-            }
-            for name, days in definitions.items()
-        ]
-        ops.append(home, "runs", rows, run_id)
-        for row in rows:
-            if row["status"] != "nothing":
-                LOG.log(logging.ERROR if row["status"] == "failed" else logging.INFO, "%s", _line(row, ended - started))
+        _note(home, run_id, definitions, reports, _Ran(source, step, phase, started))
+
+
+def note_failure(
+    home: Home,
+    run_id: str,
+    definitions: Mapping[str, Days | None],
+    *,
+    source: str,
+    step: ComputingStep,
+    error: ChainlakeError,
+    started: datetime,
+) -> None:
+    """Note that a step failed in a process that could not note it itself: one row per definition, of the whole step.
+
+    Args:
+        home: the installation.
+        run_id: of the step's run.
+        definitions: name → its interval.
+        source: name of the source.
+        step: the step, which is also the phase.
+        error: why it failed.
+        started: when the process began.
+    """
+    reports = {name: Phase(status="failed", reason=error_line(error)) for name in definitions}
+    _note(home, run_id, definitions, reports, _Ran(source, step, step, started))
+
+
+@dataclass(frozen=True)
+class _Ran:
+    """A phase that ends now."""
+
+    source: str
+    step: StepName
+    phase: PhaseName
+    started: datetime
+
+
+def _note(
+    home: Home, run_id: str, definitions: Mapping[str, Days | None], reports: Mapping[str, Phase], ran: _Ran
+) -> None:
+    """Append a row of ``ops.runs`` per definition, and log it."""
+    ended = datetime.now(UTC)
+    rows: list[RunRow] = [
+        {
+            "source": ran.source,
+            "step": ran.step,
+            "phase": ran.phase,
+            "definition": name,
+            "day_from": days.start if days else None,
+            "day_to": days.end if days else None,
+            "started": ran.started,
+            "ended": ended,
+            "status": reports[name].status,
+            "reason": reports[name].reason,
+            "rows_in": reports[name].rows_in,
+            "rows_out": reports[name].rows_out,
+            "code_version": code_version(),
+            "spark_app_id": _application(),
+            "engine": None if reports[name].status == "nothing" else engine_of(),
+        }
+        for name, days in definitions.items()
+    ]
+    ops.append(home, "runs", rows, run_id)
+    for row in rows:
+        if row["status"] != "nothing":
+            LOG.log(logging.ERROR if row["status"] == "failed" else logging.INFO, "%s", _line(row, ended - ran.started))
 
 
 def _line(row: RunRow, taken: timedelta) -> str:
     """A phase in words, such as ``detect pattern/shakeout 2025-10-01: ok, 2309 rows in, 76 out, 3.2 s``."""
     start, end = row["day_from"], row["day_to"]
     days = str(Days(start, end)) if start is not None and end is not None else ""
-    parts = [f"{row['status']}: {row['reason']}" if row["reason"] else row["status"]]
+    parts: list[str] = [] if row["reason"] else [row["status"]]
     if row["rows_in"] is not None:
         parts.append(f"{counted(row['rows_in'], 'row')} in")
     if row["rows_out"] is not None:
         parts.append(f"{counted(row['rows_out'], 'row')} out")
     where = " ".join(part for part in (row["phase"], row["definition"], days) if part)
-    return f"{where}: {', '.join(parts)}, {taken.total_seconds():.1f} s"
+    parts.append(f"{taken.total_seconds():.1f} s")
+    if row["reason"]:
+        # It comes last, since it may be sentences of its own.
+        parts.append(f"{row['status']}: {row['reason']}")
+    return f"{where}: {', '.join(parts)}"
 
 
 def new_run_id(step: str) -> str:

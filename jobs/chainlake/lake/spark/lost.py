@@ -46,7 +46,7 @@ class NotStarted(InfrastructureError):
         """For Spark itself and the error it raised."""
         return cls(
             f"Spark could not be started: {str(error).strip().splitlines()[0]}",
-            hint="Java 17 or 21 must be on PATH or in JAVA_HOME.",
+            hint="What Java printed above says why; Java 17 or 21 must be on PATH or in JAVA_HOME.",
         )
 
     @classmethod

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from chainlake.env.java import use_java
 from chainlake.env.own_folders import own_folder
+from chainlake.env.variables import value_of
 from chainlake.lake.spark.cds import java_options
 from chainlake.lake.spark.jars import delta_jars
 from chainlake.lake.spark.lost import NotStarted
@@ -164,7 +165,7 @@ def expect_rows(spark: SparkSession, rows: int) -> None:
 
 def _shuffle_partitions() -> int:
     """The least number of shuffle partitions, from ``CHAINLAKE_SHUFFLE_PARTITIONS``."""
-    return int(os.environ.get("CHAINLAKE_SHUFFLE_PARTITIONS") or 4)
+    return int(value_of("CHAINLAKE_SHUFFLE_PARTITIONS") or 4)
 
 
 def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) -> dict[str, str]:
@@ -189,7 +190,7 @@ def settings(home: Home, jars: list[Path], folder: Path, *, long_running: bool) 
         # Derby admits one process, but two applications run at a time here, so tables are addressed by path.
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
-        "spark.driver.memory": os.environ.get("SPARK_DRIVER_MEMORY") or "1g",
+        "spark.driver.memory": value_of("SPARK_DRIVER_MEMORY") or "1g",
         "spark.driver.extraJavaOptions": " ".join(java),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -118,13 +118,14 @@ def send(home: Home, box: Outbox, sending: Sending) -> SendResult:
         UsageError: the environment has no address, or the feed does not reach back far enough.
     """
     name = box.name
+    # Also on the first call, which sends nothing: that is when somebody looks whether alerts work.
+    address = address_of(name, box.alerts)
     with file_lock(home, f"alerts-{box.full_name}"):
         cursor = read_cursor(home, box.full_name) if sending.since is None else Cursor(sending.since)
         if cursor is None or sending.from_now:
             table, version = _now(home, box)
             write_cursor(home, box.full_name, Cursor(version, table=table))
             return SendResult(name, 0, version, "what is published from now on is sent")
-        address = address_of(name, box.alerts)
         try:
             _require_same(home, box, cursor)
             feed = changes(home, box.table, cursor.version, before=True)

@@ -49,9 +49,10 @@ class NoAddress(UsageError):
     """There is no usable address of a webhook."""
 
     @classmethod
-    def of(cls, name: str, variable: str) -> NoAddress:
-        """For the environment variable that the alerts of a pattern or model name."""
-        what = f"the environment variable {variable} does not hold an address for the alerts of {name}"
+    def of(cls, name: str, variable: str, *, is_set: bool) -> NoAddress:
+        """For the environment variable that the alerts of a pattern or model name; what it holds may be a secret."""
+        wrong = "does not begin with http:// or https://" if is_set else "is not set"
+        what = f"the alerts of {name} go to the address in the environment variable {variable}, which {wrong}"
         return cls(what, hint=f"Set {variable} to https://….")
 
     @classmethod
@@ -93,7 +94,7 @@ def address_of(name: str, alerts: Alerts) -> str:
     variable = alerts.webhook[1:]
     address = os.environ.get(variable, "")
     if not address.lower().startswith(("http://", "https://")):
-        raise NoAddress.of(name, variable)
+        raise NoAddress.of(name, variable, is_set=bool(address))
     return address
 
 

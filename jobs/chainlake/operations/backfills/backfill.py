@@ -70,8 +70,8 @@ def run_plan(
     """
     total: Backfilled = {"applications": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     failures = list(plan.failures)
-    for name, error in failures:
-        say(f"cannot be computed: {name}: {error_line(error)}")
+    for line in plan.told_failures():
+        say(line)
     for (name, why), count in sorted(plan.left.items()):
         say(f"left out: {name}, {counted(count, 'day')}: {why}")
     if not plan.applications:

@@ -7,12 +7,15 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
+from chainlake.days import Days
 from chainlake.env.java import java_home
 from chainlake.env.own_folders import own_folder
-from chainlake.env.processes.child import run_child
+from chainlake.env.processes.child import Killed, run_child
 from chainlake.errors import AuditFailed, ChainlakeError, DefinitionError, InfrastructureError, InputError, UsageError
+from chainlake.lake.records.runs import note_failure
 from chainlake.operations.backfills.applications import Application
 from chainlake.paths import CODE, PROJECT, Home
 from chainlake.run.results import Computed, Written
@@ -30,6 +33,11 @@ def command_of(application: Application, run_id: str) -> list[str]:
     return [*words, *options_of(application), "--run-id", run_id, *names]
 
 
+def _asked(application: Application) -> dict[str, Days | None]:
+    """The definitions of an application with its days, as ``ops.runs`` names them."""
+    return {part.definition: application.days for part in application.parts}
+
+
 def options_of(application: Application) -> list[str]:
     """The options of its step: they confine it to its days, since other applications may be at work on other days."""
     return ["--repair-horizon", "0", *(["--only-stale"] if application.only_stale else [])]
@@ -40,6 +48,7 @@ def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str
     output goes to ``say``, indented."""
 
     def launch(home: Home, application: Application, run_id: str) -> Computed:
+        began = datetime.now(UTC)
         with tempfile.TemporaryDirectory(prefix="result-", dir=own_folder(home.temporary)) as folder:
             file = Path(folder) / "result.json"
             command = [sys.executable, "-m", "chainlake", *command_of(application, run_id), "--result", str(file)]
@@ -49,9 +58,13 @@ def in_a_process(say: Callable[[str], None]) -> Callable[[Home, Application, str
             result: Written | None = json.loads(file.read_text()) if file.exists() else None
         if code == 0 and result is not None:
             return result
-        reason = str((result and result.get("error")) or "its last lines say why")
         if code < 0:
-            reason = f"ended by signal {-code}"
+            error = Killed.of(-code)
+            # Whoever is killed notes nothing, so that without this its attempt would be nowhere in ops.
+            note_failure(home, run_id, _asked(application), source=application.source, step=application.step,
+                         error=error, started=began)  # fmt: skip
+            raise error
+        reason = str((result and result.get("error")) or "its last lines say why")
         raise _ERRORS.get(code, InfrastructureError)(reason)
 
     return launch

@@ -20,7 +20,7 @@ from chainlake.catalog.installed import Installed
 from chainlake.catalog.models import LoadedModel
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.days import Days, day_number, day_of, day_of_us
-from chainlake.definitions.errors import UnknownDefinition
+from chainlake.definitions.errors import SourceBroken, UnknownDefinition
 from chainlake.definitions.files import BrokenDefinition
 from chainlake.definitions.source import load_sources
 from chainlake.detect.chained.course import Course
@@ -29,6 +29,7 @@ from chainlake.errors import InputError, UsageError
 from chainlake.lake.records.chain import Outlook
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
+from chainlake.lake.records.runs import error_line
 from chainlake.lake.records.staleness import TO_DO, Judged, judge
 from chainlake.monitoring.states import KeptStates
 from chainlake.monitoring.step import course_of, published_end
@@ -55,6 +56,14 @@ class RangePlan:
     applications: list[Application] = field(default_factory=list)
     left: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: list[tuple[str, BaseException]] = field(default_factory=list)
+
+    def told_failures(self) -> list[str]:
+        """A line for each file that is wrong, and one for all that waits for a source."""
+        own, waiting = SourceBroken.apart(self.failures)
+        return [
+            *(f"cannot be computed: {name}: {error_line(error)}" for name, error in own),
+            *(f"waiting for {source}: {', '.join(names)}" for source, names in waiting.items()),
+        ]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from chainlake.cli.errors import BadTarget, NoFile
 from chainlake.cli.named import FOLDERS, definition_file, definition_files
+from chainlake.definitions.errors import SourceBroken, UnknownSource
 from chainlake.errors import ChainlakeError, DefinitionError, UsageError
 from chainlake.paths import Home
 from chainlake.terminal import json_visible
@@ -65,6 +66,27 @@ class _Found:
     tests: int = 0
 
 
+@dataclass
+class _Waiting:
+    """Names of definitions that wait for a source that is broken, by source; its error is told once."""
+
+    names: dict[str, list[str]] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+
+    def without(self, name: str, errors: Sequence[ChainlakeError]) -> list[ChainlakeError]:
+        """The errors of a definition, with each error of its source only where it is new."""
+        found: list[ChainlakeError] = []
+        for error in errors:
+            wrong = error
+            if isinstance(error, SourceBroken):
+                self.names.setdefault(error.name, []).append(name)
+                wrong = error.why
+            if wrong is error or str(wrong) not in self.seen:
+                found.append(wrong)
+            self.seen.add(str(wrong))
+        return found
+
+
 class UnknownKind(UsageError):
     """A file to check is not a definition of any kind."""
 
@@ -85,13 +107,14 @@ def run(args: argparse.Namespace) -> int:
     every = [str(file) for kind in FOLDERS for file in definition_files(home, kind)]
     given = args.files or every
     listed: list[dict[str, Any]] = []
-    whole = _Found()
+    whole, waiting = _Found(), _Waiting()
     for name in given:
         try:
             found = look.through(definition_file(home, name, *FOLDERS))
         except ChainlakeError as error:
             # A file that cannot be read must not hide the findings of the others.
             found = _Found([error])
+        found.errors = waiting.without(Path(name).stem, found.errors)
         for level, those in (("error", found.errors), ("warning", found.warnings)):
             listed += [_as_json(level, one) for one in those]
             if not args.json:
@@ -100,9 +123,13 @@ def run(args: argparse.Namespace) -> int:
         whole.warnings += found.warnings
         whole.fixed += found.fixed
         whole.tests += found.tests
+    if not args.json:
+        for source, names in waiting.names.items():
+            print(f"waiting for source/{source}, which is broken: {', '.join(names)}")
     if args.json:
         numbers = {"files": len(given), "errors": len(whole.errors), "warnings": len(whole.warnings)}
-        print(json_visible(json.dumps({"findings": listed, **numbers, "tests": whole.tests}, ensure_ascii=False)))
+        more = {"waiting": waiting.names} if waiting.names else {}
+        print(json_visible(json.dumps({"findings": listed, **numbers, "tests": whole.tests, **more}, ensure_ascii=False)))
     else:
         print(_summary(args, len(given), whole))
     if any(isinstance(one, DefinitionError) for one in whole.errors):
@@ -218,8 +245,10 @@ class _Look:
                 on = self.args.on
                 observed = observed_in_files(source, on) if on else observed_in_lake(self.home, name)
                 self.known[name] = Schema(source.pattern_columns(), source.types, source.derived, source.key, observed)
-            except DefinitionError as error:
+            except UnknownSource as error:
                 self.known[name] = error
+            except DefinitionError as error:
+                self.known[name] = SourceBroken.of(name, error, self.home.config, None)
         found = self.known[name]
         if isinstance(found, DefinitionError):
             raise found

@@ -7,7 +7,6 @@ import json
 
 from chainlake.cli.ranges import add_range_arguments
 from chainlake.days import Days
-from chainlake.lake.records.runs import error_line
 from chainlake.operations.backfills.applications import Part
 from chainlake.operations.backfills.plan import RangePlan, as_json, plan_range
 from chainlake.paths import Home
@@ -73,8 +72,8 @@ def _print(plan: RangePlan) -> None:
         print("\n".join(table_lines(header, lines)))
     for (name, why), days in sorted(plan.left.items()):
         print(f"left out: {name}, {counted(days, 'day')}: {why}")
-    for name, error in plan.failures:
-        print(f"cannot be computed: {name}: {error_line(error)}")
+    for line in plan.told_failures():
+        print(line)
     parts = [part for application in plan.applications for part in application.parts]
     definitions, days = len({part.definition for part in parts}), sum(len(part.days) for part in parts)
     following = sum(len(part.following) for part in parts)
