@@ -78,6 +78,18 @@ def test_a_value_beyond_all_sums_counts_as_not_reported(content, value):
     assert not any("beyond" in text for text in wanted.warnings)
 
 
+@pytest.mark.parametrize("content", [model(round={"length": "10 min", "min_nodes": 2}), {**THRESHOLD, "max_carry": 9}])
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
+def test_events_without_a_value_make_no_round(content, value):
+    """As if they were not there: a network that only sends gaps has no rounds in which old values go on."""
+    rows = events(days=1, missing=0)
+    silent = {row["ts"] for row in rows if row["ts"].hour in (5, 17)}
+    found = monitor(content, [{**row, "x": value, "y": value} if row["ts"] in silent else row for row in rows])
+    wanted = monitor(content, [row for row in rows if row["ts"] not in silent])
+    assert found.metrics.equals(wanted.metrics) and found.metrics["rounds_skipped"].to_pylist() == [12]
+    assert found.changes.equals(wanted.changes) and found.alerts.equals(wanted.alerts) and found.state == wanted.state
+
+
 @pytest.mark.slow
 def test_a_power_beyond_all_sums_makes_its_round_unusable():
     content = model(features=[{"polynomial": {"of": "x", "degree": 8, "range": [-1, 1]}}], window={"sliding": 40})

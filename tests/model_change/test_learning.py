@@ -134,17 +134,23 @@ CONTENT = {
 }  # fmt: skip
 
 
-def loop(rows: list[dict], loss: str, radius: float | None, every: int) -> tuple[list, dict]:
-    """Gradient descent and the protocol, learner by learner and number by number."""
+def loop(rows: list[dict], loss: str, radius: float | None, every: int) -> tuple[list, dict, dict]:
+    """Gradient descent and the protocol, learner by learner and number by number: synchronisations, sums of losses, and
+    the largest divergence after a check of each day."""
     k, eta, lam = 3, 0.1, 0.01
     sets = {name: [[0.0, 0.0] for _ in range(k)] for name in ("loss", "loss_alone", "loss_static")}
     reference, reports, syncs, sums = [0.0, 0.0], 0, [], {}
+    apart: dict[int, float] = {}
 
     def mean(some: list[list[float]]) -> list[float]:
         return [sum(column) / len(some) for column in zip(*some, strict=True)]
 
     def away(w: list[float]) -> float:
         return math.dist(w, reference)
+
+    def see(i: int) -> None:
+        w = sets["loss"]
+        apart[i // 48] = max(apart.get(i // 48, 0.0), sum(math.dist(one, mean(w)) for one in w) / k)
 
     for i in range(len(rows) // k):
         for name, all_weights in sets.items():
@@ -171,9 +177,11 @@ def loop(rows: list[dict], loss: str, radius: float | None, every: int) -> tuple
         if radius is None:
             sets["loss"] = [mean(w)] * k
             syncs.append((i, [0, 1, 2], True))
+            see(i)
             continue
         violators = [j for j in range(k) if away(w[j]) > radius]
         if not violators:
+            see(i)
             continue
         reports += len(violators)
         collected = list(violators)
@@ -188,7 +196,8 @@ def loop(rows: list[dict], loss: str, radius: float | None, every: int) -> tuple
         if len(collected) == k:
             reference, reports = common, 0
         syncs.append((i, sorted(collected), len(collected) == k))
-    return syncs, sums
+        see(i)
+    return syncs, sums, apart
 
 
 @pytest.mark.parametrize(("loss", "sync"), [("huber", {"dynamic": 0.2, "every": 2}), ("logistic", {"dynamic": 0.4}),
@@ -215,7 +224,7 @@ def compare_with_loop(loss: str, sync: dict) -> None:
     rows = rounds()
     result = monitor({**CONTENT, "loss": loss, "sync": sync}, rows)
     assert result.found.schema == LEARNERS.arrow() and result.metrics.schema == METRICS.arrow()
-    syncs, sums = loop(rows, loss, sync.get("dynamic"), sync.get("every", sync.get("static", 1)))
+    syncs, sums, apart = loop(rows, loss, sync.get("dynamic"), sync.get("every", sync.get("static", 1)))
     told: dict[int, list[dict]] = {}
     for row in result.found.to_pylist():
         if row["kind"] != "day":
@@ -231,6 +240,8 @@ def compare_with_loop(loss: str, sync: dict) -> None:
         mine = [r for of in told.values() for r in of if r["event_date"] == row["day"]]
         assert row["reports_up"] == len(mine) and row["syncs"] == len({r["ts"] for r in mine})
         assert row["polls_down"] == 2 * len(mine) - sum(r["violator"] for r in mine)
+        # A check that finds all learners within the radius leaves them apart as well.
+        assert row["max_error"] == pytest.approx(apart[(row["day"] - START.date()).days], rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("every", [3, 7, 100])

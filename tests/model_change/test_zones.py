@@ -299,7 +299,7 @@ def test_days_of_a_monitor_tell_every_crossing_and_design_by_schedule() -> None:
         assert all(0 <= zone["coverage"] <= 1 for zone in row["zones"])
     for row in found.metrics.to_pylist():
         mine = [r for r in rows_found if r["event_date"] == row["day"]]
-        assert row["syncs"] == sum(r["kind"] == "balanced" for r in mine)
+        assert row["syncs"] == sum(bool(r["violators"]) for r in mine)
         assert row["changes"] == sum(r["kind"] in _CROSSED for r in mine)
 
 
@@ -362,6 +362,10 @@ round: {length: 1 min}
          "another unit"),
         ("{box: [[0, 1], [null, 2]]}", "{polygon: [[0, 0], [1e200, 0], [0, 1e200]]}", "region.polygon", 6,
          "beyond 1e+70"),
+        ("{box: [[0, 1], [null, 2]]}", "{half_planes: [{normal: [1, 4], below: 3}, {normal: [-1, 1e-320], below: 0}]}",
+         "region.half_planes", 6, "closer to 0 than 1e-70"),
+        ("{box: [[0, 1], [null, 2]]}", "{half_planes: [{normal: [1, -4], below: 0}, {normal: [1, 4], below: 1e-320}]}",
+         "region.half_planes", 6, "closer to 0 than 1e-70"),
         ("{box: [[0, 1], [null, 2]]}", "{ball: 3}", "region.ball", 6, "box"),
         ("{rounds: 40}", "{rounds: 4}", "design.rounds", 7, "from 10 on"),
         ("{rounds: 40}", "{rounds: 40, method: best}", "design.method", 7, "hierarchy"),

@@ -70,6 +70,7 @@ class LearningRun(SeriesRun[LearningConfig]):
             return DayRows([], None)
         rows: list[LearnerRow] = []
         syncs: list[Sync] = []
+        worst: float | None = None
         sums = np.zeros((4, self.k))
         checks = self._checks_before(int(chunks[0].ts[0])) if self.checks is None else self.checks
         for chunk in chunks:
@@ -78,8 +79,10 @@ class LearningRun(SeriesRun[LearningConfig]):
                 with np.errstate(over="ignore", invalid="ignore"):  # the result is checked
                     self._learn(chunk, at, sums)
                 passed = self._checks_before(int(chunk.ts[at]) + self.config.round_us)
-                sync = self._checked() if passed > checks else None
-                checks = passed
+                sync = None
+                if passed > checks:
+                    sync, checks = self._checked(), passed
+                    worst = max(worst or 0.0, self.shared.divergence)
                 if sync is not None:
                     syncs.append(sync)
                     rows += self._synced(chunk, at, sync)
@@ -94,7 +97,6 @@ class LearningRun(SeriesRun[LearningConfig]):
                 "errors": int(errors), "weights": self._weights(self.shared.weights[j]),
             })  # fmt: skip
         up, down = sum(sync.up for sync in syncs), sum(sync.down for sync in syncs)
-        worst = max((sync.divergence for sync in syncs), default=None)
         metrics = self.metrics(
             day, chunks, (up, down), syncs=len(syncs), changes=sum(sync.full for sync in syncs),
             bytes=8 * len(self.config.feature_names) * (up + down), max_error=worst,

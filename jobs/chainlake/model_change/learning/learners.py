@@ -115,6 +115,12 @@ class Shared:
         """The state before the first round: all weights are 0."""
         return cls(np.zeros((k, m)), np.zeros(m))
 
+    @property
+    def divergence(self) -> float:
+        """The mean distance of the learners from their mean."""
+        # From the reference, so that rounding is in proportion to the radius and not to the weights.
+        return divergence(self.weights - self.reference)
+
     def check(self, radius: float) -> Sync | None:
         """Test every learner, and bring together those that must be; None if all are within the radius."""
         k = len(self.weights)
@@ -135,9 +141,7 @@ class Shared:
         self.weights[collected] = model
         if count == k:
             self.reference, self.violations = model.copy(), 0
-        # From the reference, so that rounding is in proportion to the radius and not to the weights.
-        apart = divergence(self.weights - self.reference)
-        return Sync(tuple(violators.tolist()), tuple(collected.tolist()), count == k, model, apart)
+        return Sync(tuple(violators.tolist()), tuple(collected.tolist()), count == k, model, self.divergence)
 
     def average(self) -> Sync:
         """An unconditional synchronisation: every learner sends its weights and continues with their mean."""

@@ -190,8 +190,8 @@ class Rounds:
             usable = np.abs(column) <= LARGEST
             self.beyond += int(np.sum(~usable & ~np.isnan(column)))
             values[row, key, i] = np.where(usable, column, np.nan)
-        reported = np.zeros((len(ts), len(self.keys)), dtype=bool)
-        reported[row, key] = True
+        # An event whose values are all missing reports nothing: rounds of such events only would carry old values on.
+        reported = ~np.isnan(values).all(axis=2)
         nodes = np.stack([reported[:, places].any(axis=1) for places in self._places], axis=1) & self._declared(ts)
         exists = nodes.sum(axis=1) >= config.min_nodes
         return ts[exists], values[exists]

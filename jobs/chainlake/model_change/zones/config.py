@@ -89,6 +89,9 @@ def _region(top: Settings, names: list[str]) -> Region:
     read = {"box": _box, "polygon": _polygon, "half_planes": _half_planes}[form]
     if any(abs(number) > LARGEST for number in _numbers(listed)):
         raise section.placed(WrongRegion.too_large(LARGEST), form)
+    # Next to a smaller one, the room that a facet leaves is beyond the doubles.
+    if any(0 < abs(number) < 1 / LARGEST for number in _numbers(listed)):
+        raise section.placed(WrongRegion.too_small(1 / LARGEST), form)
     region = read(section, listed, names)
     # Boxes and polygons have an inside by their form.
     if form == "half_planes" and not has_inside(region):

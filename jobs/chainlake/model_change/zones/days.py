@@ -65,7 +65,7 @@ class ZonesRun(SeriesRun[ZonesConfig]):
             returned = partial(self._designed, chunk, rows=rows)
             collections, sent, asked = self.monitor.feed(config.region.facets(chunk.x), returned)
             up, down = up + int(sent.sum()), down + int(asked.sum())
-            reported += sum(collection.kind == "balanced" for collection in collections)
+            reported += sum(bool(collection.violators) for collection in collections)
             crossed += sum(collection.kind != "balanced" for collection in collections)
             rows += [self._row(chunk, collection) for collection in collections]
             if config.design_rounds:

@@ -27,6 +27,12 @@ class WrongRegion(DefinitionError):
         return cls(f"the region has numbers beyond {largest:g}", hint=hint)
 
     @classmethod
+    def too_small(cls, smallest: float) -> WrongRegion:
+        """A number of the region is so close to 0 that no room can be measured with it."""
+        hint = "Give 0, or the values in another unit."
+        return cls(f"the region has numbers closer to 0 than {smallest:g}", hint=hint)
+
+    @classmethod
     def empty(cls) -> WrongRegion:
         """No point lies inside the region."""
         hint = "Check the signs: a facet is normal . values <= below."
