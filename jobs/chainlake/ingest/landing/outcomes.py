@@ -16,7 +16,7 @@ from chainlake.ingest.path_fields import date_begins, path_fields
 from chainlake.paths import Home
 from chainlake.run.results import Ingested, LeftFiles
 from chainlake.schemas.ops_rows import FileOutcome, FileRow
-from chainlake.storage.door import storage_of
+from chainlake.storage.resolve import storage_of
 from chainlake.terminal import one_line
 from chainlake.words import counted
 
@@ -41,7 +41,7 @@ def nothing_landed(home: Home, source: Source) -> str | None:
     walked = walk(folder, follow_links=source.follow_links)
     if walked.entries or walked.waiting:
         return None
-    globs = ", ".join(dict.fromkeys(one.glob for one in source.formats))
+    globs = ", ".join(dict.fromkeys(one.glob for one in source.formats if one.glob))
     missing = storage_of(folder).on_disk and not os.path.lexists(folder)
     return (
         f"nothing has landed for {source.name}: {folder} {'does not exist' if missing else 'has no files'}; its files "

@@ -68,7 +68,7 @@ class _Found:
 
 @dataclass
 class _Waiting:
-    """Names of definitions that wait for a source that is broken, by source; its error is told once."""
+    """Names of definitions that wait for a source that is broken, by source; its error is listed once."""
 
     names: dict[str, list[str]] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
@@ -129,7 +129,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         numbers = {"files": len(given), "errors": len(whole.errors), "warnings": len(whole.warnings)}
         more = {"waiting": waiting.names} if waiting.names else {}
-        print(json_visible(json.dumps({"findings": listed, **numbers, "tests": whole.tests, **more}, ensure_ascii=False)))
+        output = {"findings": listed, **numbers, "tests": whole.tests, **more}
+        print(json_visible(json.dumps(output, ensure_ascii=False)))
     else:
         print(_summary(args, len(given), whole))
     if any(isinstance(one, DefinitionError) for one in whole.errors):

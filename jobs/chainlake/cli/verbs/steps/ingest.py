@@ -35,6 +35,6 @@ def run(args: argparse.Namespace) -> int:
 
     code = call_step(args, "ingest", ingest)
     home = Home.from_env()
-    if (told := nothing_landed(home, asked_source(home, args.source))) is not None:
-        print(told)
+    if (said := nothing_landed(home, asked_source(home, args.source))) is not None:
+        print(said)
     return code
