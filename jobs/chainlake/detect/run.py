@@ -101,7 +101,7 @@ def run_work(run: SearchRun, work: Sequence[Work]) -> DetectResult:
 
 
 def in_parts(work: Sequence[Work], event_days: EventDays) -> Iterator[list[Work]]:
-    """The work in parts of at most `MOST_DAYS` days with at most `MOST_EVENTS` events, in the order of time."""
+    """The work in parts of at most `MOST_DAYS` days with at most `MOST_EVENTS` events, in time order."""
     left = sorted({day for item in work for day in item.fingerprints})
     while left:
         events = np.cumsum([event_days.events([day]) for day in left[:MOST_DAYS]])

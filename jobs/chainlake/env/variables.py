@@ -106,10 +106,10 @@ def unknown_variables(environment: Mapping[str, str] = os.environ) -> list[str]:
     Args:
         environment: that of this process.
     """
-    return [_told(name) for name in sorted(environment) if name.startswith("CHAINLAKE_") and name not in NAMES]
+    return [_unread(name) for name in sorted(environment) if name.startswith("CHAINLAKE_") and name not in NAMES]
 
 
-def _told(name: str) -> str:
+def _unread(name: str) -> str:
     # All begin alike, so only what follows tells which one was meant.
     ends = {known.removeprefix("CHAINLAKE_") for known in NAMES}
     meant = closest(name.removeprefix("CHAINLAKE_"), sorted(ends))

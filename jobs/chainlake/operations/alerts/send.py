@@ -118,7 +118,7 @@ def send(home: Home, box: Outbox, sending: Sending) -> SendResult:
         UsageError: the environment has no address, or the feed does not reach back far enough.
     """
     name = box.name
-    # Also on the first call, which sends nothing: that is when somebody looks whether alerts work.
+    # Also on the first call, which sends nothing: that is when someone checks whether alerts work.
     address = address_of(name, box.alerts)
     with file_lock(home, f"alerts-{box.full_name}"):
         cursor = read_cursor(home, box.full_name) if sending.since is None else Cursor(sending.since)

@@ -70,7 +70,7 @@ def run_plan(
     """
     total: Backfilled = {"applications": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     failures = list(plan.failures)
-    for line in plan.told_failures():
+    for line in plan.failure_lines():
         say(line)
     for (name, why), count in sorted(plan.left.items()):
         say(f"left out: {name}, {counted(count, 'day')}: {why}")

@@ -57,7 +57,7 @@ class RangePlan:
     left: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: list[tuple[str, BaseException]] = field(default_factory=list)
 
-    def told_failures(self) -> list[str]:
+    def failure_lines(self) -> list[str]:
         """A line for each file that is wrong, and one for all that waits for a source."""
         own, waiting = SourceBroken.apart(self.failures)
         return [

@@ -72,7 +72,7 @@ def _print(plan: RangePlan) -> None:
         print("\n".join(table_lines(header, lines)))
     for (name, why), days in sorted(plan.left.items()):
         print(f"left out: {name}, {counted(days, 'day')}: {why}")
-    for line in plan.told_failures():
+    for line in plan.failure_lines():
         print(line)
     parts = [part for application in plan.applications for part in application.parts]
     definitions, days = len({part.definition for part in parts}), sum(len(part.days) for part in parts)
