@@ -107,6 +107,16 @@ def test_replayed_days(lab, asked, events, letters, certain, possible):
     assert numbers(found) == ([day(n) for n in certain], [day(n) for n in possible])
 
 
+def test_the_window_of_a_backfill_asks_for_no_day(lab):
+    """Its days are those that other models need; a plan, which knows each model's, has announced no more."""
+    recorded(lab, "-cceee", "-mm")
+    window, model = Days(day(1), day(6)), the_model(lab)
+    (course,) = monitor_step._plan(lab, [model], Wanted(window, 0, TO_DO), "r").work
+    assert numbers(course.outlook) == ([day(1), day(2)], [])
+    (asked,) = monitor_step._plan(lab, [model], Wanted(window, 7, TO_DO), "r").work
+    assert numbers(asked.outlook) == ([day(n) for n in range(1, 6)], [])
+
+
 def test_days_behind_one_whose_audit_failed_wait_and_their_run_says_so(lab, here):
     recorded(lab, "-cccc", "-dfdm")
     assert course(lab, Days(day(4), day(5))) is None

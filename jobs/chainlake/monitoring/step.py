@@ -58,7 +58,8 @@ class Wanted:
 
     Args:
         days: the days asked for.
-        horizon: how many days before them are repaired with them.
+        horizon: how many days before them are repaired with them; with 0 they are the window of a backfill, which asks
+            for no day: those on which a model has nothing to do are in it for others.
         states: the states of days to do.
     """
 
@@ -66,12 +67,22 @@ class Wanted:
     horizon: int
     states: Sequence[str]
 
+    @property
+    def asked(self) -> Days | None:
+        """Days that are to do even if the source has no events there; None for no such days."""
+        return self.days if self.horizon else None
+
     def first(self, model: LoadedModel, judged: Judged) -> date | None:
         """The first day of a model that is to do; None if there is none."""
+        span = self.span(model, judged)
+        return None if span is None else span.start
+
+    def span(self, model: LoadedModel, judged: Judged) -> Days | None:
+        """From the first to the last day of a model that is to do; None if there is none."""
         back = min(self.horizon, model.config.max_replay)
         mine = inside(judged.numbers, Days(self.days.start - timedelta(days=back), self.days.end))
         found = np.flatnonzero(mine & judged.ready & np.isin(judged.state, self.states))
-        return judged.day(int(found[0])) if len(found) else None
+        return Days(judged.day(int(found[0])), judged.day(int(found[-1])) + _ONE) if len(found) else None
 
 
 @dataclass(frozen=True)
@@ -148,7 +159,7 @@ def _plan(home: Home, mine: Sequence[LoadedModel], wanted: Wanted, run_id: str) 
         wanted: which days cause a model to run.
         run_id: id of the run in ``ops``, under which errors are recorded.
     """
-    wanting = {name for name, _ in _firsts(home, mine, wanted)}
+    wanting = {name for name, _ in _spans(home, mine, wanted)}
     concerned = [model for model in mine if model.definition.name in wanting]
     if not concerned:
         return Plan()
@@ -159,8 +170,9 @@ def _plan(home: Home, mine: Sequence[LoadedModel], wanted: Wanted, run_id: str) 
     work: list[Course] = []
     failed: list[tuple[str, BaseException]] = []
     by_name = {model.definition.name: model for model in concerned}
-    for name, (judged, start) in _firsts(home, concerned, wanted, pinned.event_days):
-        course = course_of(kept, by_name[name], judged, (days, start), pinned.event_days)
+    for name, (judged, span) in _spans(home, concerned, wanted, pinned.event_days):
+        start = span.start
+        course = course_of(kept, by_name[name], judged, (wanted.asked or span, start), pinned.event_days)
         try:
             # Evaluated for its error: the states that the course needs may not be available.
             course.outlook  # noqa: B018
@@ -173,16 +185,16 @@ def _plan(home: Home, mine: Sequence[LoadedModel], wanted: Wanted, run_id: str) 
     return Plan(pinned, tuple(work), tuple(failed))
 
 
-def _firsts(
+def _spans(
     home: Home, models: Sequence[LoadedModel], wanted: Wanted, events: EventDays | None = None
-) -> Iterable[tuple[str, tuple[Judged, date]]]:
-    """The models with something to do: the name, and with it how the days stand and the first day to do."""
+) -> Iterable[tuple[str, tuple[Judged, Days]]]:
+    """The models with something to do: the name, and with it how the days stand and the span of the days to do."""
     of = {model.definition.name: model for model in models}
     known = None if events is None else {events.source: events}
-    for judged in judge(home, [model.definition for model in models], asked=wanted.days, events=known):
-        first = wanted.first(of[judged.name], judged)
-        if first is not None:
-            yield judged.name, (judged, first)
+    for judged in judge(home, [model.definition for model in models], asked=wanted.asked, events=known):
+        span = wanted.span(of[judged.name], judged)
+        if span is not None:
+            yield judged.name, (judged, span)
 
 
 def course_of(
