@@ -20,6 +20,7 @@ from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.find import dataset
 from chainlake.cep.values.values import Value
+from chainlake.report.showing import Clock
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,6 @@ def _members(literal: ast.Node, name: str, many: int, view: View, data: Dataset)
 def _put(literal: ast.Node, view: View, data: Dataset) -> str:
     """One comparison with values in the place of names."""
     filled = format_node(_filled(literal, view, data))
-    filled = filled.replace("'", "") if "'" in filled else filled
     if isinstance(literal, ast.Compare):
         left, right = (_shown(side, view, data) for side in (literal.left, literal.right))
         short = f"{left} {literal.op} {right}"
@@ -170,7 +170,7 @@ def _shown(node: ast.Node, view: View, data: Dataset) -> str:
     if value.kind == "duration":
         return in_units(Fraction(int(raw), 1_000_000)) if float(raw).is_integer() else f"{float(raw) / 1e6:g} s"
     if value.kind == "time":
-        return f"{np.datetime64(int(raw), 'us').astype('datetime64[s]')} UTC".replace("T", " ")
+        return Clock("UTC").text(int(raw))
     return _text(raw.item() if isinstance(raw, np.generic) else raw)
 
 
