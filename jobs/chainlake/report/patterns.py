@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -28,16 +28,18 @@ from chainlake.lake.records.staleness import Judged
 from chainlake.markup import Html, details, joined, link, section, table, tag
 from chainlake.report import matches
 from chainlake.report.drawing import charts
-from chainlake.report.drawing.road import MATCHES, PLACE, Change, is_road, road_map
+from chainlake.report.drawing.road import CELLS, MATCHES, PLACE, Change, is_road, road_map
 from chainlake.report.drawing.states import shown, which_are, words_of
 from chainlake.report.page import chart, document
-from chainlake.report.reading import Match, SourceReader, chosen, whole
+from chainlake.report.reading import Match, SourceReader, chosen, latest_ends, whole
 from chainlake.report.showing import Clock, comment, counted, number, with_code, with_unit
 
 #: The largest numbers of events and evaluations of a search for near misses, which should take only seconds.
 SEARCHED, EVALUATED = 50_000, 3_000_000
 #: How many days the table behind a chart lists.
 LISTED = 60
+#: The largest number of days of which a road is drawn.
+MAPS = 6
 _ONE = timedelta(days=1)
 
 
@@ -68,7 +70,7 @@ class Subject:
 def pages(of: Subject) -> dict[str, str]:
     """The page of a pattern and those of the matches that it draws, by their paths in the report."""
     lake, name = of.lake, of.compiled.pattern.name
-    drawn = [matches.around(lake, of.compiled, one) for one in chosen(lake, of.compiled, of.judged)]
+    drawn = [matches.around(lake, of.compiled, one) for one in chosen(lake, of.compiled, of.judged, of.derived)]
     found = {
         f"matches/{name}/{one.match.id}.html": matches.page(lake, of.compiled, one, _origin(of, one.match))
         for one in drawn
@@ -179,8 +181,13 @@ def _counts(of: Subject) -> Html:
         "The same as a table",
         table(("day (UTC)", "matches", "state"), listed, f"The last {len(listed):,} days", right=[1]),
     )
-    day, count = max(values, key=lambda row: row[1])
-    said = f"Matches of {counted(len(values), 'day')}; most on {day}: {count:,}."
+    most = max(count for _, count in values)
+    first, *others = (day for day, count in values if count == most)
+    also = f" and {counted(len(others), 'other day')}" if others else ""
+    undone = len(values) - int((judged.state == "done").sum())
+    left = f", {undone:,} of them not done" if undone else ""
+    peak = f"; most on {first}{also}: {most:,}" if most else "; none has one"
+    said = f"Matches of {counted(len(values), 'day')}{left}{peak}."
     return section("Matches per day", chart(charts.bars(values, title="matches"), said, said, behind, tall=190))
 
 
@@ -195,7 +202,7 @@ def _cards(of: Subject, drawn: Sequence[matches.Around]) -> Html:
         picture = [matches.figure(of.lake, of.compiled, found, found.panels[0], 120)] if found.panels else []
         where = link(
             f"../matches/{pattern.name}/{one.id}.html",
-            f"{', '.join(one.keys[:2])}, {found.span.clock.short(one.end_us)}",
+            f"{one.series}, {found.span.clock.short(one.end_us)}",
         )
         cards.append(tag("article", tag("h3", where), tag("p", one.why, class_="small"), *picture, class_="card"))
     title = "Its best matches" if best else "Its latest matches"
@@ -214,26 +221,37 @@ def _severe(of: Subject) -> bool:
 
 
 def _road(of: Subject, drawn: Sequence[matches.Around]) -> list[Html]:
-    """If the source is a road, the map of the local day of the latest match drawn."""
+    """If the source is a road, a map of each of the latest local days with matches, and of those of the matches drawn;
+    all but the last one are folded."""
     if not is_road(of.source) or not drawn:
         return []
-    clock = Clock.of(of.source)
     newest = max(drawn, key=lambda one: one.match.end_us)
-    day = clock.day(newest.match.end_us)
-    lo, hi = clock.span_of(day)
-    span = charts.Span(lo, hi, clock)
-    shown = newest.panels
-    if not shown:
+    if not newest.panels:
         return []
+    clock = Clock.of(of.source)
+    ends = [one.match.end_us for one in drawn] + latest_ends(of.lake, of.compiled.pattern.name, of.judged, MAPS)
+    days = sorted({clock.day(us) for us in ends}, reverse=True)[:MAPS]
+    maps = [_map(of, day, newest.panels[0], CELLS // len(days)) for day in days]
+    folded = [details(said, figure) for said, figure in maps[1:]]
+    about = "The latest day with matches; other days with matches open below it." if folded else None
+    return [section("On the road", maps[0][1], *folded, about=about, name="road")]
+
+
+def _map(of: Subject, day: date, shown: str, cells: int) -> tuple[str, Html]:
+    """The day with its matches in words, and its map."""
+    clock = Clock.of(of.source)
+    lo, hi = clock.span_of(day)
     every = _of_day(of, (lo, hi))
     changes = [one for one in of.changes if lo <= one.us < hi]
-    events = of.lake.events((lo, hi), [PLACE, shown[0]])
-    spec = road_map(of.source, span, events, shown[0], matches=every[:MATCHES], changes=changes)
+    events = of.lake.events((lo, hi), [PLACE, shown])
+    span = charts.Span(lo, hi, clock)
+    spec = road_map(of.source, span, events, shown, matches=every[:MATCHES], changes=changes, most=cells)
     more = f" The first {MATCHES:,} of {len(every):,} are drawn." if len(every) > MATCHES else ""
     dashed = f" and {counted(len(changes), 'model change')} (dashed)" if changes else ""
-    lines = f"{counted(len(every), 'match', 'matches')} of {of.compiled.pattern.name} (lines with dots)"
-    said = f"{with_unit(of.source, shown[0])} along the road on {day}, with {lines}{dashed}.{more}"
-    return [section("On the road", chart(spec, said, said, tall=400), name="road")]
+    many = counted(len(every), "match", "matches")
+    lines = f"{many} of {of.compiled.pattern.name} (lines with dots)"
+    said = f"{with_unit(of.source, shown)} along the road on {day}, with {lines}{dashed}.{more}"
+    return f"{day}: {many}", chart(spec, said, said, tall=400)
 
 
 def _of_day(of: Subject, span: tuple[int, int]) -> list[Match]:
