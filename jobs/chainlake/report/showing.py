@@ -179,6 +179,7 @@ def with_unit(source: Source | None, name: str) -> str:
     return name if unit is None else f"{name} ({unit})"
 
 
-def dot(colour: str, said: object) -> Html:
-    """A coloured square with its text, which says the same as the colour."""
-    return joined([tag("span", class_="dot", style=f"background:var(--{colour})", aria_hidden="true"), said])
+def dot(colour: str, said: object, *, hatched: bool = False) -> Html:
+    """A coloured square with its text, which says the same as the colour and the hatching."""
+    kind = "dot hatched" if hatched else "dot"
+    return joined([tag("span", class_=kind, style=f"background:var(--{colour})", aria_hidden="true"), said])
