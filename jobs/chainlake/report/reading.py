@@ -256,7 +256,7 @@ def _of_episodes(lake: SourceReader, name: str, episodes: Judged) -> list[Match]
 
 
 def _latest(lake: SourceReader, table: str, judged: Judged) -> list[Match]:
-    """The latest matches, the last one first: those that do not overlap, and others only where these are too few."""
+    """The latest matches, the last one first."""
     days = _last_days(judged)
     if days is None:
         return []
@@ -264,7 +264,15 @@ def _latest(lake: SourceReader, table: str, judged: Judged) -> list[Match]:
     columns = ["match_id", "decision_ts", "start_ts", "end_ts"]
     rows = tables.arrow(lake.home, "matches", table, columns=columns, filters=tables.decided_in(lo, hi))
     order = [("decision_ts", "descending"), ("start_ts", "descending"), ("match_id", "ascending")]
-    every = [_match(row, "among the latest") for row in rows.sort_by(order).slice(0, _LOOKED_AT).to_pylist()]
+    return spread([_match(row, "among the latest") for row in rows.sort_by(order).slice(0, _LOOKED_AT).to_pylist()])
+
+
+def spread(every: Sequence[Match]) -> list[Match]:
+    """As many matches as are drawn, in the order given: those that do not overlap, and others where these are too few.
+
+    Args:
+        every: the matches, those to be preferred first.
+    """
     apart: list[Match] = []
     for one in every:
         if len(apart) == DRAWN:
@@ -272,9 +280,9 @@ def _latest(lake: SourceReader, table: str, judged: Judged) -> list[Match]:
         if all(one.end_us < other.start_us or one.start_us > other.end_us for other in apart):
             apart.append(one)
     known = {one.id for one in apart}
-    rest = [one for one in every if one.id not in known]
-    found = apart + rest[: DRAWN - len(apart)]
-    return sorted(found, key=lambda one: (-one.decided_us, -one.start_us, one.id))
+    rest = [one.id for one in every if one.id not in known]
+    known.update(rest[: DRAWN - len(apart)])
+    return [one for one in every if one.id in known]
 
 
 def latest_ends(lake: SourceReader, name: str, judged: Judged, days: int) -> list[int]:
