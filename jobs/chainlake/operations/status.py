@@ -92,11 +92,11 @@ def _mark_absent(home: Home, judged: Sequence[Judged]) -> None:
     concerned = [one for one in judged if one.provisional.any()]
     if not concerned:
         return
-    sources, noted = load_sources(home), NotedFiles.of(home)
+    sources, recorded = load_sources(home), RecordedFiles.of(home)
     for name in sorted({one.definition.source for one in concerned} & set(sources)):
         mine = [one for one in concerned if one.definition.source == name]
-        files = noted.files.filter(pc.equal(noted.files["source"], name)).to_pylist()
-        waiting = [row["path"] for row in noted.waiting if row["source"] == name and row["waits"]]
+        files = recorded.files.filter(pc.equal(recorded.files["source"], name)).to_pylist()
+        waiting = [row["path"] for row in recorded.waiting if row["source"] == name and row["waits"]]
         arrived = Arrived.of(sources[name], files, waiting)
         days = sorted({one.day(at) for one in mine for at in np.flatnonzero(one.provisional).tolist()})
         absent = {day: arrived.not_there(sources[name], day) for day in days}

@@ -307,7 +307,7 @@ def _index(entries: Sequence[Entry]) -> Html:
         ]
         provisional = int(((judged.state == "done") & judged.provisional).sum())
         if provisional:
-            told.insert(1, tag("span", hatched(f"{provisional:,} of them {PROVISIONAL}"), class_="state"))
+            counts.insert(1, tag("span", hatched(f"{provisional:,} of them {PROVISIONAL}"), class_="state"))
         last = judged.day(len(judged.numbers) - 1) if len(judged.numbers) else "–"
         total = int(judged.rows(np.arange(len(judged.numbers))).sum()) if len(judged.numbers) else 0
         cells = (_named(one), one.about, joined(counts, " "), last, f"{total:,}")
