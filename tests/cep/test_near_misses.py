@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from chainlake.cep.explain.near_misses import describe, near_misses
+from chainlake.cep.explain.described import describe
+from chainlake.cep.explain.near_misses import near_misses, nearness
 from chainlake.cep.library import from_dicts
 from chainlake.cep.pattern import compile_pattern
 from chainlake.cep.plan.steps import make_plan
@@ -68,7 +69,10 @@ def test_sets_count_members_and_sets_apart() -> None:
     take_b = report.stages[-1]
     assert take_b.misses["members: b.x > a.x"].count == 1
     assert take_b.misses["SUM(b.x) > 10"].count == 2  # {5}, {6}; {5, 6} passes
-    assert take_b.misses["SUM(b.x) > 10"].examples[0] == {"a": 0, "b": [2]}
+    assert take_b.misses["SUM(b.x) > 10"].examples == [
+        {"a": 0, "b": [5]},
+        {"a": 0, "b": [2]},
+    ]  # 6 is nearer to 10 than 5
     assert (take_b.entered, take_b.left, report.matches) == (3, 1, 1)
 
 
@@ -77,6 +81,37 @@ def test_three_examples_and_all_counted() -> None:
     pattern = compile_pattern("PATTERN SEQ(A a, A b) WHERE a.x < b.x WITHIN 100", strict_units=False)
     miss = reports(pattern, table)[0].stages[-1].misses["a.x < b.x"]
     assert miss.count == len(list(itertools.combinations(range(20), 2))) and len(miss.examples) == 3
+
+
+def test_the_examples_are_those_nearest_to_the_limit() -> None:
+    speeds = [66, 64, 50, 36, 65, 37, 90, 38, 60]
+    table = events(*(("A", at, speed) for at, speed in enumerate(speeds)), ("B", 20, 30), ("B", 21, 31))
+    pattern = compile_pattern("PATTERN SEQ(A a, B b) WHERE a.x <= 35 AND b.x > 0 WITHIN 100", strict_units=False)
+    miss = reports(pattern, table)[0].stages[0].misses["a.x <= 35"]
+    assert (miss.count, miss.examples) == (9, [{"a": 3}, {"a": 5}, {"a": 7}]) and miss.distances == [1.0, 2.0, 3.0]
+    # Of pairs, too, and over several blocks of candidates.
+    pattern = compile_pattern("PATTERN SEQ(A a, B b) WHERE a.x < b.x WITHIN 100", strict_units=False)
+    plans = [make_plan(branch, ("a", "b")) for branch in pattern.branches]
+    (report,) = near_misses(pattern, table, plans, OWN, block_rows=2)
+    miss = report.stages[-1].misses["a.x < b.x"]
+    assert miss.examples == [{"a": 3, "b": 10}, {"a": 3, "b": 9}, {"a": 5, "b": 10}]
+    # Texts have no distance: the first ones are shown.
+    named = [{"id": f"e{at}", "type": "A", "ts": at, "attrs": {"x": f"{at}"}} for at in range(5)]
+    pattern = compile_pattern("PATTERN SEQ(A a, A b) WHERE a.x = 'z' WITHIN 9", strict_units=False)
+    miss = reports(pattern, from_dicts(named)[0])[0].stages[0].misses["a.x = 'z'"]
+    assert miss.examples == [{"a": 0}, {"a": 1}, {"a": 2}]
+
+
+def test_of_several_searches_the_one_that_came_nearest_is_known() -> None:
+    pattern = compile_pattern("PATTERN SEQ(A a, B b) WHERE a.x <= 35 AND a.x < b.x WITHIN 100", strict_units=False)
+
+    def near(a: int, b: int) -> tuple[int, int, float]:
+        return nearness(reports(pattern, events(("A", 0, a), ("B", 1, b))))
+
+    # None of the first is slow enough, and of the others the pair fails, by 30 and by 1.
+    ordered = [near(90, 99), near(36, 99), near(30, 0), near(30, 29)]
+    assert ordered == sorted(ordered) and len(set(ordered)) == 4
+    assert nearness([]) < ordered[0]
 
 
 @pytest.mark.slow

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,8 @@ from chainlake.cli.main import main
 from chainlake.definitions.formats.format import NULLS
 from chainlake.definitions.source import load_sources
 from chainlake.paths import Home
+from chainlake.starter.file_names import expected_of, glob_of, path_of, source_name
 from chainlake.starter.guess import guess
-from chainlake.starter.guessed import source_name
 
 
 @pytest.fixture
@@ -59,7 +61,12 @@ def test_a_broken_edit_does_not_pass(made: Path, capsys: pytest.CaptureFixture[s
     file = made / "config" / "patterns" / "door_left_open.sase"
     file.write_text(file.read_text().replace("degrees: 3", "degrees: 4"))
     assert main(["lint", "--test"]) == 1
-    assert "test warmer while the compressor runs: the match cold = 1, warm = 2 is not found" in capsys.readouterr().out
+    # The room of this test gets three degrees warmer; the other conditions hold for the two readings.
+    (line,) = (one for one in capsys.readouterr().out.splitlines() if "test warmer while the compressor runs" in one)
+    assert (
+        "the match cold = 1, warm = 2 is not found: for these events warm.temperature >= (cold.temperature + 4)" in line
+    )
+    assert line.rstrip().endswith("is not true (key tests)")
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(
@@ -122,7 +129,7 @@ def test_what_is_guessed_of_a_file(
     file.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
     folder = tmp_path / "project"
     assert main(["init", str(folder), "--from", str(file)]) == 0
-    source = yaml.safe_load((folder / "config" / "sources" / f"{source_name(file)}.yaml").read_text())
+    source = yaml.safe_load((folder / "config" / "sources" / f"{source_name(file.name)}.yaml").read_text())
     (rows,) = source["formats"]
     assert (rows["time"]["column"], rows["time"]["format"]) == (time, form)
     assert {name: one["type"] for name, one in source["attributes"].items()} == attributes
@@ -140,7 +147,7 @@ def test_what_is_guessed_of_a_file(
         and name == "daily.csv"
         or not findings
     )
-    assert main(["match", "first_pattern", f"data/{file.name}", "--source", source_name(file)]) == 0
+    assert main(["match", "first_pattern", f"data/{file.name}", "--source", source_name(file.name)]) == 0
     assert "left out" not in capsys.readouterr().err
 
 
@@ -176,7 +183,7 @@ def test_numbers_are_numbers_however_they_and_their_absence_are_written(
     assert main(["init", str(tmp_path / "project"), "--from", str(tmp_path / name)]) == 0
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(tmp_path / "project" / "config"))
     monkeypatch.chdir(tmp_path / "project")
-    source = load_sources(Home.from_env())[source_name(tmp_path / name)]
+    source = load_sources(Home.from_env())[source_name(name)]
     (form,) = source.formats
     assert {"delimiter": form.delimiter, "decimal": form.decimal, "thousands": form.thousands} == {
         "delimiter": ",", "decimal": "."
@@ -262,3 +269,54 @@ def test_help_calls_the_command_as_it_was_called(
             main(["status", "--help"])
         said = capsys.readouterr().out
         assert said.startswith(f"usage: {called} status") and f"  {called} status --definition" in said
+
+
+def test_digits_inside_a_word_belong_to_it() -> None:
+    """Only a number that stands alone, a long one, or the one at the end varies from file to file."""
+    told = {
+        "i80e_loops_20240309.csv": ("i80e_loops", "i80e_loops_*.*", r"i80e_loops_(?P<date>\d{8})"),
+        "d12_station_5min_2025-10-01.csv.gz": (
+            "d12_station_5min", "d12_station_5min_*-*-*.*", r"d12_station_5min_(?P<date>\d{4}-\d\d-\d\d)"
+        ),
+        "log3.csv": ("log", "log*.*", None),
+        "plant_7_20250102_r2.csv": ("plant_r", "plant_*_*_r*.*", r"plant_\d+_(?P<date>\d{8})_r\d+"),
+        "007.csv": ("events", "*.*", None),
+    }  # fmt: skip
+    assert {name: (source_name(name), glob_of(name), path_of(name)) for name in told} == told
+    assert expected_of("i80e_loops_20240309.csv") == "i80e_loops_{date:%Y%m%d}*" and expected_of("log3.csv") is None
+
+
+LOOPS = "Timestamp,Detector,Milepost,Speed (mph)\n" + "".join(
+    f"03/09/2024 {at:02}:00,{loop},{place},{60 + at}\n" for at in range(3) for loop, place in (("A", 1.5), ("B", 2))
+)
+
+
+def test_the_date_of_a_files_name_tells_day_from_month_and_a_road_has_places(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, form in (("i80e_20240309.csv", "%m/%d/%Y %H:%M"), ("i80e_20240903.csv", "%d/%m/%Y %H:%M")):
+        file = tmp_path / name
+        file.write_text(LOOPS)
+        found = guess(file)
+        assert (found.form, found.ambiguous) == (form, False)
+    file = tmp_path / "i80e_now.csv"
+    file.write_text(LOOPS)
+    assert guess(file).ambiguous
+    assert main(["init", str(tmp_path / "p"), "--from", str(tmp_path / "i80e_20240309.csv"), "--name", "road"]) == 0
+    text = (tmp_path / "p" / "config" / "sources" / "road.yaml").read_text()
+    (rows,) = yaml.safe_load(text)["formats"]
+    assert rows["map"]["position"] == "Milepost"
+    marked = [line.split(":")[0].strip() for line in text.splitlines()[2:] if "(?)" in line]
+    assert marked == ["key", "zone", "position", "path", "# expect", "glob"]
+    assert main(["init", str(tmp_path / "q"), "--from", str(file), "--name", "my road"]) == 2
+    assert "a source cannot be called 'my road'" in capsys.readouterr().err
+    assert main(["init", str(tmp_path / "q"), "--name", "road"]) == 2
+    assert "--name needs --from" in capsys.readouterr().err and not (tmp_path / "q").exists()
+
+
+def test_its_commands_are_found_after_its_settings_are_read(made: Path) -> None:
+    asked = ". ./env.sh && command -v chainlake"
+    found = subprocess.run(
+        ["bash", "-c", asked], env={"PATH": "/usr/bin:/bin"}, cwd=made, capture_output=True, text=True
+    )
+    assert found.stdout.strip() == str(Path(sys.executable).with_name("chainlake"))

@@ -108,13 +108,13 @@ def test_where_nothing_matches_it_says_how_near_it_was(events: str, capsys: pyte
         and "1 rejected by: h.door = o.door" in out
         or "1 rejected by: o.door = h.door" in out
     )
-    assert "matches decided on these days: 0" in out
+    assert "matches decided in these files: 0" in out
 
 
 def test_near_misses_count_the_matches_that_there_are(events: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "days: 2" in said(capsys, PAIR, events, "--near-misses")[0]
+    assert "files: 2" in said(capsys, PAIR, events, "--near-misses")[0]
     waiting = "PATTERN SEQ(Open o, Heat h, NOT(Heat x)) WHERE h.temp > 50 AND x.temp > 90 WITHIN 5 min"
-    assert "days: 1" in said(capsys, waiting, events, "--near-misses")[0]
+    assert "files: 1" in said(capsys, waiting, events, "--near-misses")[0]
 
 
 def test_the_zone_is_that_of_the_source(project: Path, home: Home) -> None:

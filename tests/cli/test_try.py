@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from chainlake.cli.main import main
-from chainlake.cli.printed_findings import PRINTED
+from chainlake.cli.printed_findings import PRINTED, flagged_only
 from chainlake.model_change.library import monitor
 from chainlake.paths import Home
 from chainlake.schemas.models import FINDINGS
@@ -104,6 +104,26 @@ def test_every_kind_prints_what_it_finds(readings: Path, capsys: pytest.CaptureF
         if kind != "threshold" and name in found[0]:
             told = sorted(float(row[column]) for row in rows if row[column] != "")
             assert told == pytest.approx(sorted(row[name] for row in mine if row[name] is not None), rel=1e-9)
+
+
+def test_the_table_of_machines_has_the_flagged_ones(readings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    head = "source: lab\nstart: 2025-03-01\nnodes: [a, b, c]\nround: {length: 10 min}\n"
+    model = readings.parent / "config" / "models" / "odd.yaml"
+    for alpha, many in (("1e-300", 0), ("0.999999", None)):
+        model.write_text(head + OTHERS["latent_faults"][0].replace("0.5", alpha))
+        found = monitor(model, lab.events(days=2), key="sensor").found.to_pylist()
+        flagged = sum(row["flagged"] for row in found)
+        assert flagged == many or many is None
+        assert main(["try", "odd", str(readings)]) == 0
+        table, _ = capsys.readouterr().out.split("\n\n")
+        assert "False" not in table and "True" not in table
+        others = len(found) - flagged
+        assert (f"and {others} days of machines that are not flagged" in table) == (others > 1)
+        assert f"({flagged} row" in table
+    columns = ["day", "group", "machine", "p", "flagged", "first flagged", "counters"]
+    rows = [["1", "", "a", 0.1, True, None, "x +1"], ["1", "", "b", 13.0, False, None, "x -1"]]
+    assert flagged_only((columns, rows)) == ((["day", "machine", "p", "counters"], [["1", "a", 0.1, "x +1"]]), 1)
+    assert flagged_only((["kind"], [["below"]])) == ((["kind"], [["below"]]), 0)
 
 
 def test_every_table_of_findings_has_a_form() -> None:

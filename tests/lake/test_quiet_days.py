@@ -29,7 +29,7 @@ def listed(source, days, passed, lacking=()):
     """The rows of ``ops.event_days`` after an ingest of events on some days."""
     touched = {day: FULL for day in days}
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    return day_rows(source, {}, touched, Arrived(set(), lacking), passed, now, 1)
+    return day_rows(source, {}, touched, Arrived(set(), {day: ["unread.csv"] for day in lacking}), passed, now, 1)
 
 
 def definition(late_us=0):

@@ -190,7 +190,7 @@ def test_states_of_days(home: Home) -> None:
         2: ("failed", "out of memory"),
         4: ("stale", "publishing was interrupted"),
         5: ("missing", "never computed"),
-        7: ("missing", "never computed"),
+        7: ("missing", "never computed, provisional input"),
     }
     assert [row.provisional for row in status_rows(home, [p]) if row.day == day(7)] == [True]
     assert [item.day for item in to_do(home, [p], Days(day(3), day(6)))] == [day(4), day(5)]

@@ -15,6 +15,7 @@ import pytest
 from deltalake import write_deltalake
 
 from chainlake.cli.main import main
+from chainlake.definitions.source import Sources, load_source
 from chainlake.lake.delta.log import marked
 from chainlake.lake.records import ops
 from chainlake.operations import status as judging
@@ -143,3 +144,36 @@ def test_a_status_of_days_starts_without_pandas(made: Home, tmp_path: Path) -> N
     )
     assert (made.root / "lake").is_dir() and "pattern/mixed" in done.stdout
     assert done.stdout.splitlines()[-1] == "0 False"
+
+
+ROAD = """\
+description: Readings.
+key: detector
+type: Reading
+attributes: {speed: {type: double}}
+identity: multiset
+expect: ['a_{date:%Y%m%d}*', 'b_{date:%Y%m%d}.csv']
+formats:
+  - {name: csv, glob: '*.csv', header: [ts, detector], time: {column: ts, format: iso}}
+"""
+
+
+@pytest.mark.slow
+def test_what_a_provisional_day_was_computed_without_is_named(
+    shown: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s.yaml").write_text(ROAD)
+    sources = Sources()
+    sources["s"] = load_source(tmp_path / "s.yaml")
+    monkeypatch.setattr(judging, "load_sources", lambda home: sources)
+    here = {"source": "s", "path": "a_20251005.csv", "file_id": "a", "load_id": "a", "outcome": "ok"}
+    bad = {"source": "s", "path": "old/b_20251005.csv", "file_id": "b", "load_id": "b", "outcome": "unreadable",
+           "file_date": day(4)}  # fmt: skip
+    for files, lacks in (
+        ([], "a_20251005*, b_20251005.csv"), ([here], "b_20251005.csv"), ([bad], "old/b_20251005.csv")
+    ):  # fmt: skip
+        ops.append(shown, "files", files, "r")
+        line = next(one for one in _lines(capsys, "--definition", "pattern/good") if "2025-10-05  2025-10-06" in one)
+        assert line.endswith(f"  provisional input, without {lacks}")
+        (row,) = (one for one in status_table(shown).to_pylist() if one["why"].startswith("provisional"))
+        assert (row["day"], row["state"], row["why"]) == (day(4), "done", f"provisional input, without {lacks}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
 import pytest
 
@@ -68,6 +69,21 @@ def test_shared_learning_shows_regret_and_what_of_the_gain_is_kept(home: Home) -
 def test_latent_faults_name_the_flagged_machines_and_their_counters(home: Home) -> None:
     add(home, FAULT_SCORES, [fault_score(on, name, p) for on in OCTOBER for name, p in (("a", 0.001), ("b", 0.7))])
     text = page(home, "loop_lengths")
-    flagged = [row for row in cells(text) if len(row) == 6]
-    assert [row[:3] for row in flagged] == [[f"2025-10-0{day}", "a", "length -0.8"] for day in (2, 1)]
+    flagged = [row for row in cells(text) if len(row) == 5]
+    assert flagged == [["every day since 2025-10-01", "a", "length −0.8", "0.5", "0.001"]]
     assert "below 0.01" in text and "the 2 with the smallest p" in text
+
+
+def test_days_of_a_flagged_machine_that_follow_one_another_are_one_row(home: Home) -> None:
+    days = [date(2025, 10, day) for day in (1, 2, 3, 5, 6)]  # the model has no rows of the fourth day
+    ill = {"a": days[:2], "b": [days[0], *days[2:]], "c": days[3:4]}
+    rows = [fault_score(on, name, 0.001 if on in ill[name] else 0.7) for on in days for name in ill]
+    add(home, FAULT_SCORES, [{**row, "top_counters": [{"feature": "length", "value": 1.0}]} for row in rows])
+    text = page(home, "loop_lengths")
+    assert [row[:3] for row in cells(text) if len(row) == 5] == [
+        ["every day since 2025-10-03", "b", "length +1"],
+        ["2025-10-05", "c", "length +1"],
+        ["2025-10-01 to 2025-10-02, every day", "a", "length +1"],
+        ["2025-10-01", "b", "length +1"],
+    ]
+    assert "first flagged" not in text, "a window of a day ends with the last round"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from chainlake.days import us_of
 from chainlake.report.showing import Clock, comment, with_code
 from tests.report.companion_rows import NOON
@@ -21,3 +23,16 @@ def test_prose_has_code_and_emphasis_and_is_escaped() -> None:
 def test_a_short_time_says_its_zone() -> None:
     assert Clock("America/New_York").short(us_of(NOON)) == "2025-10-01 08:00:00 EDT"
     assert Clock("UTC").short(us_of(NOON)) == "2025-10-01 12:00:00 UTC"
+
+
+def test_a_time_axis_says_every_distance_from_utc() -> None:
+    clock, hour = Clock("America/Los_Angeles"), 3_600_000_000
+    noon = us_of(datetime(2024, 3, 9, 20, tzinfo=UTC))
+    # Clocks went from 02:00 to 03:00 on 10 March 2024, 14 hours after that noon.
+    assert clock.title(noon, noon + 14 * hour) == "America/Los_Angeles (UTC−8 h), below it UTC"
+    assert clock.title(noon, noon + 96 * hour) == "America/Los_Angeles (UTC−8 h, from 10 Mar UTC−7 h), below it UTC"
+    year = clock.title(noon, noon + 300 * 24 * hour)
+    assert year == "America/Los_Angeles (UTC−8 h, from 10 Mar UTC−7 h, from 03 Nov UTC−8 h), below it UTC"
+    years = clock.title(noon, noon + 3000 * 24 * hour)
+    assert years == "America/Los_Angeles (UTC−8 h or UTC−7 h), below it UTC"
+    assert Clock("UTC").title(noon, noon + hour) == "time (UTC)"

@@ -30,7 +30,14 @@ def test_the_grids_script_has_no_copy_of_the_states() -> None:
     of_no_colour = set(STATES) - {one.colour for one in SHOWN.values()}
     assert of_no_colour == {"suspect", "following", "audit_failed", "retired"}
     assert not [state for state in of_no_colour if state in script or states.words_of(state) in script]
-    assert ["audit failed", "failed", 8] in states.for_grid() and len(states.for_grid()) == len(STATES)
+    assert ["audit failed", "failed", 9, 0] in states.for_grid() and len(states.for_grid()) == len(STATES) + 1
+
+
+def test_days_done_from_provisional_input_come_before_done_ones_and_are_hatched() -> None:
+    *whole, provisional = states.for_grid()
+    assert provisional == ["done from provisional input", "done", 2, 1] and not any(one[3] for one in whole)
+    ranks = {str(one[0]): one[2] for one in whole}
+    assert ranks["done"] < 2 < min(rank for name, rank in ranks.items() if name not in ("done", "retired"))
 
 
 def test_days_are_counted_with_those_that_stand_as_they_do() -> None:

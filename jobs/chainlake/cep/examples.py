@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from chainlake.cep.events.any_type import ANY_TYPE
 from chainlake.cep.events.history import add_histories
 from chainlake.cep.events.previous import positions
+from chainlake.cep.explain.failing import failing
 from chainlake.cep.language.declared.examples import Example
 from chainlake.cep.language.front_matter import read_front_matter
 from chainlake.cep.language.source_text import SourceText
@@ -28,6 +29,9 @@ from chainlake.errors import ChainlakeError
 #: Type of a source's attribute → kind of a file's column.
 _HOLDS = {"string": "text", "double": "number", "long": "number", "boolean": "bool", "timestamp": "time"}
 
+#: How many conditions that were not true are named.
+_NAMED = 3
+
 
 class ExampleFailed(ChainlakeError):
     """A test of a pattern does not find what it must, or cannot be run."""
@@ -36,9 +40,16 @@ class ExampleFailed(ChainlakeError):
     test: str
 
     @classmethod
-    def missing(cls, source: SourceText, example: Example, match: Mapping[str, Any]) -> ExampleFailed:
-        """A match that the test must find is missing."""
-        return cls._at(source, example, f"the match {_words(match)} is not found")
+    def missing(
+        cls, source: SourceText, example: Example, match: Mapping[str, Any], failing: Sequence[str]
+    ) -> ExampleFailed:
+        """A match that the test must find is missing; its events fail some conditions, as far as that is known."""
+        why = f": for these events {' and '.join(failing[:_NAMED])} " if failing else ""
+        more = f"and {len(failing) - _NAMED} more " if len(failing) > _NAMED else ""
+        verb = "is" if len(failing) == 1 else "are"
+        return cls._at(
+            source, example, f"the match {_words(match)} is not found{why}{more}{f'{verb} not true' * bool(why)}"
+        )
 
     @classmethod
     def surplus(cls, source: SourceText, example: Example, match: Mapping[str, Any]) -> ExampleFailed:
@@ -89,7 +100,7 @@ def _run(source: SourceText, name: str, of: Source | None, example: Example) -> 
     series = Series() if of is None else of.series
     bare = compile_pattern(source.text, name=name, file=source.file, series=series)
     if not len(events):
-        return [ExampleFailed.missing(source, example, one) for one in example.matches]
+        return [ExampleFailed.missing(source, example, one, ()) for one in example.matches]
     if of is not None:
         events = events.append_column("seq", positions(events, of.key))
         events = add_histories(events, [of.key], bare.histories) if bare.histories else events
@@ -103,7 +114,7 @@ def _run(source: SourceText, name: str, of: Source | None, example: Example) -> 
     pattern = compile_pattern(source.text, name=name, file=source.file, columns=columns, series=series)
     table, ids = from_table(events)
     found = [match for batch in find(pattern, table) for match in as_dicts(pattern, batch, ids)]
-    return _differences(source, pattern, example, found)
+    return _differences(source, pattern, example, found, lambda wanted: _failing(pattern, table, ids, wanted))
 
 
 def _events(source: SourceText, of: Source | None, example: Example) -> pa.Table:
@@ -131,7 +142,11 @@ def _typed(file: Path, of: Source | None) -> pa.Table:
 
 
 def _differences(
-    source: SourceText, pattern: Pattern, example: Example, found: list[dict[str, Any]]
+    source: SourceText,
+    pattern: Pattern,
+    example: Example,
+    found: list[dict[str, Any]],
+    why: Callable[[Mapping[str, str | tuple[str, ...]]], Sequence[str]],
 ) -> list[ExampleFailed]:
     events = {one.name for one in pattern.names}
     left = list(found)
@@ -139,11 +154,23 @@ def _differences(
     for wanted in example.matches:
         match = next((one for one in left if _same(wanted, one, events)), None)
         if match is None:
-            missing.append(ExampleFailed.missing(source, example, wanted))
+            missing.append(ExampleFailed.missing(source, example, wanted, why(wanted)))
         else:
             left.remove(match)
     surplus = [{name: value for name, value in one.items() if name in events} for one in left]
     return [*missing, *(ExampleFailed.surplus(source, example, one) for one in surplus)]
+
+
+def _failing(
+    pattern: Pattern, table: pa.Table, ids: Sequence[Any], wanted: Mapping[str, str | tuple[str, ...]]
+) -> list[str]:
+    """The conditions that the events of a match fail; none if they are not events of the test."""
+    rows = {str(one): row for row, one in enumerate(ids)}
+    names = {one.name for one in pattern.names}
+    listed = {name: (value,) if isinstance(value, str) else value for name, value in wanted.items() if name in names}
+    if not listed or not all(one in rows for some in listed.values() for one in some):
+        return []
+    return failing(pattern, table, {name: [rows[one] for one in some] for name, some in listed.items() if some})
 
 
 def _same(wanted: Mapping[str, str | tuple[str, ...]], match: Mapping[str, Any], events: set[str]) -> bool:

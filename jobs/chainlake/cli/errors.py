@@ -54,6 +54,11 @@ class OptionsClash(UsageError):
         return cls("FROM needs TO", hint="Give both days or none; one day is 2025-10-01 2025-10-02.")
 
     @classmethod
+    def name_without_file(cls) -> OptionsClash:
+        """A name is given for a source that is not guessed."""
+        return cls("--name needs --from", hint="Give the CSV file from which the source is guessed.")
+
+    @classmethod
     def quick_repair(cls) -> OptionsClash:
         """A repair was asked to read no rows."""
         return cls("--repair must read the rows, but --quick does not", hint="Give one of them.")

@@ -12,6 +12,8 @@ from chainlake.cli.tables import local_text
 from chainlake.schemas.models import ALERTS, CHANGES, FAULT_SCORES, LEARNERS, ZONE_EVENTS
 from chainlake.schemas.table import Table
 
+#: The column that says whether a machine is flagged.
+_FLAGGED = "flagged"
 #: Names of columns, and their rows.
 Printed = tuple[list[str], Sequence[Sequence[Any]]]
 
@@ -25,6 +27,22 @@ def printed_findings(table: Table, found: pa.Table, zone: ZoneInfo | None) -> Pr
         zone: whose local times are shown beside UTC; None: no local times.
     """
     return PRINTED[table.path_name](found.to_pylist(), zone)
+
+
+def flagged_only(printed: Printed) -> tuple[Printed, int]:
+    """Without rows of machines that are not flagged, and columns that say nothing then; and how many rows are left out.
+
+    Args:
+        printed: the rows of any kind's table.
+    """
+    columns, rows = printed
+    if _FLAGGED not in columns:
+        return printed, 0
+    at = columns.index(_FLAGGED)
+    kept = [row for row in rows if row[at]]
+    told = [n for n in range(len(columns)) if not kept or any(row[n] not in (None, "") for row in kept)]
+    shown = [n for n in told if n != at]
+    return ([columns[n] for n in shown], [[row[n] for n in shown] for row in kept]), len(rows) - len(kept)
 
 
 def _timed(row: dict[str, Any], zone: ZoneInfo | None) -> list[Any]:
@@ -86,7 +104,7 @@ def _scores(found: list[dict[str, Any]], zone: ZoneInfo | None) -> Printed:
         at = None if first is None else first if zone is None else local_text(first, zone)
         counters = [f"{one['feature']} {one['value']:+.2f}" for one in row["top_counters"]]
         rows.append([row["day"], row["group_id"], row["machine"], row["p"], row["flagged"], at, _listed(counters)])
-    return ["day", "group", "machine", "p", "flagged", "first flagged", "counters"], rows
+    return ["day", "group", "machine", "p", _FLAGGED, "first flagged", "counters"], rows
 
 
 def _by_feature(values: Iterable[dict[str, Any]] | None) -> dict[str, float]:

@@ -21,6 +21,7 @@ from chainlake.definitions.errors import SourceBroken, UnknownDefinition
 from chainlake.definitions.formats.globs import is_ignored
 from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
+from chainlake.ingest.landing.completeness import Arrived
 from chainlake.ingest.landing.discovery import untaken
 from chainlake.ingest.landing.outcomes import READ, unread, why_unread
 from chainlake.ingest.landing.waiting_log import early
@@ -80,9 +81,27 @@ def judge_all(
         definitions = [definition for definition in definitions if definition.name in names]
         lost = [name for name in lost if name in names]
     judged = list(judge(home, definitions, days, intervals=intervals))
+    _mark_absent(home, judged)
     notes += mark_suspects(home, judged, intervals)
     judged += [Recorded(name, UNREADABLE if name in broken else gone(name), intervals, days) for name in lost]
     return sorted(judged, key=lambda one: one.name), models, notes
+
+
+def _mark_absent(home: Home, judged: Sequence[Judged]) -> None:
+    """Say what the input of provisional days lacks."""
+    concerned = [one for one in judged if one.provisional.any()]
+    if not concerned:
+        return
+    sources, recorded = load_sources(home), RecordedFiles.of(home)
+    for name in sorted({one.definition.source for one in concerned} & set(sources)):
+        mine = [one for one in concerned if one.definition.source == name]
+        files = recorded.files.filter(pc.equal(recorded.files["source"], name)).to_pylist()
+        waiting = [row["path"] for row in recorded.waiting if row["source"] == name and row["waits"]]
+        arrived = Arrived.of(sources[name], files, waiting)
+        days = sorted({one.day(at) for one in mine for at in np.flatnonzero(one.provisional).tolist()})
+        absent = {day: arrived.not_there(sources[name], day) for day in days}
+        for one in mine:
+            one.absent = absent
 
 
 def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], set[str], list[str]]:
@@ -115,7 +134,7 @@ class RecordedFiles:
     @classmethod
     def of(cls, home: Home) -> RecordedFiles:
         """Those of an installation."""
-        columns = ["source", "path", "file_id", "load_id", "file_date", "revision", "outcome", "reason"]
+        columns = ["source", "path", "file_id", "load_id", "file_date", "revision", "outcome", "reason", "rows_raw"]
         return cls(ops.current_table(home, "files", columns=columns), ops.current(home, "waiting_files"))
 
 

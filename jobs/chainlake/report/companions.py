@@ -17,6 +17,7 @@ from chainlake.markup import Html, joined, section, table, tag
 from chainlake.model_change.config.features import Feature
 from chainlake.model_change.config.threshold import ThresholdConfig
 from chainlake.model_change.days.definitions import result_table
+from chainlake.model_change.faults.config import FaultsConfig
 from chainlake.paths import Home
 from chainlake.report.drawing import charts
 from chainlake.report.page import chart
@@ -223,21 +224,23 @@ def _gain(sums: dict[str, float]) -> str:
 
 
 def _faults(rows: list[Row], loaded: LoadedModel) -> list[Html]:
-    flagged = sorted((row for row in rows if row["flagged"]), key=lambda row: (row["day"], row["p"]), reverse=True)
-    clock, several = Clock.of(loaded.source), len({row["group_id"] for row in rows}) > 1
+    clock, several, config = Clock.of(loaded.source), len({row["group_id"] for row in rows}) > 1, loaded.config
+    assert isinstance(config, FaultsConfig)
+    # A window of a whole day ends with the day's last round, whichever round that is.
+    inside = config.length is not None
     listed = [
         (
-            row["day"], row["machine"], _values(row["top_counters"]), number(row["v_norm"]), f"{row['p']:.2g}",
-            "" if row["first_flagged"] is None else clock.html(us_of(row["first_flagged"])),
-            *([row["group_id"]] if several else []),
+            said, last["machine"], _signed(last["top_counters"]), number(last["v_norm"]), f"{last['p']:.2g}",
+            *([_first(last, clock)] if inside else []), *([last["group_id"]] if several else []),
         )
-        for row in flagged
+        for said, last in _flagged(rows)
     ]  # fmt: skip
-    header = ("day (UTC)", "machine", "counters that carry it (+ above the others, − below)", "v", "p",
-              f"first flagged (in {clock.zone})", *(["group"] if several else []))  # fmt: skip
-    alpha = loaded.config.bound
-    table_ = _listed("Latest first", header, listed, FAULT_SCORES.path_name, [3, 4])
-    parts = [section("Flagged machines", table_, about=f"A machine is flagged on a day if its p is below {alpha:g}.")]
+    header = ("days (UTC)", "machine", "counters that carry it (+ above the others, − below)", "v", "p",
+              *([f"first flagged (in {clock.zone})"] if inside else []), *(["group"] if several else []))  # fmt: skip
+    table_ = _listed("Latest first; of several days, the values of the last", header, listed, FAULT_SCORES.path_name,
+                     [3, 4])  # fmt: skip
+    about = f"A machine is flagged on a day if its p is below {config.bound:g}."
+    parts = [section("Flagged machines", table_, about=about)]
     shown = sorted({row["day"] for row in rows})[-DAYS:]
     if len(shown) < 2:
         return parts
@@ -253,6 +256,38 @@ def _faults(rows: list[Row], loaded: LoadedModel) -> list[Html]:
     spec = charts.series(_days(shown), lines, title="v (0 to 1)", height=170)
     said = f"How far machines behave unlike the others: the {len(nearest)} with the smallest p."
     return [*parts, section("Scores", chart(spec, said, said, tall=240))]
+
+
+def _flagged(rows: Sequence[Row]) -> list[tuple[str, Row]]:
+    """Stretches of days on which a machine was flagged, in words, each with its last row; those that end last first."""
+    known = sorted({row["day"] for row in rows})
+    place = {day: at for at, day in enumerate(known)}
+    stretches: dict[tuple[str, str], list[list[Row]]] = {}
+    for row in sorted((row for row in rows if row["flagged"]), key=lambda row: row["day"]):
+        mine = stretches.setdefault((row["group_id"], row["machine"]), [])
+        if mine and place[row["day"]] == place[mine[-1][-1]["day"]] + 1:
+            mine[-1].append(row)
+        else:
+            mine.append([row])
+    found = [stretch for mine in stretches.values() for stretch in mine]
+    found.sort(key=lambda one: (-one[-1]["day"].toordinal(), one[-1]["p"], one[-1]["machine"]))
+    return [(_days_of(one, one[-1]["day"] == known[-1]), one[-1]) for one in found]
+
+
+def _days_of(stretch: Sequence[Row], lasts: bool) -> str:
+    first, last = stretch[0]["day"], stretch[-1]["day"]
+    if first == last:
+        return str(first)
+    return f"every day since {first}" if lasts else f"{first} to {last}, every day"
+
+
+def _first(row: Row, clock: Clock) -> object:
+    return "" if row["first_flagged"] is None else clock.html(us_of(row["first_flagged"]))
+
+
+def _signed(values: Sequence[Row] | None) -> str:
+    """Values by their names, each with its sign."""
+    return ", ".join(f"{one['feature']} {one['value']:+.4g}".replace(" -", " −") for one in values or ())
 
 
 def _least(rows: Sequence[Row], machine: str) -> float:

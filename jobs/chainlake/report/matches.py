@@ -166,7 +166,7 @@ def page(lake: SourceReader, compiled: CompiledPattern, found: Around, origin: H
 
 def _facts(match: Match, clock: Clock, source: Any) -> Html:
     facts = [
-        (", ".join(match.keys[:3]) + (", …" if len(match.keys) > 3 else ""), source.key),
+        (match.series, source.key),
         (f"{len(match.events):,}", "events"),
         (_length(match.end_us - match.start_us), "from first to last event"),
     ]

@@ -16,7 +16,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.staleness import Judged
 from chainlake.markup import Html, joined, link, section, table, tag
 from chainlake.paths import Home
-from chainlake.report.drawing.states import LEGEND, SHOWN, for_grid, shown, which_are, words_of
+from chainlake.report.drawing.states import LEGEND, PROVISIONAL, SHOWN, for_grid, hatched, shown, which_are, words_of
 from chainlake.report.page import data_block, document
 from chainlake.report.showing import counted, dot
 
@@ -76,8 +76,10 @@ def _facts(entries: Sequence[Entry], made: datetime) -> Html:
         else "none"
     )
     facts = [
-        (f"{len(entries):,}", "definitions"), (span, "days (UTC)"), (f"{int((states == 'done').sum()):,}", "days done"),
-        (f"{open_:,}", "days to do or waiting"), (f"{bad:,}", "days failed or suspect"),
+        (f"{len(entries):,}", "definitions"), (span, "days (UTC)"),
+        (f"{int((states == 'done').sum()):,}", "days done, of all definitions"),
+        (f"{open_:,}", "days to do or waiting, of all definitions"),
+        (f"{bad:,}", "days failed or suspect, of all definitions"),
         (f"{made:%Y-%m-%d %H:%M:%S}", "made (UTC)"),
     ]  # fmt: skip
     return tag(
@@ -118,6 +120,7 @@ def _grid(entries: Sequence[Entry]) -> Html:
         "rows": rows,
     }
     legend = [tag("li", dot(colour, said)) for colour, said in LEGEND]
+    legend.insert(1, tag("li", hatched()))
     heat = [tag("li", dot("empty", "none")), tag("li", dot("few", "one")), tag("li", dot("many", f"{most:,}"))]
     buttons = [tag("button", said, type="button", data_layer=name, aria_pressed="true" if name == "status" else "false")
                for name, said in (("status", "Status"), ("matches", "Rows published"))]  # fmt: skip
@@ -162,11 +165,14 @@ def _row(entry: Entry, spans: Sequence[tuple[int, int]], counter: Iterator[int])
     at = np.searchsorted(every_day, judged.numbers)
     known: dict[str, int] = {name: number for number, name in enumerate(SHOWN)}
     names, places = np.unique(judged.state, return_inverse=True)
-    codes[at] = np.array([known[str(name)] for name in names], np.int64)[places]
+    of_states = np.array([known[str(name)] for name in names], np.int64)[places]
+    provisional = (judged.state == "done") & judged.provisional
+    codes[at] = np.where(provisional, len(SHOWN), of_states)
     every = judged.rows(np.arange(len(at)))
     counts[at] = np.where((judged.state == "done") | (every > 0), every, -1)
     whys = {}
-    for place in np.flatnonzero(which_are(judged.state, "open", "bad") & (judged.state != "waiting")).tolist():
+    told_of = (which_are(judged.state, "open", "bad") & (judged.state != "waiting")) | provisional
+    for place in np.flatnonzero(told_of).tolist():
         if next(counter) >= _WHYS:
             break
         whys[str(int(at[place]))] = judged.why(place)[:160]
@@ -299,6 +305,9 @@ def _index(entries: Sequence[Entry]) -> Html:
             for name in SHOWN
             if name in states
         ]
+        provisional = int(((judged.state == "done") & judged.provisional).sum())
+        if provisional:
+            counts.insert(1, tag("span", hatched(f"{provisional:,} of them {PROVISIONAL}"), class_="state"))
         last = judged.day(len(judged.numbers) - 1) if len(judged.numbers) else "–"
         total = int(judged.rows(np.arange(len(judged.numbers))).sum()) if len(judged.numbers) else 0
         cells = (_named(one), one.about, joined(counts, " "), last, f"{total:,}")

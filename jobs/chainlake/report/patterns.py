@@ -6,39 +6,34 @@ changes, so a section must not show anything that depends on today's date.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
+from datetime import date
 
 import numpy as np
-import pyarrow as pa
 
 from chainlake.catalog.patterns import CompiledPattern
-from chainlake.cep.explain.near_misses import Report, Stage, near_misses
 from chainlake.cep.explain.parts import bounds, ranking
 from chainlake.cep.explain.report import chosen_orders, explain
-from chainlake.cep.language.check import PSEUDO
-from chainlake.days import Days, day_of, day_start_us, us_of
+from chainlake.days import day_of, day_start_us, us_of
 from chainlake.definitions.source import Source
-from chainlake.errors import ChainlakeError
 from chainlake.lake.delta import tables
 from chainlake.lake.records.defined.registered import registered_table
 from chainlake.lake.records.staleness import Judged
-from chainlake.markup import Html, details, joined, link, section, table, tag
+from chainlake.markup import Html, details, link, section, table, tag
 from chainlake.report import matches
 from chainlake.report.drawing import charts
-from chainlake.report.drawing.road import MATCHES, PLACE, Change, is_road, road_map
-from chainlake.report.drawing.states import shown, which_are, words_of
+from chainlake.report.drawing.road import CELLS, MATCHES, PLACE, Change, is_road, road_map
+from chainlake.report.drawing.states import hatched, shown, which_are, words_of
 from chainlake.report.page import chart, document
-from chainlake.report.reading import Match, SourceReader, chosen, whole
-from chainlake.report.showing import Clock, comment, counted, number, with_code, with_unit
+from chainlake.report.reading import Match, SourceReader, chosen, latest_ends, whole
+from chainlake.report.reasons import near_misses_of
+from chainlake.report.showing import Clock, comment, counted, with_code, with_unit
 
-#: The largest numbers of events and evaluations of a search for near misses, which should take only seconds.
-SEARCHED, EVALUATED = 50_000, 3_000_000
 #: How many days the table behind a chart lists.
 LISTED = 60
-_ONE = timedelta(days=1)
+#: The largest number of days of which a road is drawn.
+MAPS = 6
 
 
 @dataclass(frozen=True)
@@ -68,7 +63,7 @@ class Subject:
 def pages(of: Subject) -> dict[str, str]:
     """The page of a pattern and those of the matches that it draws, by their paths in the report."""
     lake, name = of.lake, of.compiled.pattern.name
-    drawn = [matches.around(lake, of.compiled, one) for one in chosen(lake, of.compiled, of.judged)]
+    drawn = [matches.around(lake, of.compiled, one) for one in chosen(lake, of.compiled, of.judged, of.derived)]
     found = {
         f"matches/{name}/{one.match.id}.html": matches.page(lake, of.compiled, one, _origin(of, one.match))
         for one in drawn
@@ -87,7 +82,7 @@ def _page(of: Subject, drawn: Sequence[matches.Around]) -> str:
         _counts(of),
         _cards(of, drawn),
         *_road(of, drawn),
-        _near_misses(of),
+        near_misses_of(of.lake, of.compiled, of.judged),
     ]
     crumbs = [("Report", "index.html"), (f"pattern {pattern.name}", None)]
     return document(f"Pattern {pattern.name}", body, depth=1, crumbs=crumbs)
@@ -171,7 +166,7 @@ def _counts(of: Subject) -> Html:
         (
             day_of(numbers[at]),
             f"{rows[at]:,}",
-            shown(judged.state_at(at)),
+            _state(judged, at),
         )
         for at in range(len(numbers) - 1, max(-1, len(numbers) - 1 - LISTED), -1)
     ]
@@ -179,9 +174,19 @@ def _counts(of: Subject) -> Html:
         "The same as a table",
         table(("day (UTC)", "matches", "state"), listed, f"The last {len(listed):,} days", right=[1]),
     )
-    day, count = max(values, key=lambda row: row[1])
-    said = f"Matches of {counted(len(values), 'day')}; most on {day}: {count:,}."
+    most = max(count for _, count in values)
+    first, *others = (day for day, count in values if count == most)
+    also = f" and {counted(len(others), 'other day')}" if others else ""
+    undone = len(values) - int((judged.state == "done").sum())
+    left = f", {undone:,} of them not done" if undone else ""
+    peak = f"; most on {first}{also}: {most:,}" if most else "; none has one"
+    said = f"Matches of {counted(len(values), 'day')}{left}{peak}."
     return section("Matches per day", chart(charts.bars(values, title="matches"), said, said, behind, tall=190))
+
+
+def _state(judged: Judged, at: int) -> Html:
+    state, lacks = judged.state_at(at), judged.lacks(at)
+    return hatched(f"{words_of(state)}, {lacks}") if lacks and state == "done" else shown(state)
 
 
 def _cards(of: Subject, drawn: Sequence[matches.Around]) -> Html:
@@ -195,7 +200,7 @@ def _cards(of: Subject, drawn: Sequence[matches.Around]) -> Html:
         picture = [matches.figure(of.lake, of.compiled, found, found.panels[0], 120)] if found.panels else []
         where = link(
             f"../matches/{pattern.name}/{one.id}.html",
-            f"{', '.join(one.keys[:2])}, {found.span.clock.short(one.end_us)}",
+            f"{one.series}, {found.span.clock.short(one.end_us)}",
         )
         cards.append(tag("article", tag("h3", where), tag("p", one.why, class_="small"), *picture, class_="card"))
     title = "Its best matches" if best else "Its latest matches"
@@ -214,26 +219,37 @@ def _severe(of: Subject) -> bool:
 
 
 def _road(of: Subject, drawn: Sequence[matches.Around]) -> list[Html]:
-    """If the source is a road, the map of the local day of the latest match drawn."""
+    """If the source is a road, a map of each of the latest local days with matches, and of those of the matches drawn;
+    all but the last one are folded."""
     if not is_road(of.source) or not drawn:
         return []
-    clock = Clock.of(of.source)
     newest = max(drawn, key=lambda one: one.match.end_us)
-    day = clock.day(newest.match.end_us)
-    lo, hi = clock.span_of(day)
-    span = charts.Span(lo, hi, clock)
-    shown = newest.panels
-    if not shown:
+    if not newest.panels:
         return []
+    clock = Clock.of(of.source)
+    ends = [one.match.end_us for one in drawn] + latest_ends(of.lake, of.compiled.pattern.name, of.judged, MAPS)
+    days = sorted({clock.day(us) for us in ends}, reverse=True)[:MAPS]
+    maps = [_map(of, day, newest.panels[0], CELLS // len(days)) for day in days]
+    folded = [details(said, figure) for said, figure in maps[1:]]
+    about = "The latest day with matches; other days with matches open below it." if folded else None
+    return [section("On the road", maps[0][1], *folded, about=about, name="road")]
+
+
+def _map(of: Subject, day: date, shown: str, cells: int) -> tuple[str, Html]:
+    """The day with its matches in words, and its map."""
+    clock = Clock.of(of.source)
+    lo, hi = clock.span_of(day)
     every = _of_day(of, (lo, hi))
     changes = [one for one in of.changes if lo <= one.us < hi]
-    events = of.lake.events((lo, hi), [PLACE, shown[0]])
-    spec = road_map(of.source, span, events, shown[0], matches=every[:MATCHES], changes=changes)
+    events = of.lake.events((lo, hi), [PLACE, shown])
+    span = charts.Span(lo, hi, clock)
+    spec = road_map(of.source, span, events, shown, matches=every[:MATCHES], changes=changes, most=cells)
     more = f" The first {MATCHES:,} of {len(every):,} are drawn." if len(every) > MATCHES else ""
     dashed = f" and {counted(len(changes), 'model change')} (dashed)" if changes else ""
-    lines = f"{counted(len(every), 'match', 'matches')} of {of.compiled.pattern.name} (lines with dots)"
-    said = f"{with_unit(of.source, shown[0])} along the road on {day}, with {lines}{dashed}.{more}"
-    return [section("On the road", chart(spec, said, said, tall=400), name="road")]
+    many = counted(len(every), "match", "matches")
+    lines = f"{many} of {of.compiled.pattern.name} (lines with dots)"
+    said = f"{with_unit(of.source, shown)} along the road on {day}, with {lines}{dashed}.{more}"
+    return f"{day}: {many}", chart(spec, said, said, tall=400)
 
 
 def _of_day(of: Subject, span: tuple[int, int]) -> list[Match]:
@@ -251,105 +267,6 @@ def _of_day(of: Subject, span: tuple[int, int]) -> list[Match]:
         for row in inside
     ]
     return whole(of.lake, table_name, picked[:MATCHES]) + picked[MATCHES:]
-
-
-def _near_misses(of: Subject) -> Html:
-    """What was nearly a match on the last day that is done and has events."""
-    title, done = "Near misses", np.flatnonzero(of.judged.state == "done")
-    days = [of.judged.day(int(at)) for at in done[::-1][:7]]
-    day = next((one for one in days if of.lake.events_on(Days.one(one))), None)
-    if day is None:
-        return section(title, tag("p", "No day with events is done yet.", class_="none"))
-    verb = f"chainlake explain {of.compiled.pattern.name} --near-misses {day} {day + _ONE}"
-    try:
-        events = of.lake.needed(of.compiled, Days.one(day).micros())
-        if len(events) > SEARCHED:
-            return section(title, _too_much(f"{day} reads {len(events):,} events", verb))
-        choices = chosen_orders(of.compiled.pattern, None, events)
-        cost = sum(min(one.estimates.values(), default=0.0) for one in choices)
-        if cost > EVALUATED:
-            return section(title, _too_much(f"the search of {day} would take about {cost:,.0f} evaluations", verb))
-        reports = near_misses(of.compiled.pattern, events, [one.plan for one in choices], Days.one(day).micros())
-    except ChainlakeError as error:
-        return section(title, tag("p", f"They could not be found: {error.summary}", class_="warn"))
-    parts = [part for branch, one in enumerate(reports, 1) for part in _funnel(of, one, events, branch, len(reports))]
-    about = joined([
-        f"What became of the {len(events):,} events that a search of {day} reads: how many candidates each step looked "
-        "at, and how many passed. For other days: ", tag("code", verb, class_="verb"),
-    ])  # fmt: skip
-    return section(title, *parts, about=about, name="near-misses")
-
-
-def _too_much(why: str, verb: str) -> Html:
-    return tag(
-        "p", f"Not looked for, since {why}. On a command line: ", tag("code", verb, class_="verb"), class_="none"
-    )
-
-
-def _funnel(of: Subject, report: Report, events: pa.Table, branch: int, many: int) -> Iterator[Html]:
-    if many > 1:
-        yield tag("h3", f"Branch {branch} of {many}")
-    top = max((stage.entered for stage in report.stages), default=0) or 1
-    rows: list[tuple[object, ...]] = []
-    for stage in report.stages:
-        share = np.log1p(stage.entered) / np.log1p(top), np.log1p(stage.left) / np.log1p(top)
-        bar = joined(
-            tag("span", class_="bar", style=f"width:{part * 100:.1f}%;{tone}")
-            for part, tone in zip(share, ("opacity:.35", "margin-top:1px"), strict=True)
-        )
-        rows.append((_step(stage), f"{stage.entered:,}", f"{stage.left:,}", bar))
-    rows.append((tag("b", "matches decided on this day"), "", tag("b", f"{report.matches:,}"), ""))
-    yield table(
-        ("step", "looked at", "passed", "(bars on a logarithmic scale)"),
-        rows,
-        "The funnel: pale bars show what a step looked at, full bars what passed",
-        right=[1, 2],
-    )
-    closest = [
-        (stage, miss)
-        for stage in reversed(report.stages)
-        for miss in sorted(stage.misses.values(), key=lambda one: one.count)
-        if miss.count
-    ]
-    rows = [
-        (
-            _step(stage),
-            tag("code", miss.reason),
-            f"{miss.count:,}",
-            _example(of, miss.examples[0], events) if miss.examples else "",
-        )
-        for stage, miss in closest[:12]
-    ]
-    if rows:
-        yield tag("h3", "Closest first")
-        yield table(
-            ("failed at", "condition that was not true", "how many", "one of them"),
-            rows,
-            "What rejected candidates, from the last step back to the first",
-            right=[2],
-        )
-
-
-def _step(stage: Stage) -> str:
-    verb, _, name = stage.what.partition(" ")
-    words = {"take": f"find an event {name}", "iterate": f"find a set {name}", "complete": "complete the match"}
-    return words.get(verb, f"events for {name} (type {verb})")
-
-
-def _example(of: Subject, example: Mapping[str, Any], events: pa.Table) -> Html:
-    """The events of a near miss, with the attributes that conditions mention."""
-    clock, source = Clock.of(of.source), of.source
-    wanted = [
-        one for one in sorted(of.compiled.pattern.mentioned - PSEUDO) if any(one == a.name for a in source.attributes)
-    ]
-    parts = []
-    for name, row in example.items():
-        listed = row if isinstance(row, list) else [row]
-        one = events.slice(listed[0], 1).to_pylist()[0]
-        values = ", ".join(f"{with_unit(source, each)} {number(one.get(each))}" for each in wanted if each in one)
-        more = f" and {len(listed) - 1:,} more" if len(listed) > 1 else ""
-        parts.append(joined([tag("b", name), f" {one[source.key]}, {clock.short(us_of(one['ts']))}, {values}{more}"]))
-    return joined(parts, Html("<br>"))
 
 
 def _origin(of: Subject, match: Match) -> Html:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.events.history import add_histories
-from chainlake.days import Days, day_of_us, day_start_us, instant, us_of
+from chainlake.days import Days, day_of_us, instant, us_of
 from chainlake.definitions.source import Source
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
@@ -28,8 +28,11 @@ from chainlake.schemas.matches import FIXED_COLUMNS
 DRAWN = 6
 #: How many of the latest rows are considered for that.
 _LOOKED_AT = 200_000
+#: How many keys a match is called by.
+_CALLED = 3
 #: About how many events are kept in memory from one match to the next.
 _KEPT = 400_000
+_MINUTE_US = 60_000_000
 _TIME = pa.timestamp("us", tz="UTC")
 _ONE = timedelta(days=1)
 
@@ -89,6 +92,11 @@ class Match:
     def keys(self) -> list[str]:
         """The different keys of its events, in time order."""
         return list(dict.fromkeys(one.key for one in self.events))
+
+    @property
+    def series(self) -> str:
+        """The first of these keys, as a match is called by them, and a sign that there are more."""
+        return ", ".join(self.keys[:_CALLED]) + (", …" if len(self.keys) > _CALLED else "")
 
     def bound(self) -> dict[str, list[Event]]:
         """Its events by name."""
@@ -187,13 +195,16 @@ class SourceReader:
         return {row["event_id"]: row for row in pa.concat_tables(found).to_pylist()}
 
 
-def chosen(lake: SourceReader, compiled: CompiledPattern, judged: Judged) -> list[Match]:
+def chosen(
+    lake: SourceReader, compiled: CompiledPattern, judged: Judged, derived: Sequence[Judged] = ()
+) -> list[Match]:
     """The matches of a pattern that its page draws: the best if it has a ranking or episodes, else the latest.
 
     Args:
         lake: the tables.
         compiled: the pattern.
         judged: its days.
+        derived: the days of its episodes.
     """
     name = compiled.pattern.name
     table = registered_table(lake.home, name)
@@ -202,7 +213,7 @@ def chosen(lake: SourceReader, compiled: CompiledPattern, judged: Judged) -> lis
     if compiled.ranking is not None and tables.exists(lake.home, "ranked", name):
         picked = _ranked(lake, name)
     elif compiled.episodes is not None and tables.exists(lake.home, "episodes", name):
-        picked = _of_episodes(lake, compiled, judged)
+        picked = _of_episodes(lake, name, next(one for one in derived if one.name == f"episodes/{name}"))
     else:
         picked = _latest(lake, table, judged)
     return whole(lake, table, picked)
@@ -227,20 +238,16 @@ def _ranked(lake: SourceReader, name: str) -> list[Match]:
     return found
 
 
-def _of_episodes(lake: SourceReader, compiled: CompiledPattern, judged: Judged) -> list[Match]:
-    """The top matches of the most severe episodes of the last days with matches, or of the latest if none is severe."""
-    days = _last_days(judged)
-    if days is None or compiled.episodes is None:
+def _of_episodes(lake: SourceReader, name: str, episodes: Judged) -> list[Match]:
+    """The top matches of the most severe episodes, or of the latest if none is severe."""
+    days = _last_days(episodes, _LOOKED_AT)
+    if days is None:
         return []
-    # An episode is decided after the last of its matches.
-    span = (day_start_us(days.start), day_start_us(days.end) + 30 * 86_400_000_000)
-    columns = ["start_ts", "end_ts", "decision_ts", "matches", "top_match", "severity", "key"]
-    rows = tables.arrow(
-        lake.home, "episodes", compiled.pattern.name, columns=columns, filters=tables.decided_in(*span)
-    ).to_pylist()
-    rows.sort(key=lambda row: (row["severity"] is None, -(row["severity"] or 0.0), -us_of(row["end_ts"])))
+    columns = ["start_ts", "end_ts", "decision_ts", "matches", "top_match", "severity"]
+    rows = tables.arrow(lake.home, "episodes", name, columns=columns, filters=tables.decided_in(*days.micros()))
+    order = [("severity", "descending"), ("end_ts", "descending"), ("top_match", "ascending")]
     found = []
-    for row in rows[:DRAWN]:
+    for row in rows.sort_by(order).slice(0, DRAWN).to_pylist():  # Arrow puts rows without a severity last
         how = "" if row["severity"] is None else f", severity {number(row['severity'])}"
         many = f"{row['matches']:,} match{'' if row['matches'] == 1 else 'es'}"
         why = f"top match of an episode of {many}{how}"
@@ -249,7 +256,7 @@ def _of_episodes(lake: SourceReader, compiled: CompiledPattern, judged: Judged) 
 
 
 def _latest(lake: SourceReader, table: str, judged: Judged) -> list[Match]:
-    """The latest matches that do not overlap, then others."""
+    """The latest matches, the last one first."""
     days = _last_days(judged)
     if days is None:
         return []
@@ -257,7 +264,15 @@ def _latest(lake: SourceReader, table: str, judged: Judged) -> list[Match]:
     columns = ["match_id", "decision_ts", "start_ts", "end_ts"]
     rows = tables.arrow(lake.home, "matches", table, columns=columns, filters=tables.decided_in(lo, hi))
     order = [("decision_ts", "descending"), ("start_ts", "descending"), ("match_id", "ascending")]
-    every = [_match(row, "among the latest") for row in rows.sort_by(order).slice(0, _LOOKED_AT).to_pylist()]
+    return spread([_match(row, "among the latest") for row in rows.sort_by(order).slice(0, _LOOKED_AT).to_pylist()])
+
+
+def spread(every: Sequence[Match]) -> list[Match]:
+    """As many matches as are drawn, in the order given: those that do not overlap, and others where these are too few.
+
+    Args:
+        every: the matches, those to be preferred first.
+    """
     apart: list[Match] = []
     for one in every:
         if len(apart) == DRAWN:
@@ -265,12 +280,33 @@ def _latest(lake: SourceReader, table: str, judged: Judged) -> list[Match]:
         if all(one.end_us < other.start_us or one.start_us > other.end_us for other in apart):
             apart.append(one)
     known = {one.id for one in apart}
-    rest = [one for one in every if one.id not in known]
-    return apart + rest[: DRAWN - len(apart)]
+    rest = [one.id for one in every if one.id not in known]
+    known.update(rest[: DRAWN - len(apart)])
+    return [one for one in every if one.id in known]
 
 
-def _last_days(judged: Judged) -> Days | None:
-    """The last days that together have at least as many rows as are drawn."""
+def latest_ends(lake: SourceReader, name: str, judged: Judged, days: int) -> list[int]:
+    """The times at which the matches of the last UTC days with matches end, microseconds, to the minute.
+
+    Args:
+        lake: the tables.
+        name: the pattern.
+        judged: its days.
+        days: how many days.
+    """
+    have = np.flatnonzero(judged.rows(np.arange(len(judged.numbers))) > 0)[-days:].tolist()
+    wanted = [Days.one(judged.day(at)).micros() for at in have]
+    table = registered_table(lake.home, name)
+    found: set[int] = set()
+    for lo, hi in wanted:
+        ends = tables.arrow(lake.home, "matches", table, columns=["end_ts"], filters=tables.decided_in(lo, hi))
+        minutes = ends["end_ts"].cast(pa.int64()).to_numpy() // _MINUTE_US * _MINUTE_US
+        found.update(np.unique(minutes).tolist())
+    return sorted(found)
+
+
+def _last_days(judged: Judged, least: int = DRAWN) -> Days | None:
+    """The last days that together have at least as many rows as asked for, or all days with rows."""
     rows = judged.rows(np.arange(len(judged.numbers)))
     have = np.flatnonzero(rows > 0)
     if not len(have):
@@ -279,7 +315,7 @@ def _last_days(judged: Judged) -> Days | None:
     total = 0
     for at in have[::-1].tolist():
         first, total = at, total + int(rows[at])
-        if total >= DRAWN:
+        if total >= least:
             break
     return Days(judged.day(first), judged.day(last) + _ONE)
 

@@ -1,25 +1,43 @@
-"""Why a match is a match: each condition with the values of its events put in, and the engine's own verdict."""
+"""Why a match is a match: each condition with the values of its events put in, and the engine's own verdict; and which
+conditions ended what came near."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import date, timedelta
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from chainlake.catalog.patterns import CompiledPattern
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.explain.near_misses import Report, Stage, near_misses, nearness
 from chainlake.cep.explain.parts import conjunction, in_units
+from chainlake.cep.explain.report import chosen_orders
 from chainlake.cep.language import ast
+from chainlake.cep.language.check import PSEUDO
 from chainlake.cep.language.formatter import format_node
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.search.find import dataset
 from chainlake.cep.values.values import Value
+from chainlake.days import Days, us_of
+from chainlake.errors import ChainlakeError
+from chainlake.lake.records.staleness import Judged
+from chainlake.markup import Html, joined, section, table, tag
+from chainlake.report.reading import SourceReader
+from chainlake.report.showing import Clock, number, with_unit
+
+#: The largest numbers of events and evaluations of a search for near misses, which should take only seconds.
+SEARCHED, EVALUATED = 50_000, 3_000_000
+#: The largest number of days that are searched for near misses, of which one is shown.
+_TRIED = 7
+_ONE = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -129,7 +147,6 @@ def _members(literal: ast.Node, name: str, many: int, view: View, data: Dataset)
 def _put(literal: ast.Node, view: View, data: Dataset) -> str:
     """One comparison with values in the place of names."""
     filled = format_node(_filled(literal, view, data))
-    filled = filled.replace("'", "") if "'" in filled else filled
     if isinstance(literal, ast.Compare):
         left, right = (_shown(side, view, data) for side in (literal.left, literal.right))
         short = f"{left} {literal.op} {right}"
@@ -170,7 +187,7 @@ def _shown(node: ast.Node, view: View, data: Dataset) -> str:
     if value.kind == "duration":
         return in_units(Fraction(int(raw), 1_000_000)) if float(raw).is_integer() else f"{float(raw) / 1e6:g} s"
     if value.kind == "time":
-        return f"{np.datetime64(int(raw), 'us').astype('datetime64[s]')} UTC".replace("T", " ")
+        return Clock("UTC").text(int(raw))
     return _text(raw.item() if isinstance(raw, np.generic) else raw)
 
 
@@ -178,3 +195,150 @@ def _text(value: Any) -> str:
     if isinstance(value, float):
         return "null" if math.isnan(value) else f"{value:.7g}"
     return str(value)
+
+
+# ---- near misses
+
+
+_Of: TypeAlias = tuple[SourceReader, CompiledPattern]
+
+
+def near_misses_of(lake: SourceReader, compiled: CompiledPattern, judged: Judged) -> Html:
+    """The section of a pattern's page that shows what was nearly a match, on that of the latest days that came nearest.
+
+    Args:
+        lake: the tables.
+        compiled: the pattern.
+        judged: its days.
+    """
+    title, done = "Near misses", np.flatnonzero(judged.state == "done")
+    days = [judged.day(int(at)) for at in done[::-1][:_TRIED]]
+    days = [day for day in days if lake.events_on(Days.one(day))]
+    if not days:
+        return section(title, tag("p", "No day with events is done yet.", class_="none"))
+    try:
+        searched, too_much = _searched(lake, compiled, days)
+    except ChainlakeError as error:
+        return section(title, tag("p", f"They could not be found: {error.summary}", class_="warn"))
+    if not searched:
+        return section(title, _too_much(too_much, _verb(compiled, days[0])))
+    best = max(searched, key=lambda one: nearness(one.reports))
+    day, events = best.day, best.events
+    parts = [
+        part
+        for branch, one in enumerate(best.reports, 1)
+        for part in _funnel((lake, compiled), one, events, branch, len(best.reports))
+    ]
+    first = compiled.pattern.read_range(*Days.one(day).micros())[0]
+    before = int(np.count_nonzero(events["ts"].cast(pa.int64()).to_numpy() < first))
+    also = f" It reads {before:,} more before them, for PREV." if before else ""
+    chosen_of = f", which of the last {len(searched)} days came nearest to a match," if len(searched) > 1 else ""
+    about = joined([
+        f"What became of the {len(events) - before:,} events that a search of {day}{chosen_of} can bind: how many "
+        f"candidates each step looked at, and how many passed.{also} For other days: ",
+        tag("code", _verb(compiled, day), class_="verb"),
+    ])  # fmt: skip
+    return section(title, *parts, about=about, name="near-misses")
+
+
+@dataclass(frozen=True)
+class _Searched:
+    """A day with its near misses, and the events that these are rows of."""
+
+    day: date
+    events: pa.Table
+    reports: Sequence[Report]
+
+
+def _searched(lake: SourceReader, compiled: CompiledPattern, days: Sequence[date]) -> tuple[list[_Searched], str]:
+    """The near misses of as many of the days as can be searched in a few seconds, and why the next one cannot."""
+    found: list[_Searched] = []
+    room, left = float(SEARCHED), float(EVALUATED)
+    for day in days:
+        events = lake.needed(compiled, Days.one(day).micros())
+        room -= len(events)
+        if room < 0:
+            return found, f"{day} reads {len(events):,} events"
+        choices = chosen_orders(compiled.pattern, None, events)
+        cost = sum(min(one.estimates.values(), default=0.0) for one in choices)
+        left -= cost
+        if left < 0:
+            return found, f"the search of {day} would take about {cost:,.0f} evaluations"
+        plans = [one.plan for one in choices]
+        reports = near_misses(compiled.pattern, events, plans, Days.one(day).micros())
+        found.append(_Searched(day, events, reports))
+    return found, ""
+
+
+def _verb(compiled: CompiledPattern, day: date) -> str:
+    return f"chainlake explain {compiled.pattern.name} --near-misses {day} {day + _ONE}"
+
+
+def _too_much(why: str, verb: str) -> Html:
+    return tag(
+        "p", f"Not looked for, since {why}. On a command line: ", tag("code", verb, class_="verb"), class_="none"
+    )
+
+
+def _funnel(of: _Of, report: Report, events: pa.Table, branch: int, many: int) -> Iterator[Html]:
+    if many > 1:
+        yield tag("h3", f"Branch {branch} of {many}")
+    top = max((stage.entered for stage in report.stages), default=0) or 1
+    rows: list[tuple[object, ...]] = []
+    for stage in report.stages:
+        share = np.log1p(stage.entered) / np.log1p(top), np.log1p(stage.left) / np.log1p(top)
+        bar = joined(
+            tag("span", class_="bar", style=f"width:{part * 100:.1f}%;{tone}")
+            for part, tone in zip(share, ("opacity:.35", "margin-top:1px"), strict=True)
+        )
+        rows.append((_step(stage), f"{stage.entered:,}", f"{stage.left:,}", bar))
+    rows.append((tag("b", "matches decided on this day"), "", tag("b", f"{report.matches:,}"), ""))
+    yield table(
+        ("step", "looked at", "passed", "(bars on a logarithmic scale)"),
+        rows,
+        "The funnel: pale bars show what a step looked at, full bars what passed",
+        right=[1, 2],
+    )
+    closest = [
+        (stage, miss) for stage in reversed(report.stages) for miss in reversed(stage.misses.values()) if miss.count
+    ]
+    told = [
+        (
+            _step(stage),
+            tag("code", miss.reason),
+            f"{miss.count:,}",
+            _example(of, miss.examples[0], events) if miss.examples else "",
+        )
+        for stage, miss in closest[:12]
+    ]
+    if told:
+        yield tag("h3", "Those that came furthest first")
+        yield table(
+            ("failed at", "condition that was not true", "how many", "the nearest of them"),
+            told,
+            "What rejected candidates, from the last step back to the first",
+            right=[2],
+        )
+
+
+def _step(stage: Stage) -> str:
+    verb, _, name = stage.what.partition(" ")
+    words = {"take": f"find an event {name}", "iterate": f"find a set {name}", "complete": "complete the match"}
+    return words.get(verb, f"events for {name} (type {verb})")
+
+
+def _example(of: _Of, example: Mapping[str, Any], events: pa.Table) -> Html:
+    """The events of a near miss, with the attributes that conditions mention."""
+    source, compiled = of[0].source, of[1]
+    clock = Clock.of(source)
+    wanted = [
+        one for one in sorted(compiled.pattern.mentioned - PSEUDO) if any(one == a.name for a in source.attributes)
+    ]
+    parts = []
+    for name, row in example.items():
+        listed = row if isinstance(row, list) else [row]
+        one = events.slice(listed[0], 1).to_pylist()[0]
+        values = ", ".join(f"{with_unit(source, each)} {number(one.get(each))}" for each in wanted if each in one)
+        more = f" and {len(listed) - 1:,} more" if len(listed) > 1 else ""
+        parts.append(joined([tag("b", name), f" {one[source.key]}, {clock.short(us_of(one['ts']))}, {values}{more}"]))
+    return joined(parts, Html("<br>"))

@@ -14,6 +14,7 @@ from chainlake.definitions.source import Source
 from chainlake.markup import Html, joined, tag
 
 _MARKED = re.compile(r"`([^`]+)`|(?<![\w*])\*(?=\S)([^*]+)(?<=\S)\*(?![\w*])")
+_MINUTE_US, _WEEK_US = 60_000_000, 7 * 86_400_000_000
 #: What is shown where a value is missing.
 MISSING = "–"
 
@@ -128,12 +129,37 @@ class Clock:
         small = [tag("span", f" ({rest}", class_="utc")] if rest else []
         return tag("time", first, *small, datetime=local.astimezone(UTC).isoformat())
 
-    def title(self, us: int) -> str:
-        """The title of a time axis."""
+    def title(self, lo_us: int, hi_us: int) -> str:
+        """The title of a time axis from ``lo_us`` to ``hi_us``, with all distances from UTC that the zone has there."""
         if self.zone == "UTC":
             return "time (UTC)"
-        hours = self.offset_ms(us) / 3_600_000
-        return f"{self.zone} (UTC{'+' if hours >= 0 else '−'}{abs(hours):g} h), below it UTC"
+        said, shifts = _from_utc(self.offset_ms(lo_us)), self._shifts(lo_us, hi_us)
+        if len(shifts) > 2:
+            # Over years it comes and goes, and the axis has no room for every time.
+            said = " or ".join(dict.fromkeys([said, *(_from_utc(self.offset_ms(us)) for us in shifts)]))
+        else:
+            said += "".join(f", from {self.local(us):%d %b} {_from_utc(self.offset_ms(us))}" for us in shifts)
+        return f"{self.zone} ({said}), below it UTC"
+
+    def _shifts(self, lo_us: int, hi_us: int) -> list[int]:
+        """The minutes inside a stretch of time from which on the zone is at another distance from UTC than before."""
+        steps = [*range(lo_us, hi_us, _WEEK_US), hi_us]
+        found = []
+        for lo, hi in zip(steps, steps[1:], strict=False):
+            before = self.offset_ms(lo)
+            if self.offset_ms(hi) == before:
+                continue
+            # No zone of our time changes twice in one week, so that halving finds the one change.
+            while hi - lo > _MINUTE_US:
+                middle = (lo + hi) // 2
+                lo, hi = (middle, hi) if self.offset_ms(middle) == before else (lo, middle)
+            found.append(hi)
+        return [one for one in found if one < hi_us]
+
+
+def _from_utc(ahead_ms: int) -> str:
+    hours = ahead_ms / 3_600_000
+    return f"UTC{'+' if hours >= 0 else '−'}{abs(hours):g} h"
 
 
 def _next(day: date, zone: ZoneInfo) -> datetime:
@@ -153,6 +179,7 @@ def with_unit(source: Source | None, name: str) -> str:
     return name if unit is None else f"{name} ({unit})"
 
 
-def dot(colour: str, said: object) -> Html:
-    """A coloured square with its text, which says the same as the colour."""
-    return joined([tag("span", class_="dot", style=f"background:var(--{colour})", aria_hidden="true"), said])
+def dot(colour: str, said: object, *, hatched: bool = False) -> Html:
+    """A coloured square with its text, which says the same as the colour and the hatching."""
+    kind = "dot hatched" if hatched else "dot"
+    return joined([tag("span", class_=kind, style=f"background:var(--{colour})", aria_hidden="true"), said])

@@ -12,8 +12,6 @@ from pathlib import Path
 from statistics import pstdev
 
 from chainlake.cep.plain_files.places import opened
-from chainlake.definitions.files import WORD
-from chainlake.definitions.source_keys import FIXED
 from chainlake.errors import InputError
 from chainlake.starter.cells import (
     CLOCKS,
@@ -28,6 +26,8 @@ from chainlake.starter.cells import (
     type_of,
     writing_of,
 )
+from chainlake.starter.column_names import names_of, unit_of
+from chainlake.starter.file_names import date_of
 
 #: How many rows are looked at.
 HEAD = 2_000
@@ -49,8 +49,6 @@ _WINDOWS = {
 #: many rows are looked back.
 _SHARES = (10.0, 5.0, 2.0, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.005, 1.002, 1.001)
 _FEW, _BACK = 3, 50
-#: A unit at the end of a column's name: Speed (mph), Price [USD].
-_UNIT = re.compile(r"\s*[(\[]\s*([^()\[\]]{1,20}?)\s*[)\]]$")
 #: Lengths of rounds, in seconds.
 _ROUNDS = {"1 s": 1, "10 s": 10, "1 min": 60, "5 min": 300, "10 min": 600, "15 min": 900, "1 h": 3600}
 
@@ -168,11 +166,14 @@ def guess(file: Path) -> Guess:
     header = list(columns)
     writing = writing_of(columns, delimiter)
     time, form = _time(file, columns)
+    ambiguous = _ambiguous(columns, time, form)
+    if ambiguous and (dated := date_of(file.name)) is not None:
+        form, ambiguous = _settled(columns, time, form, dated)
     rest = [name for name in header if name not in time]
     key = _key(columns, rest, time, writing)
-    named = _names(rest)
+    named = names_of(rest)
     attributes = tuple(
-        Column(name, named[name], type_of(columns[name], writing), _unit(name)) for name in rest if name != key
+        Column(name, named[name], type_of(columns[name], writing), unit_of(name)) for name in rest if name != key
     )
     if not attributes:
         raise NotGuessed.no_attribute(file)
@@ -186,7 +187,7 @@ def guess(file: Path) -> Guess:
         header=tuple(header),
         time=time,
         form=form,
-        ambiguous=_ambiguous(columns, time, form),
+        ambiguous=ambiguous,
         zoned=form == "iso" and all(re.search(r"(Z|[+-]\d\d:?\d\d)$", text) for text in columns[time[0]] if text),
         key=None if key is None else Column(key, named[key], "string"),
         unique=len(set(moments)) == len(moments),
@@ -330,8 +331,19 @@ def _time(file: Path, columns: dict[str, list[str]]) -> tuple[tuple[str, ...], s
     raise NotGuessed.no_time(file, list(columns))
 
 
+def _swapped(form: str) -> str:
+    return form.replace("%d", "%%").replace("%m", "%d").replace("%%", "%m")
+
+
+def _settled(columns: dict[str, list[str]], time: tuple[str, ...], form: str, dated: date) -> tuple[str, bool]:
+    """The order of day and month by which there are times on the date of the file's name, and whether both are."""
+    moments = [" ".join(row) for row in zip(*(columns[name] for name in time), strict=True)]
+    fits = [one for one in (form, _swapped(form)) if any(_day(at) == dated for at in _seconds(moments, one))]
+    return (fits[0], False) if len(fits) == 1 else (form, True)
+
+
 def _ambiguous(columns: dict[str, list[str]], time: tuple[str, ...], form: str) -> bool:
-    swapped = form.replace("%d", "%%").replace("%m", "%d").replace("%%", "%m")
+    swapped = _swapped(form)
     if swapped == form or "%Y%m%d" in form or form.startswith("%Y"):
         return False
     return all(parses(" ".join(row), swapped) for row in zip(*(columns[name] for name in time), strict=True))
@@ -364,23 +376,3 @@ def _key(columns: dict[str, list[str]], rest: Sequence[str], time: tuple[str, ..
     best = rank(found[0])
     repeated = len(set(moments)) < rows
     return found[0] if not best[1] or not best[2] or (repeated and not best[0]) else None
-
-
-def _unit(written: str) -> str:
-    found = _UNIT.search(written)
-    return found[1] if found and _UNIT.sub("", written) else ""
-
-
-def _names(written: Sequence[str]) -> dict[str, str]:
-    """Unique names that columns of a table can have, for the names in the file."""
-    found: dict[str, str] = {}
-    for text in written:
-        plain = re.sub(r"\W+", "_", _UNIT.sub("", text) or text, flags=re.ASCII).strip("_").lower() or "column"
-        plain = plain if plain[0].isalpha() else f"c_{plain}"
-        plain = f"{plain}_" if plain in FIXED else plain[:90]
-        name, number = plain, 2
-        while name in found.values():
-            name, number = f"{plain}_{number}", number + 1
-        assert WORD.match(name)
-        found[text] = name
-    return found

@@ -3,52 +3,43 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import date
-from pathlib import Path
 
 from chainlake.definitions.formats.format import NULLS
 from chainlake.starter.cells import Writing
+from chainlake.starter.column_names import PLACE
+from chainlake.starter.file_names import expected_of, glob_of, path_of
 from chainlake.starter.guess import Column, Guess
 
-#: Forms of a date in a file's name: how to find it, how to write it in a path, and its format.
-_DATES = ((r"\d{4}-\d\d-\d\d", r"\d{4}-\d\d-\d\d", "%Y-%m-%d"), (r"\d{8}", r"\d{8}", "%Y%m%d"))
 _HEAD = """\
 # Guessed from the first {rows:,} rows of {file}. Check what is marked with (?), and say what the attributes mean.
 # Files of this source land in .chainlake/landing/{name}/. docs/sources.md of Chainlake has all keys.
 """
 
 
+_ZONE = "(?) check this first: if the file has local times, name their zone, such as America/New_York"
 #: The largest number of nodes of a first model.
 _NODES = 50
 
 
-def source_name(file: Path) -> str:
-    """A name for the source of a file: the file's name without dates, numbers and suffixes."""
-    stem = file.name.split(".")[0]
-    plain = re.sub(r"[\W\d_]+", "_", stem, flags=re.ASCII).strip("_").lower()
-    return plain[:90] if plain and plain[0].isalpha() else "events"
-
-
-def source_of(found: Guess) -> str:
-    """The text of the source's file."""
-    name = source_name(found.file)
+def source_of(found: Guess, name: str) -> str:
+    """The text of the file of a source of this name."""
     key = "series" if found.key is None else found.key.name
     lines = [_HEAD.format(rows=found.rows, file=_shown(found.file.name), name=name).rstrip()]
     lines += [f"description: {json.dumps(f'Rows of files such as {found.file.name}.', ensure_ascii=False)}"]
     lines += [f"key: {_aside(key, _key_words(found))}", f"type: {_aside('Row', 'the only kind of event')}"]
-    lines += [] if found.zoned or found.form.startswith("epoch") else [f"zone: {_aside('UTC', '(?) of the times')}"]
+    lines += [] if found.zoned or found.form.startswith("epoch") else [f"zone: {_aside('UTC', _ZONE)}"]
     lines += ["attributes:", *map(_attribute, found.attributes)]
     meaning = "one event per key and time" if found.unique else "some rows have the same key and time: all are events"
     lines += [f"identity: {_aside('unique' if found.unique else 'multiset', meaning)}"]
-    stem = found.file.name.split(".")[0]
-    dated = next(((regex, form) for sign, regex, form in _DATES if _one(sign, stem)), None)
-    if dated is not None:
-        place = _one(dated[0], stem)
-        assert place is not None
-        pattern = f"{_plain(stem[: place.start()])}(?P<date>{dated[0]}){_plain(stem[place.end() :])}"
-        lines += [f"path: '{pattern}'"]
-    lines += ["formats:", "  - name: rows", f"    glob: {_quoted(_glob(found.file.name))}"]
+    file = found.file.name
+    path, expected = path_of(file), expected_of(file)
+    lines += [] if path is None else [_aside(f"path: '{path}'", "(?) the date is that of the rows")]
+    if expected is not None:
+        meaning = "(?) one file a day: a day waits for it, and is provisional without it"
+        lines += [_aside(f"# expect: [{_quoted(expected)}]", meaning)]
+    glob = _aside(f"    glob: {_quoted(glob_of(file))}", "(?) what varies in the names of such files")
+    lines += ["formats:", "  - name: rows", glob]
     lines += [f"    delimiter: {json.dumps(found.delimiter)}"] if found.delimiter != "," else []
     lines += _numbers(found.writing)
     lines += [_time(found), *_map(found, key)]
@@ -114,7 +105,8 @@ def _numbers(writing: Writing) -> list[str]:
 
 def _attribute(one: Column) -> str:
     unit = f", unit: {_quoted(one.unit)}" if one.unit else ""
-    return f"  {one.name}: {{type: {one.type}{unit}}}"
+    line = f"  {one.name}: {{type: {one.type}{unit}}}"
+    return _aside(line, "(?) the place along a road, of which the report draws maps") if one.name == PLACE else line
 
 
 def _key_words(found: Guess) -> str:
@@ -135,21 +127,6 @@ def _map(found: Guess, key: str) -> list[str]:
     if found.key is None:
         named.insert(0, f"      {key}: {{constant: all}}")
     return ["    map:", *named] if named else []
-
-
-def _one(sign: str, stem: str) -> re.Match[str] | None:
-    """The place of a date of this form in a name, if there is exactly one."""
-    places = list(re.finditer(rf"(?<!\d){sign}(?!\d)", stem))
-    return places[0] if len(places) == 1 else None
-
-
-def _glob(name: str) -> str:
-    """A glob for files whose names differ only in their numbers."""
-    return re.sub(r"\d+", "*", re.sub(r"([\[\]?*])", r"[\1]", name.split(".")[0])) + ".*"
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\d+", r"\\d+", re.sub(r"([.^$*+?{}\[\]|()\\'])", ".", text))
 
 
 def _quoted(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,10 +11,12 @@ from datetime import date, timedelta
 from importlib import resources
 from pathlib import Path
 
+from chainlake.definitions.files import WORD
 from chainlake.errors import UsageError
 from chainlake.starter.editors.files import editor_files
+from chainlake.starter.file_names import source_name
 from chainlake.starter.guess import Guess, guess
-from chainlake.starter.guessed import model_of, pattern_of, source_name, source_of
+from chainlake.starter.guessed import model_of, pattern_of, source_of
 from chainlake.starter.sample import FIRST, sample
 
 
@@ -36,6 +39,16 @@ class NoPlace(UsageError):
         return cls(f"the project cannot be written: {error.strerror or error}", file=error.filename or folder)
 
 
+class NoName(UsageError):
+    """A source cannot have the name that was asked for."""
+
+    @classmethod
+    def of(cls, name: str) -> NoName:
+        """It is no name of tables."""
+        hint = "A name begins with a letter, and has letters, digits and underscores only."
+        return cls(f"a source cannot be called '{name}'", key="--name", hint=hint)
+
+
 @dataclass(frozen=True)
 class Made:
     """A project that was made.
@@ -56,23 +69,27 @@ class Made:
     guess: Guess | None
 
 
-def new_project(folder: Path, given: Path | None = None) -> Made:
+def new_project(folder: Path, program: Path, given: Path | None = None, name: str | None = None) -> Made:
     """Make a project.
 
     Args:
         folder: the folder, which is made if it does not exist, and must be empty.
+        program: ``chainlake``, by which the project's commands are run where none is on the PATH.
         given: a CSV file from which the source is guessed; without it, a sample is made up.
+        name: of the source that is guessed; without it, the file's name without what varies.
 
     Raises:
-        UsageError: the folder is not empty, or cannot be written to.
+        UsageError: the folder is not empty, or cannot be written to; or the name cannot be one of a source.
         InputError: nothing can be guessed from the file.
     """
     if folder.exists() and not folder.is_dir():
         raise NoPlace.no_folder(folder)
     if folder.is_dir() and (others := sorted(path.name for path in folder.iterdir())):
         raise NoPlace.taken(folder, others[0])
-    made, files = _sample() if given is None else _guessed(given)
-    texts = files | _shared(folder.resolve().name, made)
+    if name is not None and not WORD.fullmatch(name):
+        raise NoName.of(name)
+    made, files = _sample() if given is None else _guessed(given, name or source_name(given.name))
+    texts = files | _shared(folder.resolve().name, made, program)
     try:
         for name, text in texts.items():
             path = folder / name
@@ -99,9 +116,8 @@ def _sample() -> tuple[Made, dict[str, str]]:
     }
 
 
-def _guessed(given: Path) -> tuple[Made, dict[str, str]]:
+def _guessed(given: Path, source: str) -> tuple[Made, dict[str, str]]:
     found = guess(given)
-    source = source_name(given)
     pattern = "first_pattern"
     first, last = found.days
     one = timedelta(days=1)
@@ -111,13 +127,13 @@ def _guessed(given: Path) -> tuple[Made, dict[str, str]]:
     model = None if text is None else "first_model"
     made = Made(source, pattern, model, f"data/{given.name}", days, found)
     files = {
-        f"config/sources/{source}.yaml": source_of(found),
+        f"config/sources/{source}.yaml": source_of(found, source),
         f"config/patterns/{pattern}.sase": pattern_of(found, source),
     }
     return made, files if text is None else files | {f"config/models/{model}.yaml": text}
 
 
-def _shared(name: str, made: Made) -> dict[str, str]:
+def _shared(name: str, made: Made, program: Path) -> dict[str, str]:
     """The files that every project has."""
     lint = f"chainlake lint --test --on {made.data}"
     commands = [lint, f"chainlake match {made.pattern} {made.data} --source {made.source} --format table"]
@@ -142,7 +158,7 @@ def _shared(name: str, made: Made) -> dict[str, str]:
     }
     return {
         "README.md": _filled(_template("README.md"), page),
-        "env.sh": _template("env.sh"),
+        "env.sh": _filled(_template("env.sh"), {"PROGRAM_FOLDER": shlex.quote(str(program.parent))}),
         ".gitignore": _template("gitignore"),
         **editor_files(),
         ".github/workflows/check.yml": _filled(_template("check.yml"), {"data/SAMPLE": made.data}),

@@ -3,4 +3,7 @@
 * ``report``: what ``chainlake explain`` prints, and its Mermaid picture; the costs of ``--simulate``
 * ``parts``: its sentences on bounds, neighbours, sets, rankings and calls
 * ``near_misses``: where candidates are lost
+* ``nearness``: how near the best of them were
+* ``failing``: which conditions events fail that somebody thought to be a match
+* ``described``: near misses in lines of text
 """

@@ -19,9 +19,9 @@ from chainlake.cep.conditions.blocks import Bindings, flat_blocks
 from chainlake.cep.conditions.evaluate import Candidates, View
 from chainlake.cep.conditions.scan import BLOCK_ROWS, Scan
 from chainlake.cep.events.dataset import Dataset
+from chainlake.cep.explain.nearness import distances
 from chainlake.cep.explain.parts import conjunction
-from chainlake.cep.language.check import PSEUDO
-from chainlake.cep.language.normal_form import Branch
+from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
 from chainlake.cep.plan.completion import completion_of
 from chainlake.cep.plan.steps import Forbidden, Plan, Step
@@ -47,12 +47,27 @@ class Miss:
     Args:
         reason: the condition, in words.
         count: how many it ended.
-        examples: the first ones.
+        examples: those that were nearest to fulfilling it, where that is a number, otherwise the first ones.
+        distances: how far each example is from it; see ``chainlake.cep.explain.nearness``.
     """
 
     reason: str
     count: int = 0
     examples: list[Example] = field(default_factory=list)
+    distances: list[float] = field(default_factory=list)
+
+    def room(self, apart: np.ndarray) -> np.ndarray:
+        """Which of some candidates, by their distances, would be among the examples; the nearest first."""
+        limit = np.inf if len(self.examples) < EXAMPLES else self.distances[-1]
+        nearest = np.argsort(apart, kind="stable")[:EXAMPLES]
+        return nearest if len(self.examples) < EXAMPLES else nearest[apart[nearest] < limit]
+
+    def add(self, examples: Sequence[Example], apart: Sequence[float]) -> None:
+        """Keep the nearest of the examples and these."""
+        every = [*zip(self.distances, self.examples, strict=True), *zip(apart, examples, strict=True)]
+        every.sort(key=lambda one: one[0])
+        self.distances = [distance for distance, _ in every[:EXAMPLES]]
+        self.examples = [example for _, example in every[:EXAMPLES]]
 
 
 @dataclass
@@ -71,11 +86,11 @@ class Stage:
     left: int = 0
     misses: dict[str, Miss] = field(default_factory=dict)
 
-    def drop(self, reason: str, count: int) -> list[Example]:
-        """Count candidates that a reason ended; returns the list of its examples, to be added to."""
+    def drop(self, reason: str, count: int) -> Miss:
+        """Count candidates that a reason ended; returns the reason, for examples to be added."""
         miss = self.misses.setdefault(reason, Miss(reason))
         miss.count += count
-        return miss.examples
+        return miss
 
 
 @dataclass
@@ -133,6 +148,20 @@ def near_misses(
         if parts is None:
             raise
     return reports(parts)
+
+
+def nearness(reports: Sequence[Report]) -> tuple[int, int, float]:
+    """How near candidates came to a match, to compare days by: in how late a step the last of them failed, at how late
+    a condition of it, and how close they were to that one's limit."""
+
+    def of(report: Report) -> tuple[int, int, float]:
+        for late, stage in reversed([*enumerate(report.stages)]):
+            for last, miss in reversed([*enumerate(stage.misses.values())]):
+                if miss.count:
+                    return late, last, -min(miss.distances, default=np.inf)
+        return -1, -1, -np.inf
+
+    return max((of(report) for report in reports), default=(-1, -1, -np.inf))
 
 
 def alone(pattern: Pattern, events: pa.Table, plans: Sequence[Plan]) -> list[list[Stage]]:
@@ -211,9 +240,11 @@ class _Probe:
         for clause in self.plan.routing[name]:
             good = View(self.data, len(left), {name: (of, left)}, {}).holds(clause, frozenset())
             dropped = left[~good]
-            examples = stage.drop(conjunction([clause]), len(dropped))
-            rows = self.data.rows[of.rows[dropped[: EXAMPLES - len(examples)]]].tolist()
-            examples += [{name: row} for row in rows]
+            miss = stage.drop(conjunction([clause]), len(dropped))
+            apart = distances(clause, View(self.data, len(dropped), {name: (of, dropped)}, {}))
+            nearest = miss.room(apart)
+            rows = self.data.rows[of.rows[dropped[nearest]]].tolist()
+            miss.add([{name: row} for row in rows], apart[nearest].tolist())
             left = left[good]
         stage.left = len(left)
         return stage
@@ -256,7 +287,7 @@ class _Probe:
             for clause in step.clauses:
                 view = View(self.data, len(left), {step.name: (of, positions[left])}, {}, base, rows[left])
                 good = view.holds(clause, self.branch.kleene)
-                self._drop(stage, conjunction([clause]), every, left[~good])
+                self._fail(stage, clause, every, left[~good])
                 left = left[good]
             yield every.at(left)
 
@@ -282,7 +313,7 @@ class _Probe:
             for clause in step.clauses:
                 view = found.at(left).view(self.data, self.scan.candidates)
                 good = view.holds(clause, self.branch.kleene)
-                self._drop(stage, conjunction([clause]), found, left[~good])
+                self._fail(stage, clause, found, left[~good])
                 left = left[good]
             yield found.at(left)
 
@@ -291,10 +322,18 @@ class _Probe:
         if bindings.singles or bindings.groups:
             self._drop(stage, f"no {step.name} in scope", bindings, rows)
 
-    def _drop(self, stage: Stage, reason: str, bindings: Bindings, rows: np.ndarray) -> None:
-        examples = stage.drop(reason, len(rows))
-        if len(examples) < EXAMPLES:
-            examples += self._examples(bindings.at(rows[: EXAMPLES - len(examples)]))
+    def _fail(self, stage: Stage, clause: Clause, bindings: Bindings, rows: np.ndarray) -> None:
+        """Count partial matches that a condition ended."""
+        apart = distances(clause, bindings.at(rows).view(self.data, self.scan.candidates))
+        self._drop(stage, conjunction([clause]), bindings, rows, apart)
+
+    def _drop(
+        self, stage: Stage, reason: str, bindings: Bindings, rows: np.ndarray, apart: np.ndarray | None = None
+    ) -> None:
+        miss, apart = stage.drop(reason, len(rows)), np.full(len(rows), np.inf) if apart is None else apart
+        nearest = miss.room(apart)
+        if len(nearest):
+            miss.add(self._examples(bindings.at(rows[nearest])), apart[nearest].tolist())
 
     def _examples(self, bindings: Bindings) -> list[Example]:
         found: list[Example] = [{} for _ in range(bindings.n)]
@@ -320,40 +359,3 @@ def _extended(bindings: Bindings, name: str, of: Candidates, rows: np.ndarray, p
     found.start = np.minimum(found.start, of.ts[positions])
     found.end = np.maximum(found.end, of.ts[positions])
     return found
-
-
-def describe(pattern: Pattern, events: pa.Table, reports: Sequence[Report], key: str | None = None) -> Iterator[str]:
-    """The reports in lines of text.
-
-    Args:
-        pattern: the pattern.
-        events: the table that holds the examples' rows.
-        reports: one of each branch.
-        key: a column that tells the events apart for a reader.
-    """
-    wanted = dict.fromkeys([*([key] if key else []), *sorted(pattern.mentioned - PSEUDO)])
-    shown = [name for name in wanted if name in events.column_names]
-    for number, report in enumerate(reports, 1):
-        yield f"branch {number} of {len(reports)}, order {', '.join(report.plan.order)}"
-        for stage in report.stages:
-            yield f"  {stage.what}: {stage.entered:,} looked at, {stage.left:,} passed"
-            for miss in stage.misses.values():
-                if miss.count:
-                    yield f"    {miss.count:,} rejected by: {miss.reason}"
-                    yield from (f"      {_example(one, events, shown)}" for one in miss.examples)
-        yield f"  matches decided on these days: {report.matches:,}"
-
-
-def _example(one: Example, events: pa.Table, shown: Sequence[str]) -> str:
-    parts = []
-    for name, bound in one.items():
-        rows = bound if isinstance(bound, list) else [bound]
-        texts = [_event(events.slice(row, 1).to_pylist()[0], shown) for row in rows]
-        parts.append(f"{name} {texts[0]}" if not isinstance(bound, list) else f"{name} [{', '.join(texts)}]")
-    return "; ".join(parts)
-
-
-def _event(row: dict[str, Any], shown: Sequence[str]) -> str:
-    ts = row["ts"]
-    values = [f"{name}={row[name]}" for name in shown if row[name] is not None]
-    return " ".join([ts.isoformat().replace("+00:00", "Z") if hasattr(ts, "isoformat") else str(ts), *values])

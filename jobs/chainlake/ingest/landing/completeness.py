@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from typing import NotRequired, TypedDict
@@ -11,7 +11,7 @@ from typing import NotRequired, TypedDict
 from chainlake.days import Days
 from chainlake.definitions.source import Source
 from chainlake.ingest.checksum import EMPTY_CHECKSUM
-from chainlake.ingest.landing.expected import LandedNames, missing_expected
+from chainlake.ingest.landing.expected import LandedNames, glob_matches, missing_expected
 from chainlake.ingest.landing.outcomes import days_of, is_read, unread
 from chainlake.ingest.path_fields import path_fields
 from chainlake.lake.records.event_days import quiet_ranges
@@ -47,11 +47,11 @@ class Arrived:
 
     Args:
         paths: paths of the files that were read.
-        lacking: days with a file that was not read.
+        lacking: days with files that were not read → the paths of these.
     """
 
     paths: Collection[str]
-    lacking: Collection[date] = ()
+    lacking: Mapping[date, Sequence[str]] = field(default_factory=dict)
 
     @cached_property
     def names(self) -> LandedNames:
@@ -61,9 +61,19 @@ class Arrived:
     @classmethod
     def of(cls, source: Source, rows: Collection[FileRow], waiting: Iterable[str]) -> Arrived:
         """From the current rows of ``ops.files`` and the paths of waiting files."""
-        lacking = [days_of(source, row["path"], row["file_date"]) for row in unread(source.replaces, rows)]
-        lacking += [days_of(source, path, path_fields(source, path).file_date) for path in waiting]
-        return cls({row["path"] for row in rows if is_read(row)}, set().union(*lacking))
+        dated = [(row["path"], row["file_date"]) for row in unread(source.replaces, rows)]
+        dated += [(path, path_fields(source, path).file_date) for path in waiting]
+        lacking: dict[date, list[str]] = {}
+        for path, file_date in dated:
+            for day in days_of(source, path, file_date):
+                lacking.setdefault(day, []).append(path)
+        return cls({row["path"] for row in rows if is_read(row)}, lacking)
+
+    def not_there(self, source: Source, day: date) -> list[str]:
+        """What is not there for a day: paths of files that were not read, then globs that name none of any kind."""
+        unread = sorted(self.lacking.get(day, ()))
+        missing = missing_expected(source, day, self.names)
+        return [*unread, *(glob for glob in missing if not any(glob_matches(glob, path) for path in unread))]
 
 
 def status_of(source: Source, day: date, arrived: Arrived, passed: date, now: datetime) -> DayStatus:
@@ -76,7 +86,7 @@ def status_of(source: Source, day: date, arrived: Arrived, passed: date, now: da
     """
     if day >= passed:
         return "open"
-    if day not in arrived.lacking and not missing_expected(source, day, arrived.names):
+    if not arrived.not_there(source, day):
         return "complete"
     end = datetime(day.year, day.month, day.day, tzinfo=UTC) + _ONE
     return "provisional" if now >= end + source.lag else "open"

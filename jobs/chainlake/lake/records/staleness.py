@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -27,6 +28,7 @@ from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.late_files import UNKNOWN, LateFiles
 from chainlake.lake.records.lost import lost_days
 from chainlake.paths import Home
+from chainlake.terminal import one_line
 
 #: The state of a day of a definition: see :class:`StatusRow`.
 State = Literal["done", "suspect", "missing", "stale", "following", "failed", "audit_failed", "waiting", "retired"]
@@ -34,6 +36,8 @@ State = Literal["done", "suspect", "missing", "stale", "following", "failed", "a
 STATES: tuple[State, ...] = get_args(State)
 #: States that ask for a computation, if the day's events are complete or provisional.
 TO_DO: tuple[State, ...] = ("missing", "stale", "failed")
+#: How many files that are not there are named; of the rest only the number is given.
+_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class StatusRow:
         state: ``done``, ``missing``, ``stale``, ``failed``, ``audit_failed``, ``waiting`` or ``retired``; a chained day
             can also be ``following``: up to date by itself, but an earlier day is to do, after which it may not be; for
             ``chainlake status`` a day can also be ``suspect``.
-        why: one line, empty for ``done``.
+        why: one line, empty for ``done`` unless its input is provisional.
         provisional: not all expected files of the day had arrived when it was last ingested.
         ready: the day's events are complete or provisional, so that it can be computed.
         rows: published rows of the day, ``None`` if never published.
@@ -128,6 +132,8 @@ class Judged:
         gone: whether a table (``schema.name``) does not exist.
     """
 
+    #: What is not there of the input of provisional days, as far as it is known.
+    absent: Mapping[date, Sequence[str]] = MappingProxyType({})
     #: Whether days are shown as recorded, even done ones with a reason; see ``chainlake.lake.records.recorded``.
     unjudged = False
     _suspected = ""
@@ -204,7 +210,18 @@ class Judged:
         return cast(State, str(self.state[position]))
 
     def why(self, position: int) -> str:
-        """The reason for the state at ``position``, one line; empty for ``done``."""
+        """The reason for the state at ``position``, and what its input lacks, one line; empty for ``done`` and all."""
+        return ", ".join(filter(None, (self._why(position), self.lacks(position))))
+
+    def lacks(self, position: int) -> str:
+        """What the input at ``position`` lacks, one line; empty if it is not provisional."""
+        if not self.provisional[position]:
+            return ""
+        absent = self.absent.get(self.day(position), ())
+        more = f" and {len(absent) - _NAMED} more" if len(absent) > _NAMED else ""
+        return f"provisional input{', without ' * bool(absent)}{', '.join(map(one_line, absent[:_NAMED]))}{more}"
+
+    def _why(self, position: int) -> str:
         state = self.state_at(position)
         if state == "suspect":
             return self._suspected
@@ -238,7 +255,8 @@ class Judged:
 
     def alike(self, positions: np.ndarray) -> np.ndarray:
         """For each position, whether its day comes right after the one before, with the same state and reason."""
-        columns = [self.state, self.provisional, self._event_status, self._late]
+        lacks = np.array([self.lacks(at) for at in range(len(self.numbers))], dtype=object)
+        columns = [self.state, lacks, self._event_status, self._late]
         columns += [differs for _, differs in self._moved]
         columns += [] if self.place is None else [self.place.behind, self.place.cause]
         same: np.ndarray = np.diff(self.numbers[positions], prepend=-1) == 1
@@ -275,7 +293,8 @@ class Judged:
     def table(self, positions: np.ndarray) -> pa.Table:
         """The :class:`StatusRow` of every position, as a table with the columns of :data:`STATUS`."""
         whys = np.full(len(positions), "", dtype=object)
-        for n in np.flatnonzero((self.state[positions] != "done") | self.unjudged).tolist():
+        plain = (self.state[positions] == "done") & ~self.provisional[positions]
+        for n in np.flatnonzero(~plain | self.unjudged).tolist():
             whys[n] = self.why(int(positions[n]))
         values = {
             "definition": pa.array([self.name] * len(positions), pa.string()),

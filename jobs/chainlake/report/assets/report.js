@@ -79,7 +79,7 @@
       this.numbers = data.spans.flatMap(([day, many]) => Array.from({ length: many }, (_, n) => Date.parse(day + "T00:00:00Z") / 864e5 + n));
       this.begins = new Set(); let at = 0; for (const [, many] of data.spans) { this.begins.add(at); at += many; }
       /* Per state its words, its colour, and its rank among days that share a column of pixels. */
-      this.known = data.states.map(([words, colour, rank]) => ({ words, colour, rank }));
+      this.known = data.states.map(([words, colour, rank, hatched]) => ({ words, colour, rank, hatched }));
       this.states = data.rows.map((row) => Int8Array.from(unpack(row.states)));
       this.counts = data.rows.map((row) => Float64Array.from(unpack(row.counts)));
       this.canvas = box.querySelector("canvas");
@@ -139,23 +139,37 @@
         const y = this.top + r * this.high;
         g.fillStyle = css("fg"); g.textAlign = "left";
         g.fillText(fit(g, row.name, this.left - 10), 4, y + this.high / 2);
-        let last = null, from = 0;
-        const flush = (x) => { if (last !== null && x > from) { g.fillStyle = last; g.fillRect(this.left + from, y + 1, x - from - gap, this.high - 2); } };
+        let last = null, lined = 0, from = 0;
+        const flush = (x) => {
+          if (last === null || x <= from) return;
+          g.fillStyle = last; g.fillRect(this.left + from, y + 1, x - from - gap, this.high - 2);
+          if (lined) this.hatch(g, this.left + from, y + 1, x - from - gap, this.high - 2);
+        };
         for (let c = 0; c < columns; c++) {
           const a = this.from + Math.floor(c * this.days / columns), b = Math.max(a + 1, this.from + Math.floor((c + 1) * this.days / columns));
-          const colour = this.layer === "status" ? this.worst(r, a, b, colours) : this.heat(r, a, b, most, few, many, empty);
+          const state = this.layer === "status" ? this.worst(r, a, b) : null, hatched = state ? state.hatched : 0;
+          const colour = state ? colours[state.colour] : this.layer === "status" ? null : this.heat(r, a, b, most, few, many, empty);
           const x = c * Math.max(this.cell, this.days * this.cell / columns);
-          if (colour !== last || gap) { flush(x); last = colour; from = x; }
+          if (colour !== last || hatched !== lined || gap) { flush(x); last = colour; lined = hatched; from = x; }
         }
         flush(columns * Math.max(this.cell, this.days * this.cell / columns));
       });
       this.mark(g);
     }
 
-    worst(r, a, b, colours) {
+    hatch(g, x, y, wide, high) {
+      g.save();
+      g.beginPath(); g.rect(x, y, wide, high); g.clip();
+      g.strokeStyle = css("bg"); g.lineWidth = 1.5;
+      g.beginPath();
+      for (let at = x - high; at < x + wide; at += 5) { g.moveTo(at, y + high); g.lineTo(at + high, y); }
+      g.stroke(); g.restore();
+    }
+
+    worst(r, a, b) {
       let best = -1, state = -1;
       for (let d = a; d < b; d++) { const one = this.states[r][d]; if (one >= 0 && this.known[one].rank > best) { best = this.known[one].rank; state = one; } }
-      return state < 0 ? null : colours[this.known[state].colour];
+      return state < 0 ? null : this.known[state];
     }
 
     heat(r, a, b, most, few, many, empty) {

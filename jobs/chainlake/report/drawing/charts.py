@@ -54,7 +54,7 @@ class Span:
         form = "%H:%M:%S" if len(at) > 1 and (at[1] - at[0]) % 60_000_000 else form
         labels = {str(us // 1000): self._label(us, form) for us in at}
         return {
-            "field": "t", "type": "quantitative", "title": self.clock.title(self.lo_us) if title else None,
+            "field": "t", "type": "quantitative", "title": self.clock.title(self.lo_us, self.hi_us) if title else None,
             "scale": {"domain": [self.lo_us // 1000, self.hi_us // 1000], "zero": False, "nice": False},
             "axis": {
                 "values": [us // 1000 for us in at], "grid": False, "labelOverlap": "greedy",

@@ -19,8 +19,10 @@ from chainlake.report.showing import plain, with_unit
 
 #: The attribute that makes a source a road.
 PLACE = "position"
-#: About how many cells a map may have; if there would be more, neighbouring readings are averaged.
-CELLS = 20_000
+#: About how many cells the maps of a page may have together; if there would be more, readings are averaged.
+CELLS = 30_000
+#: Height of a map, in pixels.
+_HEIGHT = 340
 #: The largest number of matches drawn on a map.
 MATCHES = 300
 
@@ -46,7 +48,7 @@ def road_map(
     *,
     matches: Sequence[Match] = (),
     changes: Sequence[Change] = (),
-    height: int = 340,
+    most: int = CELLS,
 ) -> Spec:
     """The map of a time range.
 
@@ -57,15 +59,15 @@ def road_map(
         of: the attribute that decides the colour.
         matches: matches, drawn as lines from event to event.
         changes: changes, drawn as vertical lines.
-        height: height of the plot, in pixels.
+        most: about how many cells it may have.
     """
     x = span.axis()
-    cells, lo, hi = _cells(events, source.key, of, span)
+    cells, lo, hi = _cells(events, source.key, of, span, most)
     y = height_axis("p", with_unit(source, PLACE))
     y["scale"] = {"zero": False, "nice": False, "domain": [lo, hi]}
     tone: Spec = {
         "field": "v", "type": "quantitative", "title": with_unit(source, of), "scale": {"scheme": "viridis"},
-        "legend": {"orient": "right", "type": "gradient", "gradientLength": height - 60},
+        "legend": {"orient": "right", "type": "gradient", "gradientLength": _HEIGHT - 60},
     }  # fmt: skip
     layers: list[Spec] = [{
         "data": {"values": cells},
@@ -110,7 +112,7 @@ def road_map(
             "opacity": 1,
         }
         layers.append({"data": {"values": ways}, "mark": point, "encoding": {"x": x, "y": y, "tooltip": tips}})
-    return base(layers, height, renderer="canvas")
+    return base(layers, _HEIGHT, renderer="canvas")
 
 
 def _way(match: Match, number: int, span: Span) -> list[Spec]:
@@ -132,7 +134,7 @@ def _way(match: Match, number: int, span: Span) -> list[Spec]:
     return rows
 
 
-def _cells(events: pa.Table, key: str, of: str, span: Span) -> tuple[list[Spec], float, float]:
+def _cells(events: pa.Table, key: str, of: str, span: Span, most: int) -> tuple[list[Spec], float, float]:
     """Readings as rectangles, which reach half way to the neighbouring places and as far as the usual time between
     readings; with the lowest and the highest place."""
     ts = events["ts"].cast(pa.int64()).to_numpy()
@@ -150,7 +152,7 @@ def _cells(events: pa.Table, key: str, of: str, span: Span) -> tuple[list[Spec],
     edges = np.concatenate([[first], middle, [last]])
     steps = np.diff(np.unique(ts))
     usual = int(np.median(steps)) if len(steps) else 300_000_000
-    width = max(usual, -(-(span.hi_us - span.lo_us) * len(where) // CELLS))
+    width = max(usual, -(-(span.hi_us - span.lo_us) * len(where) // most))
     column = (ts - span.lo_us) // width
     row = np.searchsorted(where, place)
     total: dict[tuple[int, int], list[Any]] = {}

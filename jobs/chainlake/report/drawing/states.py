@@ -38,15 +38,17 @@ class Shown:
 #: How each state is shown, in the order in which states are counted.
 SHOWN: Mapping[State, Shown] = {
     "done": Shown("done", 1, "good"),
-    "suspect": Shown("stale", 5, "bad"),
-    "missing": Shown("missing", 3, "open"),
-    "stale": Shown("stale", 4, "open"),
-    "following": Shown("stale", 4, "open"),
-    "failed": Shown("failed", 8, "bad"),
-    "audit_failed": Shown("failed", 8, "bad"),
-    "waiting": Shown("waiting", 2, "open"),
+    "suspect": Shown("stale", 6, "bad"),
+    "missing": Shown("missing", 4, "open"),
+    "stale": Shown("stale", 5, "open"),
+    "following": Shown("stale", 5, "open"),
+    "failed": Shown("failed", 9, "bad"),
+    "audit_failed": Shown("failed", 9, "bad"),
+    "waiting": Shown("waiting", 3, "open"),
     "retired": Shown("other", 0, "good"),
 }
+#: What is said of done days of which not all expected files had arrived; they are hatched.
+PROVISIONAL = "done from provisional input"
 #: For each colour, what the legend says.
 LEGEND = (
     ("done", "done"), ("stale", "stale, following or suspect"), ("missing", "missing"), ("waiting", "waiting"),
@@ -69,6 +71,16 @@ def which_are(states: np.ndarray, *kinds: Health) -> np.ndarray:
     return np.isin(states, [state for state, one in SHOWN.items() if one.health in kinds])
 
 
+def hatched(said: str = PROVISIONAL) -> Html:
+    """The sign of days that are done from provisional input, with its words."""
+    return dot(SHOWN["done"].colour, said, hatched=True)
+
+
 def for_grid() -> list[list[str | int]]:
-    """The states for the grid's script: words, colour and rank, indexed by number."""
-    return [[words_of(state), one.colour, one.rank] for state, one in SHOWN.items()]
+    """The states for the grid's script: words, colour, rank and whether they are hatched, indexed by number.
+
+    The last one is for days that are done from provisional input.
+    """
+    done = SHOWN["done"]
+    found: list[list[str | int]] = [[words_of(state), one.colour, one.rank, 0] for state, one in SHOWN.items()]
+    return [*found, [PROVISIONAL, done.colour, done.rank + 1, 1]]

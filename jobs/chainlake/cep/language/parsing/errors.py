@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 from chainlake.cep.language.errors.placed import PatternError
-from chainlake.cep.language.parsing.expected import Found
+from chainlake.cep.language.parsing.expected import ORDER, Found
 from chainlake.cep.language.source_text import At, SourceText
 
 _HINTS = {
@@ -78,11 +78,7 @@ class Misplaced(PatternError):
     @classmethod
     def clause(cls, source: SourceText, found: Found) -> Misplaced:
         """A clause comes after one that it must precede."""
-        hint = (
-            "The order is WHERE, WITHIN, PAUSE, MAXIMAL or CONTEXT and the like, CONSUME, PER, MEASURES, EPISODES, "
-            "RANK BY, TOP."
-        )
-        return cls._at(source, found.at, f"{found.text.upper()} does not belong here", hint)
+        return cls._at(source, found.at, f"{found.text.upper()} does not belong here", ORDER)
 
     @classmethod
     def of_ranking(cls, source: SourceText, found: Found) -> Misplaced:

@@ -31,6 +31,13 @@ class Found(Protocol):
         """The token as a message names it."""
 
 
+#: The clauses of a query in their order.
+ORDER = (
+    "The order is PATTERN, WHERE, WITHIN, PAUSE, MAXIMAL or OUTERMOST, CONTEXT, SELECT, PICK, CONSUME, PER, MEASURES, "
+    "EPISODES, RANK BY, TOP."
+)
+
+
 class Expected(PatternError):
     """Something else is where the grammar expects a certain part; each constructor names that part."""
 
@@ -208,6 +215,12 @@ class WindowExpected(Expected):
     """WITHIN, or what may replace it, is missing; ``at_end``: whether the text ends there."""
 
     at_end: bool
+
+    @classmethod
+    def before(cls, source: SourceText, found: Found) -> WindowExpected:
+        """A clause that follows WITHIN stands in its place."""
+        error = cls._at(source, found.at, f"WITHIN is expected before {found.text.upper()}", ORDER)
+        return error.holding(at_end=False)
 
     @classmethod
     def of(cls, source: SourceText, found: Found, *, sequence: bool, conditions: bool) -> WindowExpected:

@@ -39,9 +39,10 @@ class _Parser(Ranked):
         where = self.condition_after_where()
         within, counted = self.windows() if self.at_keyword("WITHIN") else (None, ())
         if within is None and not counted and not self.at_word("PAUSE", *RANKING):
+            if self.at_word(*_TAIL):
+                raise WindowExpected.before(self.source, self.token)
             sequence = self.at_symbol("-") or self.at_word("FOLLOWED", "FOLLOWEDBY", "THEN")
-            conditions = where is not None and not self.at_word(*_TAIL)
-            raise WindowExpected.of(self.source, self.token, sequence=sequence, conditions=conditions)
+            raise WindowExpected.of(self.source, self.token, sequence=sequence, conditions=where is not None)
         pause = self.window("PAUSE") if self.at_word("PAUSE") else None
         keep = self.accept_word("MAXIMAL", "OUTERMOST")
         selection = self.selection() if self.at_word(*SELECTING) else None

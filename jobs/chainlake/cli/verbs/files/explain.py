@@ -6,6 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
+from zoneinfo import ZoneInfo
 
 from chainlake.cli.errors import BadOption, NotIngested, OptionsClash
 from chainlake.cli.inputs.event_files import add_column_arguments, compiled, pattern_text, read, says_columns, with_type
@@ -84,11 +85,13 @@ def run(args: argparse.Namespace) -> int:
     if args.simulate is not None:
         _print_costs(pattern, events, order)
     if days is not None and source is not None and events is not None:
-        from chainlake.cep.explain.near_misses import describe, near_misses
+        from chainlake.cep.explain.described import describe
+        from chainlake.cep.explain.near_misses import near_misses
 
         print(f"\nnear misses of {days}, {len(events):,} events read")
+        zone = None if source.zone == "UTC" else ZoneInfo(source.zone)
         reports = near_misses(pattern, events, [choice.plan for choice in choices], days.micros())
-        print("\n".join(describe(pattern, events, reports, source.key)))
+        print("\n".join(describe(pattern, events, reports, source.key, zone)))
     return 0
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
+
+from chainlake.cli.errors import OptionsClash
 
 HELP = (
     "Create a project: a folder with a source, a pattern with tests, a model, a sample to try them on, a CI "
@@ -19,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the folder, and a file to guess from."""
     parser.add_argument("folder", metavar="DIR", type=Path, help="the folder of the project, new or empty")
     parser.add_argument("--from", dest="given", metavar="FILE", type=Path, help="a CSV file to guess the source from")
+    parser.add_argument("--name", help="name of the source that is guessed (default: from the file's name)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -28,7 +32,9 @@ def run(args: argparse.Namespace) -> int:
 
     if args.given is not None:
         regular_file(args.given)
-    made = new_project(args.folder, args.given)
+    if args.name is not None and args.given is None:
+        raise OptionsClash.name_without_file()
+    made = new_project(args.folder, Path(sys.executable).with_name("chainlake"), args.given, args.name)
     model = "" if made.model is None else f", model {made.model}"
     print(f"{args.folder}: source {made.source}, pattern {made.pattern}{model}")
     if made.guess is not None:

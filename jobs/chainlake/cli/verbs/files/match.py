@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     table, ids = from_table(with_type(events.table, pattern))
     if args.near_misses:
-        print("\n".join(_near_misses(pattern, table, _key(events, table))))
+        print("\n".join(_near_misses(pattern, table, _key(events, table), zone)))
         return 0
     statistics = Statistics()
     batches = _Counted(find(pattern, table, statistics=statistics))
@@ -158,13 +159,15 @@ def _nothing(pattern: Pattern, events: pa.Table) -> str:
     )
 
 
-def _near_misses(pattern: Pattern, events: pa.Table, key: str | None) -> Sequence[str]:
-    from chainlake.cep.explain.near_misses import describe, everything, near_misses
+def _near_misses(pattern: Pattern, events: pa.Table, key: str | None, zone: tzinfo | None) -> Sequence[str]:
+    from chainlake.cep.explain.described import describe
+    from chainlake.cep.explain.near_misses import everything, near_misses
     from chainlake.cep.explain.report import chosen_orders
 
     plans = [choice.plan for choice in chosen_orders(pattern, None, events)]
     reports = near_misses(pattern, events, plans, everything(pattern, events))
-    return [f"near misses in {counted(len(events), 'event')}", *describe(pattern, events, reports, key)]
+    told = describe(pattern, events, reports, key, zone, "in these files")
+    return [f"near misses in {counted(len(events), 'event')}", *told]
 
 
 def _print(found: Iterable[dict[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from chainlake.cli.zones import add_zone_argument, shown_zone
 from chainlake.days import day_of_us, us_of
 from chainlake.definitions.source import load_sources
 from chainlake.paths import Home
+from chainlake.words import counted
 
 if TYPE_CHECKING:
     from chainlake.catalog.models import LoadedModel
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what the model finds."""
     from chainlake.catalog.models import load_one
     from chainlake.cli.inputs.landed_files import read_landed
-    from chainlake.cli.printed_findings import printed_findings
+    from chainlake.cli.printed_findings import flagged_only, printed_findings
     from chainlake.model_change.days.definitions import result_table
     from chainlake.model_change.library import monitor
 
@@ -75,7 +76,10 @@ def run(args: argparse.Namespace) -> int:
     if args.format != "table":
         FORMATS[args.format](columns, iter(findings), sys.stdout)
         return 0
+    (columns, findings), others = flagged_only((columns, findings))
     FORMATS["table"](columns, map(_short, findings), sys.stdout)
+    if others:
+        print(f"and {counted(others, 'day')} of machines that are not flagged, which --format csv has, too")
     print()
     columns, rows = _metrics(result, _METRICS)
     FORMATS["table"](columns, map(_short, rows), sys.stdout)

@@ -49,7 +49,6 @@ class Span:
     end: date
     state: State
     why: str
-    provisional: bool
     rows: int
 
 
@@ -105,11 +104,11 @@ def spans(judged: Judged, states: Sequence[str]) -> list[Span]:
     for first, last, total in zip(starts, [*(starts[1:] - 1), len(positions) - 1], rows, strict=True):
         row, end = judged.row(int(positions[first])), judged.day(int(positions[last])) + _ONE
         before = found[-1] if found else None
-        alike = (row.day, row.state, row.why, row.provisional)
-        if before is not None and (before.end, before.state, before.why, before.provisional) == alike:
+        alike = (row.day, row.state, row.why)
+        if before is not None and (before.end, before.state, before.why) == alike:
             before.end, before.rows = end, before.rows + total
         else:
-            found.append(Span(row.definition, row.day, end, row.state, row.why, row.provisional, total))
+            found.append(Span(row.definition, row.day, end, row.state, row.why, total))
     return found
 
 
@@ -118,9 +117,8 @@ def _print(judged: Sequence[Judged], states: Sequence[str], notes: Sequence[str]
     lines: list[tuple[str, ...]] = []
     for item in judged:
         for span in spans(item, states):
-            why = ", ".join(filter(None, (span.why, "provisional input" if span.provisional else "")))
             count = str((span.end - span.start).days)
-            lines.append((span.definition, str(span.start), str(span.end), count, span.state, str(span.rows), why))
+            lines.append((span.definition, str(span.start), str(span.end), count, span.state, str(span.rows), span.why))
     if lines:
         print("\n".join(table_lines(header, lines)))
     counts: Counter[str] = Counter()
