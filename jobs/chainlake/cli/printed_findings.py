@@ -40,8 +40,8 @@ def flagged_only(printed: Printed) -> tuple[Printed, int]:
         return printed, 0
     at = columns.index(_FLAGGED)
     kept = [row for row in rows if row[at]]
-    told = [n for n in range(len(columns)) if not kept or any(row[n] not in (None, "") for row in kept)]
-    shown = [n for n in told if n != at]
+    filled = [n for n in range(len(columns)) if not kept or any(row[n] not in (None, "") for row in kept)]
+    shown = [n for n in filled if n != at]
     return ([columns[n] for n in shown], [[row[n] for n in shown] for row in kept]), len(rows) - len(kept)
 
 

@@ -171,8 +171,8 @@ def _row(entry: Entry, spans: Sequence[tuple[int, int]], counter: Iterator[int])
     every = judged.rows(np.arange(len(at)))
     counts[at] = np.where((judged.state == "done") | (every > 0), every, -1)
     whys = {}
-    told_of = (which_are(judged.state, "open", "bad") & (judged.state != "waiting")) | provisional
-    for place in np.flatnonzero(told_of).tolist():
+    explained = (which_are(judged.state, "open", "bad") & (judged.state != "waiting")) | provisional
+    for place in np.flatnonzero(explained).tolist():
         if next(counter) >= _WHYS:
             break
         whys[str(int(at[place]))] = judged.why(place)[:160]

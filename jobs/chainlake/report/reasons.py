@@ -302,7 +302,7 @@ def _funnel(of: _Of, report: Report, events: pa.Table, branch: int, many: int) -
     closest = [
         (stage, miss) for stage in reversed(report.stages) for miss in reversed(stage.misses.values()) if miss.count
     ]
-    told = [
+    rows = [
         (
             _step(stage),
             tag("code", miss.reason),
@@ -311,11 +311,11 @@ def _funnel(of: _Of, report: Report, events: pa.Table, branch: int, many: int) -
         )
         for stage, miss in closest[:12]
     ]
-    if told:
+    if rows:
         yield tag("h3", "Those that came furthest first")
         yield table(
             ("failed at", "condition that was not true", "how many", "the nearest of them"),
-            told,
+            rows,
             "What rejected candidates, from the last step back to the first",
             right=[2],
         )

@@ -4,6 +4,6 @@
 * ``parts``: its sentences on bounds, neighbours, sets, rankings and calls
 * ``near_misses``: where candidates are lost
 * ``nearness``: how near the best of them were
-* ``failing``: which conditions events fail that somebody thought to be a match
+* ``failing``: which conditions fail for events that were expected to match
 * ``described``: near misses in lines of text
 """

@@ -1,4 +1,4 @@
-"""Which conditions of a pattern some events fail that somebody thought to be a match."""
+"""Which conditions of a pattern fail for events that were expected to match."""
 
 from __future__ import annotations
 

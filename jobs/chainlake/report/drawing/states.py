@@ -47,7 +47,7 @@ SHOWN: Mapping[State, Shown] = {
     "waiting": Shown("waiting", 3, "open"),
     "retired": Shown("other", 0, "good"),
 }
-#: What is said of done days of which not all expected files had arrived; they are hatched.
+#: The legend of done days of which not all expected files had arrived; they are hatched.
 PROVISIONAL = "done from provisional input"
 #: For each colour, what the legend says.
 LEGEND = (

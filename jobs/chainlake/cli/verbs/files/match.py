@@ -166,8 +166,8 @@ def _near_misses(pattern: Pattern, events: pa.Table, key: str | None, zone: tzin
 
     plans = [choice.plan for choice in chosen_orders(pattern, None, events)]
     reports = near_misses(pattern, events, plans, everything(pattern, events))
-    told = describe(pattern, events, reports, key, zone, "in these files")
-    return [f"near misses in {counted(len(events), 'event')}", *told]
+    lines = describe(pattern, events, reports, key, zone, "in these files")
+    return [f"near misses in {counted(len(events), 'event')}", *lines]
 
 
 def _print(found: Iterable[dict[str, Any]]) -> None:
