@@ -192,7 +192,7 @@ def test_the_log_of_waiting_files_has_a_row_for_each_change(home: Home):
 
 def test_the_last_line_names_what_was_left(tmp_path, capsys):
     out = tmp_path / "result.json"
-    args = argparse.Namespace(source="bars", start="2025-01-05", end="2025-01-06", run_id="r", result=out)
+    args = argparse.Namespace(source="sensor", start="2025-01-05", end="2025-01-06", run_id="r", result=out)
     nothing = {"files": 0, "days": [], "published": None}
     left = {"unread": 6, "waiting": 1, "left": [f"f{n}: no_format" for n in range(6)]}
 
