@@ -7,12 +7,14 @@ import io
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
 
 from chainlake.cli.main import main
 from chainlake.cli.tables import flat
+from chainlake.cli.verbs.lake import changes
 from chainlake.cli.verbs.lake.changes import _fields, _with_local
 from chainlake.cli.zones import UnknownZone, shown_zone, source_of_table
 from chainlake.paths import Home
@@ -154,3 +156,29 @@ def test_sql_can_be_flat_and_upright(safe: list[str], home: Home, capfd: pytest.
     if not safe:
         assert main(["sql", "--format", "vertical", statement]) == 0
         assert capfd.readouterr().out == '-- row 1 --\ns  {"a": 1, "b": "x"}\nl  [1, 2]\nn  3\n(1 row)\n'
+
+
+def test_sql_by_the_clock_of_a_zone(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    """New York is 4 hours behind UTC in summer, 5 in winter."""
+    statement = (
+        "SELECT TIMESTAMPTZ '2025-07-01 02:00:00.5Z' AS a, {'ts': TIMESTAMPTZ '2025-12-01 02:00:00Z'} AS s, 3 AS n"
+    )
+    assert main(["sql", "--zone", "America/New_York", "--flat", "--format", "csv", statement]) == 0
+    assert capsys.readouterr().out == "a,s.ts,n\n2025-06-30 22:00:00.500000,2025-11-30 21:00:00,3\n"
+    assert main(["sql", "--zone", "UTC", "--format", "csv", statement]) == 0
+    assert '2025-07-01 02:00:00.500000,"{""ts"": ""2025-12-01 02:00:00""}",3' in capsys.readouterr().out
+    assert main(["sql", "--format", "csv", statement]) == 0
+    assert "2025-07-01T02:00:00.500000Z" in capsys.readouterr().out
+    assert main(["sql", "--zone", "Nowhere", statement]) == 2
+
+
+def test_changes_of_a_table_with_times_of_its_own_have_local_ones() -> None:
+    """As ``models.changes`` has, and tables of events; of two columns of one name, the table's own stays."""
+    at, zone = datetime(2025, 7, 1, 2, tzinfo=UTC), ZoneInfo("America/New_York")
+    table = pa.table({"model": ["m"], "ts": [at], "kind": ["change"]})
+    assert changes._named(table.column_names, zone) == ["model", "ts", "local", "kind"]
+    assert list(changes._rows(table, zone)) == [["m", at, "2025-06-30 22:00:00-04:00", "change"]]
+    assert list(changes._rows(table, None)) == [["m", at, "change"]]
+    own = table.append_column("local", pa.array(["mine"]))
+    assert changes._named(own.column_names, zone) == own.column_names
+    assert list(changes._rows(own, zone)) == [["m", at, "change", "mine"]]

@@ -10,13 +10,14 @@ import stat
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from chainlake.env import doctor, java
-from chainlake.env.ports import HOST, free_port
+from chainlake.env.ports import HOST, ForeignServer, free_port, require_own
 from chainlake.errors import InfrastructureError
 from chainlake.paths import PROJECT, Home
 
@@ -183,3 +184,24 @@ def test_a_cache_that_everybody_can_write_to_is_refused(home: Home, tmp_path: Pa
     cache.chmod(0o777)
     with pytest.raises(InfrastructureError, match="every user of this machine can write to the cache"):
         doctor.check_cache(own)
+
+
+@pytest.fixture
+def neighbour() -> Iterator[tuple[int, int]]:
+    """Pid and port of another program of this user, which answers to nothing."""
+    code = "import socket; s = socket.create_server(('127.0.0.1', 0)); print(s.getsockname()[1], flush=True); input()"
+    program = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert program.stdin is not None and program.stdout is not None
+    with program:
+        yield program.pid, int(program.stdout.readline())
+        program.stdin.close()
+
+
+def test_a_program_that_is_not_ours_gets_nothing_though_its_user_is_the_same(neighbour: tuple[int, int]) -> None:
+    pid, port = neighbour
+    require_own(port)
+    require_own(port, lambda one: one == pid)
+    with pytest.raises(ForeignServer, match=rf"port {port} of 127.0.0.1 is held by another program, process {pid} \("):
+        require_own(port, lambda one: one != pid)
+    with socket.create_server((HOST, 0)) as own:
+        require_own(own.getsockname()[1], lambda one: one == os.getpid())

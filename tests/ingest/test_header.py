@@ -172,6 +172,10 @@ def test_lint_says_what_would_go_to_quarantine(tmp_path: Path) -> None:
     assert said in report.warnings[0].what
     report = lint(tmp_path, TEXT.replace("size: {type: long}", "size: {type: timestamp}"), file)
     assert "3 rows of 3 would go to quarantine: 2 bad_time (size)" in report.errors[0].what
+    file.write_text(GOOD + "2025-01-01T10:02:00Z,A\n")
+    cells = GOOD.splitlines()[0].count(",") + 1
+    said = "1 with too few or too many cells, such as line 4, which has 2 cells where the header has"
+    assert f"{said} {cells}" in lint(tmp_path, TEXT, file).warnings[0].what
 
 
 def test_lint_looks_at_landed_files_and_what_is_expected_of_them(tmp_path: Path) -> None:

@@ -209,6 +209,13 @@ def test_the_last_line_names_what_was_left(tmp_path, capsys):
     assert last({**nothing, "files": 1, "unread": 1, "waiting": 0, "left": ["a: link"]}).endswith(
         ": files 1, days [], published None, unread 1 (a: link)"
     )
+    march = [f"2025-03-{n:02}" for n in range(1, 22)]
+    assert last({**nothing, "files": 1, "days": march}).endswith(
+        ": files 1, days 21 from 2025-03-01 to 2025-03-21, published None"
+    )
+    assert last({**nothing, "files": 1, "days": march[::2]}).endswith(
+        ": files 1, days 11 between 2025-03-01 and 2025-03-21, published None"
+    )
 
     def failing(*args, **kwargs):
         raise FilesUnread(BARS, {"a\n\x1b[31m": "no_format"}, {"files": 1, "unread": 1, "waiting": 0, "left": ["a"]})

@@ -98,7 +98,7 @@ def test_dirty_rows_are_set_aside_with_reason_and_line_and_good_ones_stay(tmp_pa
     ]
     assert sorted(bad[:4] for bad in found.bad) == [
         (3, "not_a_number", "price", "abc"),
-        (4, "columns", None, None),
+        (4, "columns", None, "3 cells where the header has 5"),
         (6, "bad_time", "ts", "yesterday"),
         (7, "missing", "ticker", ""),
         (8, "quotes", None, None),
@@ -107,7 +107,7 @@ def test_dirty_rows_are_set_aside_with_reason_and_line_and_good_ones_stay(tmp_pa
         (11, "nul_byte", None, None),
         (12, "long_line", None, None),
         (13, "not_a_number", "price", "inf"),
-        (16, "columns", None, None),
+        (16, "columns", None, "3 cells where the header has 5"),
     ]
     raw = {bad[0]: bad[4] for bad in found.bad}
     assert raw[3] == "2025-01-01 10:01:00,A,abc,10,"

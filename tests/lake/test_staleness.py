@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,7 +23,7 @@ from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.event_days import AbandonedDays, EventDays, pin
-from chainlake.lake.records.staleness import fingerprint, status_rows, to_do
+from chainlake.lake.records.staleness import fingerprint, judge, status_rows, to_do
 from chainlake.paths import Home
 from chainlake.schemas.models import METRICS
 from tests.lake.things import THINGS
@@ -308,3 +309,22 @@ def test_a_day_of_a_newer_version_is_not_fit(home: Home) -> None:
     ops.append(home, "event_days", [{**event_day(0), "events_version": 7}], "r")
     with pytest.raises(InfrastructureError):
         pin(home, "s", Days.one(day(0)), timeout_s=0)
+
+
+@pytest.mark.parametrize("status", ["failed", "audit_failed", "publishing"])
+def test_rows_are_those_in_the_table_after_an_attempt_that_published_nothing(home: Home, status: str) -> None:
+    ops.append(home, "event_days", [event_day(n) for n in range(3)], "r")
+    definition, other = pattern(window=0), pattern("other")
+    for n in range(2):
+        done(home, definition, n, rows=n + 6, published_version=4)
+    done(home, other, 0, rows=1, published_version=1)
+    for n in range(1, 3):
+        done(home, definition, n, status, rows=None)
+    rows = status_rows(home, [definition])
+    assert [(row.rows, row.version) for row in rows] == [(6, 4), (7, 4), (None, None)]
+    done(home, definition, 1, "retired", rows=0)
+    done(home, definition, 1, status, rows=None)
+    assert [row.rows for row in status_rows(home, [definition])] == [6, 0, None]
+    (judged,) = judge(home, [definition])
+    assert judged.rows(np.arange(3)).tolist() == [6, 0, 0]
+    assert judged.table(np.arange(3))["rows"].to_pylist() == [6, 0, None]

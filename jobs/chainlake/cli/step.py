@@ -7,6 +7,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,11 @@ def _summary(result: Mapping[str, Any]) -> str:
 
 
 def _short(value: Any) -> str:
+    """A number as it is; several days in words, since a year of them would hide all else."""
+    if isinstance(value, list) and len(value) > 1:
+        days = [date.fromisoformat(day) for day in value]
+        within = "from" if (max(days) - min(days)).days == len(days) - 1 else "between"
+        return f"{len(days)} {within} {min(days)} {'to' if within == 'from' else 'and'} {max(days)}"
     return json.dumps(value, default=str) if isinstance(value, dict | list) else str(value)
 
 

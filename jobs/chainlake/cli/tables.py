@@ -156,6 +156,16 @@ def local_text(value: Any, zone: ZoneInfo) -> Any:
     return moment.isoformat(sep=" ", timespec="microseconds" if moment.microsecond else "seconds")
 
 
+def by_clock(value: Any, zone: ZoneInfo) -> Any:
+    """A value whose times are text by the clock of a zone, ``2025-03-01 09:30:00``, as spreadsheets take them."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        moment = value.astimezone(zone).replace(tzinfo=None)
+        return moment.isoformat(sep=" ", timespec="microseconds" if moment.microsecond else "seconds")
+    if isinstance(value, dict):
+        return {key: by_clock(item, zone) for key, item in value.items()}
+    return [by_clock(item, zone) for item in value] if isinstance(value, list | tuple) else value
+
+
 #: How rows can be printed: name of the format → its printer.
 FORMATS: dict[str, Callable[[Sequence[str], Iterator[Sequence[Any]], TextIO], None]] = {
     "table": print_table,

@@ -22,7 +22,7 @@ from chainlake.detect.division.counts import Counting
 from chainlake.detect.order import SearchPlan, record_plan
 from chainlake.detect.prepared import prepare
 from chainlake.detect.stage import Found, Search, stage
-from chainlake.detect.work import DetectResult, SearchRun, Work, span_of
+from chainlake.detect.work import DetectResult, SearchRun, Work, named_together, span_of
 from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
 from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun, publish_matches
 from chainlake.lake.commits.publishable import DaysNow
@@ -168,7 +168,8 @@ def find(run: SearchRun, work: Sequence[Work]) -> list[StagedMatches]:
     every = [day for item in work for day in item.fingerprints]
     folders = [staging_folder(run.home, run.run_id, item.compiled.pattern.name) for item in work]
     try:
-        with run.phase("detect", days=Days(min(every), Days.one(max(every)).end)):
+        with run.phase("detect", days=Days(min(every), Days.one(max(every)).end)) as row:
+            row.about = named_together(work)
             counting = Counting(run.ports.tasks, run.files, run.source.key)
             prepared = prepare(counting, work, run.pinned.event_days, partial(rates, run))
             searches = [

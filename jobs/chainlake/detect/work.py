@@ -21,8 +21,10 @@ from chainlake.run.ports import Ports
 from chainlake.run.results import Detected
 from chainlake.schemas.events import events_table
 from chainlake.schemas.ops_rows import ComputingStep, PhaseName
+from chainlake.words import listed
 
 STEP: ComputingStep = "detect"
+_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,11 @@ def span_of(work: Sequence[Work]) -> Days:
     """The days from the first to the last whose events are read."""
     reads = [item.read_days for item in work]
     return Days(min(r.start for r in reads), max(r.end for r in reads))
+
+
+def named_together(work: Sequence[Work]) -> str:
+    """The definitions of some work that is done together, for the log: the first few by name."""
+    return listed([item.name for item in work], _NAMED)
 
 
 @dataclass(frozen=True)

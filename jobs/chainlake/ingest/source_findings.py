@@ -80,7 +80,7 @@ class BadRowsOf:
     Args:
         reason, field: why, and the column concerned or "".
         count: how many.
-        line, text: of the first of them.
+        line, text: of the first of them; the text is its value, the whole line, or what is wrong with it.
     """
 
     reason: str
@@ -91,6 +91,9 @@ class BadRowsOf:
 
     def __str__(self) -> str:
         of = f" ({self.field})" if self.field else ""
+        if self.reason == "columns":
+            # Here the text says what is wrong; the code alone would read as if the columns were counted.
+            return f"{self.count} with too few or too many cells, such as line {self.line}, which has {self.text}"
         return f"{self.count} {self.reason}{of}, such as line {self.line}: {self.text!r}"
 
 

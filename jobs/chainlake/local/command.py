@@ -18,7 +18,7 @@ from chainlake.errors import ChainlakeError
 from chainlake.local.access import USER, passwords_file
 from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.errors import AirflowUnavailable, NoCommand
-from chainlake.local.guard import MARK
+from chainlake.local.guard import MARK, is_launched_for
 from chainlake.paths import Home
 
 #: Variables that commands must not get: the first would make the guard end them, the second is for tasks.
@@ -64,7 +64,8 @@ def running_api(home: Home) -> Api:
         InfrastructureError: Airflow is not running.
     """
     page = kept_environment(home)["AIRFLOW__API__BASE_URL"]
-    return Api(page, str(json.loads(passwords_file(home).read_text())[USER]))
+    password = str(json.loads(passwords_file(home).read_text())[USER])
+    return Api(page, password, is_launched_for(str(home.root)))
 
 
 def _file(home: Home) -> Path:

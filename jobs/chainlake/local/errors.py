@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
+from chainlake.env.ports import HOST, Listener
 from chainlake.errors import DefinitionError, InfrastructureError, UsageError
 from chainlake.words import nearest
 
+#: The environment variable with the first port that is tried for Airflow's page.
+PAGE_PORT = "CHAINLAKE_PAGE_PORT"
 #: What to do if the embedded database cannot be used.
 OWN_SERVER = "To use a PostgreSQL of your own, set CHAINLAKE_DB=postgresql+psycopg2://user:password@host/database."
 
@@ -112,6 +115,26 @@ class AirflowUnavailable(InfrastructureError):
             f"the automatic runs of {', '.join(waiting)} have not ended in {seconds:.0f} s",
             hint="See their logs with make airflow.",
         )
+
+
+class PortTaken(InfrastructureError):
+    """Another program took the port of Airflow's page before our server had bound it."""
+
+    def __init__(self, port: int, listener: Listener) -> None:
+        super().__init__(
+            f"port {port} of {HOST}, meant for Airflow's page, was taken by {listener}",
+            hint=f"Set {PAGE_PORT} to a port that is free, or end that process.",
+        )
+        self.port = port
+
+
+class NoPort(UsageError):
+    """The setting of the page's port is no port."""
+
+    @classmethod
+    def of(cls, text: str) -> NoPort:
+        """``text`` is what the variable holds."""
+        return cls(f"{PAGE_PORT}={text} is not a port", hint="Give a number from 1 to 65335, such as 8080.")
 
 
 class NoCommand(UsageError):

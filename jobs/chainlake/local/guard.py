@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 import psutil
 
@@ -38,6 +39,18 @@ def launched_for(home: str) -> list[psutil.Process]:
             # It has gone in the meantime, or is another user's: not ours in either case.
             found += []
     return found
+
+
+def is_launched_for(home: str) -> Callable[[int], bool]:
+    """Whether a process, given by its pid, is one that a launcher for ``home`` started, directly or indirectly."""
+
+    def launched(pid: int) -> bool:
+        try:
+            return bool(psutil.Process(pid).environ().get(MARK) == home)
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            return False
+
+    return launched
 
 
 def end_all(home: str, grace_s: float = GRACE_S) -> int:

@@ -16,9 +16,10 @@ import time
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import IO
+from urllib.parse import urlsplit
 
 from chainlake.airflow.names import BROKEN_DEFINITIONS, SPARK_POOL, dag_ids
-from chainlake.env.ports import HOST, free_port
+from chainlake.env.ports import HOST, foreign, free_port
 from chainlake.env.private import marked_folder, private_folder, write_private
 from chainlake.env.processes.ending import unexpected
 from chainlake.env.processes.waiting import Notice
@@ -30,12 +31,14 @@ from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.command import forget_environment, keep_environment
 from chainlake.local.components import COMPONENTS, Components, last_line
 from chainlake.local.drivers.keeper import start_keeper
-from chainlake.local.errors import AirflowUnavailable, DatabaseUnavailable
+from chainlake.local.errors import PAGE_PORT, AirflowUnavailable, DatabaseUnavailable, NoPort, PortTaken
 from chainlake.local.postgres import Postgres
 from chainlake.paths import Home
 from chainlake.terminal import for_people
 
 FIRST_API_PORT = 8080
+#: How many ports are tried if other programs take each one after it was found free and before the server binds it.
+PORTS_TRIED = 5
 START_TIMEOUT_S = 300.0
 #: A name that is not ours, to check that the API server refuses it.
 _FOREIGN_HOST = "chainlake.invalid"
@@ -66,6 +69,7 @@ class Airflow:
         self.home = home
         self.say = say
         self._prepared = prepared
+        self._ours = guard.is_launched_for(str(home.root))
         self._parse_s = parse_s
         self.api = Api("")
         self.page = ""
@@ -168,25 +172,44 @@ class Airflow:
             # The database does not get the mark: a death signal of its own lets it shut down cleanly.
             self._postgres.start(dict(os.environ))
             database = self._postgres.url
-        api_port = free_port(FIRST_API_PORT)
-        self.page = f"http://{HOST}:{api_port}"
-        if api_port != FIRST_API_PORT:
-            self.say(f"port {FIRST_API_PORT} is taken: the Airflow page is at {self.page}")
         password = new_password()
         write_private(passwords_file(self.home), json.dumps({USER: password}) + "\n")
-        self.address = login_address(self.page, password)
-        self.api = Api(self.page, password)
         self._keeper, drivers = start_keeper(settings.base_environment(self.home), self._prepared)
-        self._env = settings.airflow_environment(self.home, database, api_port) | {ADDRESS: drivers}
+        first = first_port()
+        port, components = self._prepare_components(first, password, database, drivers)
+        if port != first:
+            self.say(f"port {first} is taken: the Airflow page is at {self.page}")
+        self._migrate(database, components)
+        for left in reversed(range(PORTS_TRIED)):
+            try:
+                self._start_components()
+                break
+            except PortTaken as taken:
+                if not left:
+                    raise
+                components.stop()
+                _, components = self._prepare_components(taken.port + 1, password, database, drivers)
+                self.say(f"{taken.summary}: the Airflow page is at {self.page}")
+        self._wait_ready()
+        if self.api.answers_to(_FOREIGN_HOST):
+            raise AirflowUnavailable.unprotected(components.log("api-server"))
+        self.api.set_pool(SPARK_POOL, settings.spark_slots(), "Tasks of steps on Spark that begin at a time")
+
+    def _prepare_components(self, first: int, password: str, database: str, drivers: str) -> tuple[int, Components]:
+        """Everything that depends on the page's port, which is chosen here; starts no component.
+
+        Returns:
+            the port, and the components.
+        """
+        port = free_port(first)
+        self.page = f"http://{HOST}:{port}"
+        self.address = login_address(self.page, password)
+        self.api = Api(self.page, password, self._ours)
+        self._env = settings.airflow_environment(self.home, database, port) | {ADDRESS: drivers}
         self._env[settings.PARSE_INTERVAL] = str(self._parse_s)
         keep_environment(self.home, self._env)
         self._components = Components(self._env, self.home.airflow / "logs" / "components", self.say)
-        self._migrate(database, self._components)
-        self._start_components()
-        self._wait_ready()
-        if self.api.answers_to(_FOREIGN_HOST):
-            raise AirflowUnavailable.unprotected(self._components.log("api-server"))
-        self.api.set_pool(SPARK_POOL, settings.spark_slots(), "Tasks of steps on Spark that begin at a time")
+        return port, self._components
 
     def _start_components(self) -> None:
         assert self._components is not None
@@ -232,10 +255,18 @@ class Airflow:
             airflow_tables.fail_running_jobs(self._postgres.url, "SchedulerJob")
 
     def _wait_api(self) -> None:
-        """Wait until the API server answers, including its interface for tasks."""
+        """Wait until the API server answers, including its interface for tasks.
+
+        Raises:
+            PortTaken: another program answers on its port, which was free when it was chosen.
+        """
         end = time.monotonic() + START_TIMEOUT_S
         notice = Notice(lambda: "the API server to answer", self.say)
+        port = urlsplit(self.page).port or 80
         while time.monotonic() < end:
+            # Before the components are looked after: without its port, the server ends, and would be started in vain.
+            for listener in foreign(port, self._ours):
+                raise PortTaken(port, listener)
             self.tick()
             notice.turn()
             try:
@@ -275,6 +306,19 @@ class Airflow:
 
     def _not_ready(self, missing: str) -> AirflowUnavailable:
         return AirflowUnavailable.not_ready(missing, START_TIMEOUT_S, self.home.airflow / "logs" / "components")
+
+
+def first_port() -> int:
+    """The first port that is tried for Airflow's page.
+
+    Raises:
+        UsageError: the variable that sets it holds something else.
+    """
+    text = os.environ.get(PAGE_PORT) or str(FIRST_API_PORT)
+    # Above that, not enough ports follow to try.
+    if not text.isdecimal() or not 0 < int(text) <= 65335:
+        raise NoPort.of(text)
+    return int(text)
 
 
 def _raise_stopped(number: int, frame: FrameType | None) -> None:

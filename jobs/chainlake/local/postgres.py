@@ -22,7 +22,7 @@ from typing import Any
 
 import psycopg2
 
-from chainlake.env.ports import HOST, free_port
+from chainlake.env.ports import HOST, foreign, free_port
 from chainlake.env.private import private_folder, write_private
 from chainlake.env.processes.child import die_with_parent, wait_until
 from chainlake.env.processes.waiting import Notice
@@ -196,6 +196,10 @@ class Postgres:
         notice = Notice(lambda: f"the embedded database to answer; its log is {self.log}")
         while time.monotonic() < end and self.process.poll() is None:
             notice.turn()
+            if foreign(self.port, lambda pid: self.process is not None and pid == self.process.pid):
+                # Another server has it and may ask for the password; ours is about to end for want of the port.
+                time.sleep(0.05)
+                continue
             try:
                 psycopg2.connect(**self.dsn, connect_timeout=2).close()
                 return True

@@ -6,6 +6,7 @@ Importing Great Expectations takes about six seconds, and the first suite takes 
 
 from __future__ import annotations
 
+import importlib
 import logging
 import os
 import threading
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
 #: How many offending rows a failure names.
 EXAMPLES = 5
 
+#: What our own code imports of packages that Great Expectations imports as well. Two threads that import such a package
+#: at once can each get the other's half-made modules, so these are complete before the thread of `warm_up` starts.
+_SHARED = (
+    "psycopg2.extensions", "pyspark.cloudpickle", "pyspark.sql.functions", "pyspark.sql.pandas.types",
+    "scipy.optimize", "scipy.special",
+)  # fmt: skip
+
 _importer: threading.Thread | None = None
 _importer_lock = threading.Lock()
 
@@ -42,10 +50,15 @@ def _import() -> None:
 
 
 def warm_up() -> threading.Thread:
-    """Start to import Great Expectations in the background; returns the thread, for which nobody has to wait."""
+    """Start to import Great Expectations in the background; returns the thread, for which nobody has to wait.
+
+    What the caller may import in the meantime is imported first.
+    """
     global _importer
     with _importer_lock:
         if _importer is None:
+            for name in _SHARED:
+                importlib.import_module(name)
             _importer = threading.Thread(target=_import, name="gx-import", daemon=True)
             _importer.start()
         return _importer

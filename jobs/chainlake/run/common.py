@@ -150,4 +150,4 @@ def raise_together(failures: Sequence[tuple[str, BaseException]], done: str) -> 
         if any(isinstance(error, candidate) for error in errors):
             kind = candidate
     listed = "; ".join(f"{name}: {error_line(error)}" for name, error in failures)
-    raise kind(f"{len(failures)} failed ({done}): {listed}") from errors[0]
+    raise kind(f"{len(failures)} failed: {listed}. Apart from this, {done}") from errors[0]

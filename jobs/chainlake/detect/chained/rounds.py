@@ -19,7 +19,7 @@ from chainlake.detect.order import SearchPlan
 from chainlake.detect.prepared import planned
 from chainlake.detect.run import StagedMatches, accept, audit, publish, rates
 from chainlake.detect.stage import Search
-from chainlake.detect.work import DetectResult, SearchRun, Work
+from chainlake.detect.work import DetectResult, SearchRun, Work, named_together
 from chainlake.errors import AuditFailed, ChainlakeError, LimitExceeded
 from chainlake.lake.commits.publish import Published
 from chainlake.lake.records.runs import error_line
@@ -92,7 +92,8 @@ def _searched(
         return []
     folders = [staging_folder(run.home, run.run_id, item.compiled.pattern.name) for item in items]
     try:
-        with run.phase("detect", _span(items)):
+        with run.phase("detect", _span(items)) as row:
+            row.about = named_together(items)
             counting = Counting(run.ports.tasks, run.files, run.source.key)
             plans = [one.plan for one in planned(counting, items, run.pinned.event_days, partial(rates, run))]
             given = []

@@ -18,6 +18,7 @@ import pyarrow.csv
 from chainlake.definitions.formats.format import Format
 from chainlake.ingest.rows.lines import KEPT, BadLine, Block
 from chainlake.schemas.quarantine import RowProblem
+from chainlake.words import counted
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,9 @@ def _csv_rows(block: Block, form: Format, header: list[str]) -> Texts:
     if found is None:
         raise RowsAreNotLines(len(lines))
     table, wrong = found
-    bad.extend(BadLine(int(numbers[at]), "columns", _cut(lines[at])) for at in wrong)
+    for at, cells in wrong.items():
+        why = f"{counted(cells, 'cell')} where the header has {len(header)}"
+        bad.append(BadLine(int(numbers[at]), "columns", _cut(lines[at]), value=why))
     rows = np.array([at for at in range(len(lines)) if at not in wrong], np.int64) if wrong else np.arange(len(lines))
     columns: dict[str, pa.Array] = {}
     for at, name in enumerate(header):

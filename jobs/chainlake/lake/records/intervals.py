@@ -16,6 +16,7 @@ _COLUMNS = (
     "table_name", "definition_hash", "engine_version", "input_fingerprint", "status", "rows", "published_version",
     "reason", "state_in", "state_out", "rows_checksum",
 )  # fmt: skip
+_PUBLISHED = ("rows", "published_version")
 
 
 class Intervals:
@@ -39,6 +40,27 @@ class Intervals:
         self.numbers = table["day"].cast("int32").to_numpy()
         self.written_us = np.append(table["written_at"].cast(pa.int64()).to_numpy(), 0)
         self.columns = {name: _objects(table[name].combine_chunks()) for name in _COLUMNS}
+        #: ``rows`` and ``published_version`` as last published, also of days that a later attempt did not publish.
+        self.published = {name: self.columns[name] for name in _PUBLISHED}
+        unknown = np.flatnonzero(table["rows"].is_null().to_numpy())
+        if len(unknown):
+            self._fill(home, table, unknown)
+
+    def _fill(self, home: Home, table: pa.Table, unknown: np.ndarray) -> None:
+        """Take what was last published on some days from older rows, which are read for their definitions only."""
+        keys = table.select(["definition", "day"]).take(pa.array(unknown)).to_pylist()
+        names = sorted({key["definition"] for key in keys})
+        only = [("definition", "in", names)] if len(names) <= _FEW else None
+        log = ops.current_table(
+            home, "intervals", columns=["definition", "day", "seq", *_PUBLISHED], filters=only, as_log=True
+        )
+        last = {}
+        for row in log.filter(log["rows"].is_valid()).sort_by("seq").to_pylist():
+            last[row["definition"], row["day"]] = row
+        for name in _PUBLISHED:
+            self.published[name] = self.columns[name].copy()
+            for at, key in zip(unknown.tolist(), keys, strict=True):
+                self.published[name][at] = last.get((key["definition"], key["day"]), {}).get(name)
 
     def of(self, name: str) -> slice:
         """The positions of a definition's rows; their days ascend."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import sys
+import sysconfig
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,6 +36,7 @@ class Phase:
         rows_in: rows read.
         rows_out: rows written.
         reason: one line saying why there was nothing to do, or what was left.
+        about: what the phase is about in words, for the log, if it concerns several definitions together.
         status: ``ok``; ``nothing`` if there was nothing to do; ``incomplete`` if it is done except for files that
             ``reason`` names. The context manager sets ``failed``.
     """
@@ -42,6 +44,7 @@ class Phase:
     rows_in: int | None = None
     rows_out: int | None = None
     reason: str | None = None
+    about: str = ""
     status: RunStatus = "ok"
 
 
@@ -158,10 +161,12 @@ def _note(
     ops.append(home, "runs", rows, run_id)
     for row in rows:
         if row["status"] != "nothing":
-            LOG.log(logging.ERROR if row["status"] == "failed" else logging.INFO, "%s", _line(row, ended - ran.started))
+            level = logging.ERROR if row["status"] == "failed" else logging.INFO
+            about = row["definition"] or reports[row["definition"]].about
+            LOG.log(level, "%s", _line(row, ended - ran.started, about))
 
 
-def _line(row: RunRow, taken: timedelta) -> str:
+def _line(row: RunRow, taken: timedelta, about: str) -> str:
     """A phase in words, such as ``detect pattern/shakeout 2025-10-01: ok, 2309 rows in, 76 out, 3.2 s``."""
     start, end = row["day_from"], row["day_to"]
     days = str(Days(start, end)) if start is not None and end is not None else ""
@@ -170,7 +175,7 @@ def _line(row: RunRow, taken: timedelta) -> str:
         parts.append(f"{counted(row['rows_in'], 'row')} in")
     if row["rows_out"] is not None:
         parts.append(f"{counted(row['rows_out'], 'row')} out")
-    where = " ".join(part for part in (row["phase"], row["definition"], days) if part)
+    where = " ".join(part for part in (row["phase"], about, days) if part)
     parts.append(f"{taken.total_seconds():.1f} s")
     if row["reason"]:
         # It comes last, since it may be sentences of its own.
@@ -184,11 +189,14 @@ def new_run_id(step: str) -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """An error in one line, with its kind if it is not one of ours."""
+    """An error in one line, with its kind if it is not one of ours; files of packages without their folder."""
     if isinstance(error, ChainlakeError):
         text = error.summary
     else:
         text = f"{type(error).__name__}: {error}"
+        # The packages lie within the folder of Python's own modules, so the longer path comes first.
+        for folder in sorted({*sysconfig.get_paths().values()}, key=len, reverse=True):
+            text = text.replace(f"{folder}/", "")
     return " ".join(text.split())[:1000]
 
 

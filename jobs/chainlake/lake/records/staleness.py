@@ -63,7 +63,7 @@ class StatusRow:
         why: one line, empty for ``done`` unless its input is provisional.
         provisional: not all expected files of the day had arrived when it was last ingested.
         ready: the day's events are complete or provisional, so that it can be computed.
-        rows: published rows of the day, ``None`` if never published.
+        rows: rows of the day when it was last published, which are in the table whatever the state; ``None`` if never.
         version: version of the table that holds them.
     """
 
@@ -267,8 +267,8 @@ class Judged:
         return same
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
-        """Number of published rows at each position; 0 if nothing was ever published."""
-        found = self._intervals.columns["rows"][self._at[positions]]
+        """Number of published rows at each position, whatever its state; 0 if nothing was ever published."""
+        found = self._published("rows")[positions]
         return np.array([value or 0 for value in found], dtype=np.int64)
 
     def recorded(self, name: str) -> np.ndarray:
@@ -276,9 +276,14 @@ class Judged:
         found: np.ndarray = self._intervals.columns[name][self._at]
         return found
 
+    def _published(self, name: str) -> np.ndarray:
+        """``rows`` or ``published_version`` as last published, one value per day; None if it never was."""
+        found: np.ndarray = self._intervals.published[name][self._at]
+        return found
+
     def row(self, position: int) -> StatusRow:
         """Everything about the day at ``position``."""
-        rows, version = (_whole(self.recorded(name)[position]) for name in ("rows", "published_version"))
+        rows, version = (_whole(self._published(name)[position]) for name in ("rows", "published_version"))
         return StatusRow(
             self.name,
             self.day(position),
@@ -303,8 +308,8 @@ class Judged:
             "why": pa.array(whys, pa.string()),
             "provisional": pa.array(self.provisional[positions]),
             "ready": pa.array(self.ready[positions]),
-            "rows": pa.array(self.recorded("rows")[positions], pa.int64()),
-            "version": pa.array(self.recorded("published_version")[positions], pa.int64()),
+            "rows": pa.array(self._published("rows")[positions], pa.int64()),
+            "version": pa.array(self._published("published_version")[positions], pa.int64()),
         }
         return pa.table(values, schema=STATUS)
 

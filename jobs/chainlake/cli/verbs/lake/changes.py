@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,7 +18,8 @@ from chainlake.paths import Home
 HELP = (
     "Print the changes of a table: each added, withdrawn and changed row, oldest first; a changed row with its new "
     "values. A row that a recomputation found again is not a change. The order is by when a row was published, not "
-    "by the times of its events. No JVM. The last line on stderr names the version to start from next time."
+    "by the times of its events. Local times of a model's tables need --zone, since they have several sources. "
+    "No JVM. The last line on stderr names the version to start from next time."
 )
 EXAMPLE = (
     "  chainlake changes matches.NAME --since-version 12\n"
@@ -47,7 +48,9 @@ def run(args: argparse.Namespace) -> int:
     home = Home.from_env()
     zone = shown_zone(home, args.zone, source_of_table(home, args.table))
     feed = changes(home, args.table, since)
-    columns, fields = list(feed.rows.column_names), [_fields(field.type, zone) for field in feed.rows.schema]
+    columns, fields = _named(feed.rows.column_names, zone), []
+    for field in feed.rows.schema:
+        fields += [_fields(field.type, zone), *[None] * _with_local(field.name, feed.rows.column_names, zone)]
     rows = _rows(feed.rows, zone)
     if args.flat:
         columns, rows = flat(columns, fields, rows)
@@ -60,14 +63,23 @@ def _fields(kind: pa.DataType, zone: ZoneInfo | None) -> list[str] | None:
     """The fields of an event as it is shown; ``None`` if the type is not a struct."""
     if not pa.types.is_struct(kind):
         return None
-    names = [kind.field(at).name for at in range(kind.num_fields)]
-    return [part for name in names for part in ((name, "local") if zone is not None and name == "ts" else (name,))]
+    return _named([kind.field(at).name for at in range(kind.num_fields)], zone)
+
+
+def _named(names: Sequence[str], zone: ZoneInfo | None) -> list[str]:
+    """The names, with one for the local time after ``ts``."""
+    return [part for name in names for part in ((name, "local") if _with_local(name, names, zone) else (name,))]
+
+
+def _with_local(name: str, names: Collection[str], zone: ZoneInfo | None) -> bool:
+    """Whether the local time stands after this one of the names."""
+    return zone is not None and name == "ts" and "local" not in names
 
 
 def _rows(table: pa.Table, zone: ZoneInfo | None) -> Iterator[Sequence[Any]]:
     for batch in table.to_batches():
         for row in batch.to_pylist():
-            yield [_with_local(value, zone) for value in row.values()]
+            yield list(_with_local({name: _with_local(value, zone) for name, value in row.items()}, zone).values())
 
 
 def _with_local(value: Any, zone: ZoneInfo | None) -> Any:
@@ -81,6 +93,6 @@ def _with_local(value: Any, zone: ZoneInfo | None) -> Any:
     found: dict[str, Any] = {}
     for name, item in value.items():
         found[name] = item
-        if name == "ts":
+        if _with_local(name, value, zone):
             found["local"] = local_text(item, zone)
     return found

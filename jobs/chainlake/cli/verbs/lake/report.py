@@ -7,6 +7,7 @@ import webbrowser
 
 from chainlake.errors import InfrastructureError
 from chainlake.paths import Home
+from chainlake.words import counted
 
 HELP = (
     "Build pages that show the lake: every definition and day, each pattern with its best or latest matches drawn, "
@@ -28,7 +29,11 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.report.make import make_report
 
     outcome = make_report(Home.from_env(), everything=args.all)
-    print(f"{len(outcome.made)} definitions made, {len(outcome.failed)} failed: {outcome.index}")
+    if outcome.made or outcome.failed:
+        failed = f", {len(outcome.failed)} failed" if outcome.failed else ""
+        print(f"pages of {counted(len(outcome.made), 'definition')} made{failed}: {outcome.index}")
+    else:
+        print(f"all pages are current: {outcome.index}")
     if args.open:
         webbrowser.open(outcome.index.as_uri())
     return InfrastructureError.exit_code if outcome.failed else 0

@@ -6,10 +6,12 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from chainlake.cli.errors import NothingGiven
-from chainlake.cli.tables import FORMATS, flat
-from chainlake.lake.sql.query import SqlConnection
+from chainlake.cli.tables import FORMATS, by_clock, flat
+from chainlake.cli.zones import shown_zone
+from chainlake.lake.sql.query import SCHEMAS, SqlConnection
 from chainlake.lake.sql.safe import MEMORY, SECONDS, confine, confined, run_confined
 from chainlake.operations.open_episodes import open_views
 from chainlake.operations.ranked_scopes import scope_views
@@ -17,13 +19,13 @@ from chainlake.operations.status import status_table
 from chainlake.paths import Home
 
 HELP = (
-    "Run one SQL statement (DuckDB's dialect) on the published tables. Schemas: raw, events, quarantine, matches, "
-    "models, ops. matches.<pattern> is the pattern's current table, matches.all the matches of all patterns, "
+    f"Run one SQL statement (DuckDB's dialect) on the published tables. Schemas: {', '.join(SCHEMAS)}. "
+    "matches.<pattern> is the pattern's current table, matches.all the matches of all patterns, "
     "ops.current_<table> the current rows of an operations table, ops.status what 'status' shows. "
     "matches.<pattern>_origin is each match with the definition that its day came from, matches.<pattern>_flat the "
     "same matches without structs and arrays. A pattern that uses events up also has matches.<pattern>_ordered and "
-    "matches.<pattern>_consumed. All times are UTC. Without a statement, the tables are listed. A statement runs "
-    "with all your rights: it can read any file that you can read (read_csv, FROM 'file') and write files (COPY … "
+    "matches.<pattern>_consumed. Times are UTC without --zone. Without a statement, the tables are listed. A statement "
+    "runs with all your rights: it can read any file that you can read (read_csv, FROM 'file') and write files (COPY … "
     "TO). Use --safe for statements that others may have written: it allows tables of the lake and nothing else, no "
     f"files, no settings, {MEMORY} of memory, {SECONDS:.0f} seconds."
 )
@@ -47,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=tuple(FORMATS), default="table", help="default: table; vertical prints one line per value"
     )
     parser.add_argument("--flat", action="store_true", help="structs as columns of their own, such as down.ts")
+    parser.add_argument("--zone", metavar="ZONE", help="print times by the clock of this zone, without T and Z")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,8 +58,10 @@ def run(args: argparse.Namespace) -> int:
         raise NothingGiven.statement()
     if args.safe and not confined():
         statement = [] if args.statement is None else ["--", args.statement]
-        return run_confined(["sql", "--safe", "--format", args.format, *["--flat"] * args.flat, *statement])
+        options = [*["--flat"] * args.flat, *([] if args.zone is None else ["--zone", args.zone])]
+        return run_confined(["sql", "--safe", "--format", args.format, *options, *statement])
     home = Home.from_env()
+    zone = None if args.zone is None else shown_zone(home, args.zone, None) or ZoneInfo("UTC")
     views = {("ops", "status"): lambda: status_table(home), **open_views(home), **scope_views(home)}
     lake = SqlConnection(home, views, safe=args.safe)
     if args.safe:
@@ -70,6 +75,8 @@ def run(args: argparse.Namespace) -> int:
         columns, rows = [column[0] for column in found.description or ()], _blocks(lake, found, args.statement)
         if args.flat:
             columns, rows = flat(columns, _fields(found.description), rows)
+    if zone is not None:
+        rows = ([by_clock(value, zone) for value in row] for row in rows)
     FORMATS[args.format](columns, rows, sys.stdout)
     return 0
 
