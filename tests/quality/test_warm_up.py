@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from chainlake.paths import CODE
+from chainlake.quality import audit
 
 #: Prints the modules of other packages that the thread looked for first.
 THREAD = """
@@ -52,3 +53,11 @@ def test_the_thread_imports_nothing_that_our_code_imports_too() -> None:
     assert "great_expectations" in seen
     ours = {name for name in imported() if not name.startswith("great_expectations")}
     assert seen & ours == set()
+
+
+def test_packages_that_are_not_installed_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The `lake` extra has no psycopg2."""
+    monkeypatch.setattr(audit, "_SHARED", ("not_installed.extensions", "json.tool"))
+    monkeypatch.delitem(sys.modules, "json.tool", raising=False)
+    audit._import_shared()
+    assert "json.tool" in sys.modules

@@ -7,6 +7,7 @@ Importing Great Expectations takes about six seconds, and the first suite takes 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import logging
 import os
 import threading
@@ -49,6 +50,13 @@ def _import() -> None:
     import great_expectations.expectations.core  # noqa: F401
 
 
+def _import_shared() -> None:
+    """Import what this thread and the one of `warm_up` both need; what is not installed (psycopg2) neither will get."""
+    for name in _SHARED:
+        if importlib.util.find_spec(name.partition(".")[0]) is not None:
+            importlib.import_module(name)
+
+
 def warm_up() -> threading.Thread:
     """Start to import Great Expectations in the background; returns the thread, for which nobody has to wait.
 
@@ -57,8 +65,7 @@ def warm_up() -> threading.Thread:
     global _importer
     with _importer_lock:
         if _importer is None:
-            for name in _SHARED:
-                importlib.import_module(name)
+            _import_shared()
             _importer = threading.Thread(target=_import, name="gx-import", daemon=True)
             _importer.start()
         return _importer
