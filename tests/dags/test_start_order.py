@@ -129,5 +129,5 @@ def test_another_port_is_taken_when_somebody_was_faster(
 @pytest.mark.parametrize("text", ["http", "0", "65536", "-1"])
 def test_a_port_of_the_page_that_is_none_is_told(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHAINLAKE_PAGE_PORT", text)
-    with pytest.raises(UsageError, match=f"CHAINLAKE_PAGE_PORT={text} is not a port"):
+    with pytest.raises(UsageError, match=f"CHAINLAKE_PAGE_PORT is '{text}'"):
         launcher.first_port()

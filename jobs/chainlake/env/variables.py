@@ -57,6 +57,11 @@ _FORMS = {
     "CHAINLAKE_SHUFFLE_PARTITIONS": _Form(
         lambda text: re.fullmatch("0*[1-9][0-9]{0,8}", text) is not None, "a whole number above 0, such as 4"
     ),
+    # Above that, not enough ports follow to try.
+    "CHAINLAKE_PAGE_PORT": _Form(
+        lambda text: re.fullmatch("[0-9]{1,5}", text) is not None and 0 < int(text) <= 65335,
+        "a number from 1 to 65335, such as 8080",
+    ),
     "CHAINLAKE_LEASE_SECONDS": _Form(_seconds, "a number of seconds above 0, such as 60"),
     "CHAINLAKE_LOCKS": _Form(
         lambda text: text.startswith(("postgresql://", "postgres://", "postgresql+psycopg2://")),

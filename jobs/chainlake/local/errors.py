@@ -128,15 +128,6 @@ class PortTaken(InfrastructureError):
         self.port = port
 
 
-class NoPort(UsageError):
-    """The setting of the page's port is no port."""
-
-    @classmethod
-    def of(cls, text: str) -> NoPort:
-        """``text`` is what the variable holds."""
-        return cls(f"{PAGE_PORT}={text} is not a port", hint="Give a number from 1 to 65335, such as 8080.")
-
-
 class NoCommand(UsageError):
     """An Airflow command should be run, but none is given."""
 

@@ -24,6 +24,7 @@ from chainlake.env.private import marked_folder, private_folder, write_private
 from chainlake.env.processes.ending import unexpected
 from chainlake.env.processes.waiting import Notice
 from chainlake.env.processes.warm_driver import ADDRESS
+from chainlake.env.variables import value_of
 from chainlake.errors import ChainlakeError
 from chainlake.local import airflow_tables, guard, settings
 from chainlake.local.access import USER, login_address, new_password, passwords_file
@@ -31,7 +32,7 @@ from chainlake.local.api import Api, ApiUnreachable
 from chainlake.local.command import forget_environment, keep_environment
 from chainlake.local.components import COMPONENTS, Components, last_line
 from chainlake.local.drivers.keeper import start_keeper
-from chainlake.local.errors import PAGE_PORT, AirflowUnavailable, DatabaseUnavailable, NoPort, PortTaken
+from chainlake.local.errors import PAGE_PORT, AirflowUnavailable, DatabaseUnavailable, PortTaken
 from chainlake.local.postgres import Postgres
 from chainlake.paths import Home
 from chainlake.terminal import for_people
@@ -312,13 +313,9 @@ def first_port() -> int:
     """The first port that is tried for Airflow's page.
 
     Raises:
-        UsageError: the variable that sets it holds something else.
+        WrongVariable: the variable that sets it holds something else.
     """
-    text = os.environ.get(PAGE_PORT) or str(FIRST_API_PORT)
-    # Above that, not enough ports follow to try.
-    if not text.isdecimal() or not 0 < int(text) <= 65335:
-        raise NoPort.of(text)
-    return int(text)
+    return int(value_of(PAGE_PORT) or FIRST_API_PORT)
 
 
 def _raise_stopped(number: int, frame: FrameType | None) -> None:
