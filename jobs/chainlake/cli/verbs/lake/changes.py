@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
     feed = changes(home, args.table, since)
     columns, fields = _named(feed.rows.column_names, zone), []
     for field in feed.rows.schema:
-        fields += [_fields(field.type, zone), *[None] * _with_local(field.name, feed.rows.column_names, zone)]
+        fields += [_fields(field.type, zone), *[None] * _followed(field.name, feed.rows.column_names, zone)]
     rows = _rows(feed.rows, zone)
     if args.flat:
         columns, rows = flat(columns, fields, rows)
@@ -68,10 +68,10 @@ def _fields(kind: pa.DataType, zone: ZoneInfo | None) -> list[str] | None:
 
 def _named(names: Sequence[str], zone: ZoneInfo | None) -> list[str]:
     """The names, with one for the local time after ``ts``."""
-    return [part for name in names for part in ((name, "local") if _with_local(name, names, zone) else (name,))]
+    return [part for name in names for part in ((name, "local") if _followed(name, names, zone) else (name,))]
 
 
-def _with_local(name: str, names: Collection[str], zone: ZoneInfo | None) -> bool:
+def _followed(name: str, names: Collection[str], zone: ZoneInfo | None) -> bool:
     """Whether the local time stands after this one of the names."""
     return zone is not None and name == "ts" and "local" not in names
 
@@ -93,6 +93,6 @@ def _with_local(value: Any, zone: ZoneInfo | None) -> Any:
     found: dict[str, Any] = {}
     for name, item in value.items():
         found[name] = item
-        if _with_local(name, value, zone):
+        if _followed(name, value, zone):
             found["local"] = local_text(item, zone)
     return found
