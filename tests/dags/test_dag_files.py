@@ -68,7 +68,7 @@ def test_what_is_run_by_hand_can_be_and_asks_for_what_it_needs(dags: dict[str, A
         assert {task.task_id: task.pool for task in dag.tasks} == {"plan": "default_pool", "run": "spark"}, dag_id
     params = dags["backfill_history"].params
     assert set(params) == {"start", "end", "patterns", "models", "chunk", "only_stale"}
-    assert params["chunk"] == 30 and params["only_stale"] is False
+    assert params["chunk"] == 366 and params["only_stale"] is False
     with pytest.raises(ValueError, match="start"):
         params.validate()
 

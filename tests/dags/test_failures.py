@@ -85,5 +85,5 @@ def test_without_an_address_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv(WEBHOOK, raising=False)
     tell_failure(_task())
     monkeypatch.setenv(WEBHOOK, "mail")
-    with pytest.raises(UsageError, match=f"{WEBHOOK} does not hold an address"):
+    with pytest.raises(UsageError, match=f"{WEBHOOK}, which does not begin with http"):
         tell_failure(_task())

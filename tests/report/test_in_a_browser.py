@@ -52,8 +52,8 @@ def test_every_kind_of_page_draws_its_charts_without_a_network(page: Page, repor
         drawn[name] = page.draw_all()
         assert not page.run("[...document.querySelectorAll('.chart.error')].length"), name
     assert page.errors == [] and [where for where in page.asked if not where.startswith(("file:", "data:"))] == []
-    # Counts, six cards and a road; a curve of a match; a coefficient, an error and a road.
-    assert list(drawn.values()) == [0, 8, 1, 3]
+    # Counts, six cards and a road for each of two days; a curve of a match; a coefficient, an error and a road.
+    assert list(drawn.values()) == [0, 9, 1, 3]
 
 
 def test_all_can_be_read_in_the_light_and_in_the_dark_in_wide_windows_and_narrow_ones(

@@ -124,7 +124,7 @@ def test_what_was_done_is_not_done_again_and_failures_lose_nothing_else(history:
             raise {"detect": InfrastructureError, "monitor": AuditFailed}[application.step]("the machine is small")
         return played(home, application, run_id)
 
-    with pytest.raises(AuditFailed, match="2 failed .*the machine is small"):
+    with pytest.raises(AuditFailed, match="2 failed: .*the machine is small"):
         run_plan(history, plan_range(history, ALL, chunk=3), run_id="b", launch=launch, say=said.append)
     assert [line[:12] for line in said if "failed" in line] == ["[2/6] failed", "[5/6] failed"]
     assert any(line.startswith("[3/6] ok") for line in said)

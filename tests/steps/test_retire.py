@@ -31,6 +31,7 @@ pytestmark = pytest.mark.slow
 def published(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Pattern p with two table versions, and models m and n."""
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(home.root / "config"))
+    (home.root / "config").mkdir(exist_ok=True)
     fill(home, TABLE, [match(1, D1), match(2, D2)])
     fill(home, replace(TABLE, name="p/v2"), [match(1, D1)])
     fill(home, CHANGES, [change_row(D1, 1.0), {**change_row(D1, 2.0), "model": "n"}])
