@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from chainlake.days import Days
+from chainlake.definitions.errors import UnknownDefinition
 from chainlake.detect.step import detect
 from chainlake.errors import InfrastructureError, InputError, UsageError
 from chainlake.ingest.step import ingest
@@ -194,6 +195,11 @@ class Simulation:
                 result = self._run(verb, days, self._now(), undisturbed=not fate.kind, nested=nested)
                 self._note(f"  {result}")
             except _ALLOWED as error:
+                self._note(f"  {runs.error_line(error)}"[:300])
+            except UnknownDefinition as error:
+                # It was retired after the backfill was planned.
+                if fate.kind != "nest":
+                    raise
                 self._note(f"  {runs.error_line(error)}"[:300])
         if not nested and fate.kind in ("kill", "late", "error") and self.rng.random() < 0.4:
             self._step(verb, days, nested=True)
