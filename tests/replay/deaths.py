@@ -20,6 +20,7 @@ from unittest.mock import patch
 
 from chainlake.detect import run as detect_run
 from chainlake.lake import faults, locks
+from chainlake.lake.commits.places import take_places
 from chainlake.lake.records import event_days, ops
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.store.spark import SparkLake
@@ -177,6 +178,7 @@ class Deaths:
             patch.object(locks.jvm_lock.__wrapped__, "__kwdefaults__", wait),
             patch.object(locks.file_lock.__wrapped__, "__kwdefaults__", wait),
             patch.object(FilesLake.lock, "__kwdefaults__", wait),
+            patch.object(take_places, "__kwdefaults__", wait),
             patch.object(SparkLake.lock, "__kwdefaults__", wait),
             patch.object(maintain.maintain_table, "__kwdefaults__", {**maintain.maintain_table.__kwdefaults__, **wait}),
             # Who waits for days that the attempt around it is changing waits in vain.
