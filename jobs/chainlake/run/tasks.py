@@ -93,7 +93,7 @@ class SparkTasks:
         session = spark_session(self.home, self.app, long_running=self.long_running)
         asked = (str(session.sparkContext.applicationId), self.home.lake)
         if not (session.sparkContext.master or "local").startswith("local") and asked not in _seen:
-            # RecordedDay before the check, since the check itself is work in this session.
+            # Recorded before the check, since the check itself is work in this session.
             _seen.add(asked)
             try:
                 require_shared(self, self.home)
