@@ -98,7 +98,7 @@ def retire(home: Home, name: str, *, drop: bool, run_id: str) -> RetiredDefiniti
         if drop:
             # The first version goes last: while it is there, the others are known as its versions.
             dropped = [_drop(home, schema, table, short) for schema, table in reversed(owned)]
-            # RecordedDay only when the rows are gone, so that after a kill the record never claims more than was done.
+            # Recorded only when the rows are gone, so that after a kill the record never claims more than was done.
             recorded = [row for name in mine for row in ops.current(home, "intervals", definition=name)]
             kept = [row for row in recorded if row["reason"] == _KEPT]
             ops.append(home, "intervals", [_retired(row, True) for row in kept], run_id)

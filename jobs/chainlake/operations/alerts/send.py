@@ -134,7 +134,7 @@ def send(home: Home, box: Outbox, sending: Sending) -> SendResult:
         except FeedUnavailable as error:
             raise FeedCut.of(name, error) from error
         if sending.since is not None:
-            # RecordedDay before anything can stop this call, since the next call continues from there.
+            # Recorded before anything can stop this call, since the next call continues from there.
             write_cursor(home, box.full_name, Cursor(cursor.version, table=feed.table))
         zone = ZoneInfo(load_sources(home)[box.source].zone)
         if box.alerts.muted(sending.now().astimezone(zone).time()):
