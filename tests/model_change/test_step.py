@@ -70,8 +70,8 @@ def course(lab, asked: Days, pinned=None):
     """How a run for some days would go, None if nothing is to do."""
     model, events = the_model(lab), pinned or EventDays.load(lab, "lab")
     (judged,) = judge(lab, [model.definition], asked=asked)
-    first = Wanted(asked, 7, TO_DO).first(model, judged)
-    return first and course_of(KeptStates(lab, [model.config.name]), model, judged, (asked, first), events)
+    span = Wanted(asked, 7, TO_DO).span(model, judged)
+    return span and course_of(KeptStates(lab, [model.config.name]), model, judged, (asked, span.start), events)
 
 
 def numbers(outlook):
@@ -155,8 +155,8 @@ def test_a_long_replay_names_the_stretch_to_ask_for(lab):
     assert caught.value.key == "max_replay" and "chainlake backfill 2025-03-02" in caught.value.hint
     # Stale days that lie further back make no run by themselves, whatever the horizon.
     (judged,) = judge(lab, [the_model(lab).definition])
-    assert Wanted(Days.one(day(7)), 7, TO_DO).first(the_model(lab), judged) == day(7)
-    assert Wanted(Days.one(day(6)), 7, TO_DO).first(the_model(lab), judged) == day(1)
+    assert Wanted(Days.one(day(7)), 7, TO_DO).span(the_model(lab), judged).start == day(7)
+    assert Wanted(Days.one(day(6)), 7, TO_DO).span(the_model(lab), judged).start == day(1)
 
 
 def test_a_chain_that_cannot_go_on_names_the_ingest(lab):

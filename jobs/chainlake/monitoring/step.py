@@ -72,11 +72,6 @@ class Wanted:
         """Days that are to do even if the source has no events there; None for no such days."""
         return self.days if self.horizon else None
 
-    def first(self, model: LoadedModel, judged: Judged) -> date | None:
-        """The first day of a model that is to do; None if there is none."""
-        span = self.span(model, judged)
-        return None if span is None else span.start
-
     def span(self, model: LoadedModel, judged: Judged) -> Days | None:
         """From the first to the last day of a model that is to do; None if there is none."""
         back = min(self.horizon, model.config.max_replay)
@@ -171,14 +166,13 @@ def _plan(home: Home, mine: Sequence[LoadedModel], wanted: Wanted, run_id: str) 
     failed: list[tuple[str, BaseException]] = []
     by_name = {model.definition.name: model for model in concerned}
     for name, (judged, span) in _spans(home, concerned, wanted, pinned.event_days):
-        start = span.start
-        course = course_of(kept, by_name[name], judged, (wanted.asked or span, start), pinned.event_days)
+        course = course_of(kept, by_name[name], judged, (wanted.asked or span, span.start), pinned.event_days)
         try:
             # Evaluated for its error: the states that the course needs may not be available.
             course.outlook  # noqa: B018
         except InputError as error:
             failed.append((name, error))
-            inputs = {start: fingerprint(by_name[name].definition, start, pinned.event_days)}
+            inputs = {span.start: fingerprint(by_name[name].definition, span.start, pinned.event_days)}
             record_failure(home, by_name[name].definition, inputs, error, run_id)
         else:
             work.append(course)
