@@ -55,7 +55,10 @@ def united(parts: Iterable[pa.Table]) -> pa.Table:
 
 
 def judge_all(
-    home: Home, days: Days | None = None, names: Sequence[str] | None = None
+    home: Home,
+    days: Days | None = None,
+    names: Sequence[str] | None = None,
+    recorded: RecordedFiles | None = None,
 ) -> tuple[list[Judged], list[LoadedModel], list[str]]:
     """Every definition that has a file or was ever published, the models, and notes: a line for each file that cannot
     be read, and so on.
@@ -64,6 +67,7 @@ def judge_all(
         home: the installation.
         days: only these days; all if None.
         names: only these definitions, as ``pattern/NAME`` or ``model/NAME``.
+        recorded: the landed files, if they were read before.
 
     Raises:
         UsageError: no definition has one of the names.
@@ -81,18 +85,18 @@ def judge_all(
         definitions = [definition for definition in definitions if definition.name in names]
         lost = [name for name in lost if name in names]
     judged = list(judge(home, definitions, days, intervals=intervals))
-    _mark_absent(home, judged)
+    _mark_absent(home, judged, recorded)
     notes += mark_suspects(home, judged, intervals)
     judged += [Recorded(name, UNREADABLE if name in broken else gone(name), intervals, days) for name in lost]
     return sorted(judged, key=lambda one: one.name), models, notes
 
 
-def _mark_absent(home: Home, judged: Sequence[Judged]) -> None:
+def _mark_absent(home: Home, judged: Sequence[Judged], recorded: RecordedFiles | None) -> None:
     """Say what the input of provisional days lacks."""
     concerned = [one for one in judged if one.provisional.any()]
     if not concerned:
         return
-    sources, recorded = load_sources(home), RecordedFiles.of(home)
+    sources, recorded = load_sources(home), recorded or RecordedFiles.of(home)
     for name in sorted({one.definition.source for one in concerned} & set(sources)):
         mine = [one for one in concerned if one.definition.source == name]
         files = recorded.files.filter(pc.equal(recorded.files["source"], name)).to_pylist()

@@ -74,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
     home = Home.from_env()
     days = Days.parse(args.start, args.end) if args.start else None
     lost = [one.lost(home) for one in forgotten(home)]
-    judged, models, notes = judge_all(home, days, args.definition)
-    states = tuple(args.state or STATES)
     recorded = RecordedFiles.of(home)
+    judged, models, notes = judge_all(home, days, args.definition, recorded)
+    states = tuple(args.state or STATES)
     notes += lost + left_files(home, recorded) + untaken_files(home, recorded)
     notes += _unobserved(home, judged, models) + notes_of(home)
     if args.json:
