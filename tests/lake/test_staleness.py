@@ -22,8 +22,9 @@ from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.event_days import AbandonedDays, EventDays, pin
-from chainlake.lake.records.staleness import fingerprint, judge, status_rows, to_do
+from chainlake.lake.records.staleness import judge, status_rows, to_do
 from chainlake.paths import Home
 from chainlake.schemas.models import METRICS
 from tests.lake.things import THINGS

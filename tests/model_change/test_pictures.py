@@ -17,8 +17,8 @@ from chainlake.days import Days, day_start_us
 from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import fingerprint
 from chainlake.model_change.days.definitions import parse_definition
 from chainlake.model_change.days.traces import trace_group
 from chainlake.model_change.library import monitor

@@ -20,8 +20,9 @@ from chainlake.lake.delta import tables
 from chainlake.lake.delta.log import marked
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import TO_DO, fingerprint, judge, status_rows
+from chainlake.lake.records.staleness import TO_DO, judge, status_rows
 from chainlake.model_change.library import monitor as library
 from chainlake.monitoring import run as monitor_run
 from chainlake.monitoring import step as monitor_step

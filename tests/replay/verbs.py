@@ -37,6 +37,11 @@ def long_run(home: Home, days: Days | None, *, chunk: int, undisturbed: bool, po
         NotAsPlanned: it computed other days.
     """
     plan = plan_range(home, days, chunk=chunk, only_stale=days is None)
+    return run_as_planned(home, plan, undisturbed=undisturbed, ports=ports)
+
+
+def run_as_planned(home: Home, plan: RangePlan, *, undisturbed: bool, ports: Ports | None) -> dict[str, Any]:
+    """Run a plan; arguments and errors as for `long_run`."""
     run_id = runs.new_run_id("backfill")
     result = run_plan(home, plan, run_id=run_id, launch=partial(run_here, ports=ports), say=lambda line: None)
     announced, computed = announced_by(plan), computed_by(home, run_id)

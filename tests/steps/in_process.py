@@ -7,19 +7,18 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from typing import Any
 
 from chainlake.days import Days
 from chainlake.detect.step import detect
 from chainlake.lake.records.staleness import status_rows
 from chainlake.lake.store.files import FilesLake
-from chainlake.operations.backfills.backfill import run_here, run_plan
 from chainlake.operations.backfills.plan import plan_range
 from chainlake.operations.status import all_definitions
 from chainlake.paths import Home
 from chainlake.run.ports import Ports
 from chainlake.run.tasks import LocalTasks
+from tests.replay.verbs import run_as_planned
 from tests.steps.history import SOURCE, day
 
 Row = dict[str, Any]
@@ -61,9 +60,9 @@ def run(home: Home, days: Days, **options: Any) -> dict[str, Any]:
     return detect(home, "lab", days, run_id="r", ports=ports(home), **options)
 
 
-def backfill(home: Home, days: Days | None, **options: Any) -> dict[str, Any]:
-    plan = plan_range(home, days, **options)
-    return run_plan(home, plan, run_id="b", launch=partial(run_here, ports=ports(home)), say=lambda line: None)
+def backfill(home: Home, days: Days | None, *, undisturbed: bool = True, **options: Any) -> dict[str, Any]:
+    """A backfill; if nothing disturbs it, it computes what its plan announced."""
+    return run_as_planned(home, plan_range(home, days, **options), undisturbed=undisturbed, ports=ports(home))
 
 
 def states(home: Home) -> set[tuple[str, str]]:

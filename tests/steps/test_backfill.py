@@ -17,8 +17,8 @@ from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import EMPTY
 from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.monitoring import course
 from chainlake.operations.backfills.applications import Application

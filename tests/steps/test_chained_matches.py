@@ -272,7 +272,7 @@ def test_two_backfills_at_the_same_time_end_as_one(home: Home, monkeypatch: pyte
         return real(work, audited)
 
     monkeypatch.setattr(rounds, "publish", overtaken)
-    backfill(lake, ALL)
+    backfill(lake, ALL, undisturbed=False)
     monkeypatch.undo()
     assert nested[0]["days"] >= SPAN - 1
     assert set(states(lake).values()) == {"done"}

@@ -15,6 +15,7 @@ import chainlake as cl
 from chainlake.catalog.patterns import load_patterns
 from chainlake.days import Days
 from chainlake.definitions.source import load_sources
+from chainlake.detect import step
 from chainlake.detect.episodes import run as making
 from chainlake.detect.episodes.published import PublishedMatches, episode_rows
 from chainlake.detect.episodes.validated import validate_episodes
@@ -201,6 +202,49 @@ def test_an_edit_of_the_clause_computes_no_match_again(home: Home) -> None:
     assert published(lived, "rises") == expected(query, contents)
     assert tables.version(lived, "matches", "rises") == version
     assert states(lived) == {("pattern", "done"), ("episodes", "done")}
+
+
+@pytest.mark.parametrize("chunk", [2, 30])
+def test_days_whose_matches_come_back_are_announced_as_possible(
+    home: Home, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    """A correction is taken back before its matches had become episodes."""
+    lived, contents = lived_in(home)
+    deliver(lived, {number: [] for number in (2, 3)})
+    with monkeypatch.context() as patched:
+        patched.setattr(step, "run_episodes", killed)
+        with pytest.raises(KeyboardInterrupt):
+            backfill(lived, ALL)
+    deliver(lived, {number: contents[number] for number in (2, 3)})
+    assert states(lived) >= {("pattern", "stale"), ("episodes", "stale")}
+    parts = [part for one in plan_range(lived, ALL).applications for part in one.parts]
+    (some,) = [part for part in parts if part.definition == "episodes/rises"]
+    assert some.days == () and some.states == {} and {day(2), day(3)} <= set(some.following)
+    version = tables.version(lived, "episodes", "rises")
+    backfill(lived, ALL, chunk=chunk)
+    assert states(lived) == {("pattern", "done"), ("episodes", "done")}
+    assert tables.version(lived, "episodes", "rises") == version
+    assert published(lived, "rises") == expected(PATTERNS["rises"], contents)
+
+
+def test_a_restate_does_not_announce_days_whose_matches_were_never_searched_for(home: Home) -> None:
+    """An episode was decided on a day without events, which then come, along with a correction of an earlier day."""
+    query = PATTERNS["pairs"].replace("PAUSE 5 h", "PAUSE 40 h")
+    lived, contents = made(home, "pairs", query), {n: events_of(random.Random(f"d{n}"), n) for n in (0, 1, 3)}
+    deliver(lived, {0: contents[0], 1: contents[1], **{number: [] for number in range(2, SPAN + 2)}})
+    backfill(lived, ALL)
+    contents[0] = contents[0][1:]
+    deliver(lived, {number: contents[number] for number in (0, 3)})
+    backfill(lived, None, only_stale=True)
+    assert states(lived) >= {("pattern", "missing"), ("episodes", "stale")}
+    backfill(lived, ALL)
+    assert states(lived) == {("pattern", "done"), ("episodes", "done")}
+    assert published(lived, "pairs") == expected(query, contents)
+
+
+def killed(*_: Any) -> None:
+    """A step that the machine ends."""
+    raise KeyboardInterrupt
 
 
 def test_a_new_version_of_the_match_table_is_followed_at_once(home: Home) -> None:

@@ -203,6 +203,26 @@ def test_a_period_is_provisional_until_its_days_are_done(home: Home) -> None:
     assert all(one["provisional"] for one in cl.Lake(daily).sql("SELECT * FROM ranked.ever_scopes").to_pylist())
 
 
+def test_periods_whose_matches_come_back_are_announced_as_possible(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A correction is taken back before its matches had been merged."""
+    lived, contents = lived_in(home, "days")
+    deliver(lived, {3: []})
+    with monkeypatch.context() as patched:
+        patched.setattr(step, "run_rankings", killed)
+        with pytest.raises(KeyboardInterrupt):
+            backfill(lived, ALL)
+    deliver(lived, {3: contents[3]})
+    assert states(lived) == {(kind, state) for kind in ("pattern", "ranked") for state in ("done", "stale")}
+    (application,) = plan_range(lived, ALL).applications
+    (part,) = (one for one in application.parts if one.definition == "ranked/days")
+    assert part.days == () and part.states == {} and day(3) in part.following
+    version = tables.version(lived, "ranked", "days")
+    backfill(lived, ALL)
+    assert states(lived) == {("pattern", "done"), ("ranked", "done")}
+    assert tables.version(lived, "ranked", "days") == version
+    assert published(lived, "days") == expected(PATTERNS["days"], contents)
+
+
 @pytest.mark.parametrize("name", ["hops", "weeks"])
 def test_a_late_event_changes_the_periods_that_it_can_be_in(home: Home, name: str) -> None:
     lived, contents = lived_in(home, name)
@@ -221,13 +241,15 @@ def test_a_late_event_changes_the_periods_that_it_can_be_in(home: Home, name: st
     assert moved and all(start < at < end for start, end in moved)
 
 
+def killed(*_: Any) -> None:
+    """A step that the machine ends."""
+    raise KeyboardInterrupt
+
+
 def test_what_a_killed_run_has_not_merged_the_next_one_does(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     found = made(home, weeks=PATTERNS["weeks"])
     contents = {number: events_of(random.Random(f"d{number}"), number) for number in range(SPAN)}
     deliver(found, {**contents, SPAN: []})
-
-    def killed(*_: Any) -> None:
-        raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
         patched.setattr(step, "run_rankings", killed)

@@ -22,11 +22,12 @@ from chainlake.lake.commits.publish import MatchOutput, Published, PublishingRun
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
 from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.defined.wanted import days_of, names_of
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.runs import error_line
-from chainlake.lake.records.staleness import Judged, fingerprint, judge
+from chainlake.lake.records.staleness import Judged, judge
 from chainlake.paths import Home
 from chainlake.quality import Audit, DaysBroken, Verdict
 from chainlake.quality.published import Outcome

@@ -12,8 +12,9 @@ from chainlake.detect.chained.course import Course
 from chainlake.detect.chained.segments import segments, to_do_flags
 from chainlake.detect.work import Work, span_of
 from chainlake.lake.records.chain import Outlook
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.event_days import EventDays, Pinned, pin
-from chainlake.lake.records.staleness import fingerprint, judge, to_do
+from chainlake.lake.records.staleness import judge, to_do
 from chainlake.paths import Home
 
 

@@ -29,9 +29,9 @@ from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.records import ops
 from chainlake.lake.records.chain import Link
 from chainlake.lake.records.chained import begins_anew
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.event_days import EventDays
 from chainlake.lake.records.runs import error_line
-from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.store.port import Staged
 from chainlake.quality import DaysBroken, MatchFiles, Verdict, audit_matches
 from chainlake.run.common import discard, record_failure, staging_folder

@@ -23,9 +23,9 @@ from chainlake.errors import AuditFailed, InfrastructureError, InputError
 from chainlake.lake.commits.publish import ModelOutput, Published, PublishingRun, publish_models
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.records.chained import begins_anew
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.event_days import EventDays, Pinned
 from chainlake.lake.records.runs import Phase, error_line, phases
-from chainlake.lake.records.staleness import fingerprint
 from chainlake.model_change.days.definitions import result_table
 from chainlake.monitoring.compute import Outcome, compute
 from chainlake.monitoring.course import Course

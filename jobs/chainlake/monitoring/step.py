@@ -17,9 +17,10 @@ from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.days import Days
 from chainlake.errors import InputError
 from chainlake.lake.records.chained import dense
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.event_days import EventDays, Pinned, pin
 from chainlake.lake.records.runs import phase
-from chainlake.lake.records.staleness import TO_DO, Judged, fingerprint, inside, judge
+from chainlake.lake.records.staleness import TO_DO, Judged, inside, judge
 from chainlake.monitoring.course import Asked, Course
 from chainlake.monitoring.replay import STEP
 from chainlake.monitoring.result import MonitorResult

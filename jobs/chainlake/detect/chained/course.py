@@ -15,8 +15,8 @@ from chainlake.detect.chained.segments import Segment
 from chainlake.detect.chained.state import digest_of, published_state
 from chainlake.errors import InputError
 from chainlake.lake.records.chain import Outlook
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import fingerprint
 from chainlake.paths import Home
 
 #: How many days are searched at a time: what is published of them is not lost when a later day fails.

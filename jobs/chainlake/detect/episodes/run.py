@@ -25,8 +25,8 @@ from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.records.chain import EMPTY, Link
 from chainlake.lake.records.chained import begins_anew
 from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import fingerprint
 from chainlake.lake.store.port import Staged
 from chainlake.paths import Home
 from chainlake.quality.gates.episodes import audit_episodes

@@ -21,8 +21,9 @@ from chainlake.detect.work import DetectResult, DetectRun
 from chainlake.lake.commits.publish import MatchOutput, Published
 from chainlake.lake.commits.publishable import DaysNow
 from chainlake.lake.delta import tables
+from chainlake.lake.records.defined.fingerprints import fingerprint
 from chainlake.lake.records.defined.matched import PeriodDays
-from chainlake.lake.records.staleness import Judged, fingerprint
+from chainlake.lake.records.staleness import Judged
 from chainlake.lake.store.port import Staged
 from chainlake.paths import Home
 from chainlake.quality.gates.rankings import audit_rankings

@@ -16,12 +16,12 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 import pyarrow as pa
 
-from chainlake.days import Days, day_number, day_of, day_of_us
-from chainlake.digests import text_digest
+from chainlake.days import Days, day_number, day_of
 from chainlake.lake.delta import tables
 from chainlake.lake.records.chain import chain_state
 from chainlake.lake.records.chained import Place, chain_of
 from chainlake.lake.records.defined.definitions import Definition
+from chainlake.lake.records.defined.fingerprints import event_states, fingerprints
 from chainlake.lake.records.defined.wanted import days_of, names_of, wanted_days
 from chainlake.lake.records.event_days import COMPUTABLE, EventDays, waiting_for
 from chainlake.lake.records.intervals import Intervals
@@ -77,21 +77,6 @@ class StatusRow:
     version: int | None
 
 
-def fingerprint(definition: Definition, day: date, event_days: EventDays) -> str:
-    """Hash of the input of ``day``: it changes if and only if a checksum in the day's read range does.
-
-    A chained day, such as a model's, also depends on the day before it: see ``chainlake.lake.records.chain``.
-
-    Args:
-        definition: the pattern or model.
-        day: UTC day.
-        event_days: the source's days, pinned if a computation follows.
-    """
-    if definition.start is not None and day < definition.start:
-        return _digest(["before the start"])
-    return _digest(event_days.checksums(*definition.read_range(day)))
-
-
 def to_do(
     home: Home, definitions: Sequence[Definition], days: Days | None = None, *, asked: Days | None = None
 ) -> list[ToDo]:
@@ -113,10 +98,6 @@ def to_do(
 def status_rows(home: Home, definitions: Sequence[Definition], days: Days | None = None) -> list[StatusRow]:
     """Every definition and day that is done, to do or waiting, by definition and day."""
     return [judged.row(at) for judged in judge(home, definitions, days) for at in range(len(judged.numbers))]
-
-
-def _digest(parts: list[str]) -> str:
-    return text_digest("\n".join(parts))
 
 
 class Judged:
@@ -276,6 +257,23 @@ class Judged:
         found: np.ndarray = self._intervals.columns[name][self._at]
         return found
 
+    @property
+    def by_input_alone(self) -> np.ndarray:
+        """A flag per day that is to do only because its input is another one; if the old one comes back, it is done."""
+        return self._alone(0)
+
+    @property
+    def by_state_alone(self) -> np.ndarray:
+        """The same for the state that a day of a chain continues from."""
+        return np.zeros(len(self.numbers), bool) if self.place is None else self._alone(len(self._moved) - 1)
+
+    def _alone(self, reason: int) -> np.ndarray:
+        others = [differs for number, (_, differs) in enumerate(self._moved) if number != reason]
+        _, mine = self._moved[reason]
+        finished = np.isin(self.recorded("status"), ("done", "audit_failed"))
+        found: np.ndarray = mine & ~np.logical_or.reduce(others) & finished
+        return found
+
     def _published(self, name: str) -> np.ndarray:
         """``rows`` or ``published_version`` as last published, one value per day; None if it never was."""
         found: np.ndarray = self._intervals.published[name][self._at]
@@ -359,39 +357,6 @@ def judge(
 def _once(home: Home, source: str) -> Callable[[], LateFiles]:
     """The files of a source, read when first asked for."""
     return lru_cache(maxsize=1)(lambda: LateFiles(home, source))
-
-
-def event_states(events: EventDays, numbers: np.ndarray) -> np.ndarray:
-    """Status of each day's events; empty if no ingest has passed the day."""
-    return _dense(events, "states", lambda day: events.status(day) or "", numbers)
-
-
-def fingerprints(definition: Definition, events: EventDays, numbers: np.ndarray) -> np.ndarray:
-    """The :func:`fingerprint` of each day; a read range moves with its day, so that one day tells its reach."""
-    if not len(numbers):
-        return np.empty(0, dtype=object)
-    first = day_of(int(numbers[0]))
-    lo, hi = definition.read_range(first)
-    key: Any = ("prints", definition.start, first - day_of_us(lo), day_of_us(hi - 1) - first)
-    if definition.owners is not None:
-        # A ranking's periods differ in length, and a day can have several of them.
-        key = ("prints", definition.name)
-    return _dense(events, key, lambda day: fingerprint(definition, day, events), numbers)
-
-
-def _dense(events: EventDays, key: Any, value: Callable[[date], str], numbers: np.ndarray) -> np.ndarray:
-    """The ``value`` of each day, computed once per key and day and kept beside the rows it comes from."""
-    known: dict[int, str]
-    found: np.ndarray
-    known, before, found = events.memo.setdefault(key, ({}, np.empty(0, dtype=np.int64), np.empty(0, dtype=object)))
-    if not np.array_equal(numbers, before):
-        for number in numbers.tolist():
-            if number not in known:
-                known[number] = value(day_of(number))
-        found = np.array([known[number] for number in numbers.tolist()], dtype=object)
-        # Most definitions of a source have the same days.
-        events.memo[key] = (known, numbers, found)
-    return found
 
 
 def inside(numbers: np.ndarray, days: Days) -> np.ndarray:

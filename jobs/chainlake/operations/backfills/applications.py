@@ -21,8 +21,8 @@ class Part:
         definition: ``pattern/NAME``, ``episodes/NAME``, ``ranked/NAME`` or ``model/NAME``.
         table: ``schema.name`` of the table it publishes to.
         days: the days to compute, ascending.
-        following: later days of a chain that may have to be computed as well; only the states of the days before them
-            will tell.
+        following: days that may have to be computed as well: later ones of a chain, and those made from matches that
+            are searched for again; only the states and matches of the days before will tell.
         states: how many of ``days`` are ``missing``, ``stale``, ``failed``, or ``done`` (days of a chain for which no
             state is kept that a later day could continue from).
         reads: whole days that hold the read ranges of all these days.

@@ -34,8 +34,8 @@ from chainlake.lake.records.staleness import TO_DO, Judged, judge
 from chainlake.monitoring.states import KeptStates
 from chainlake.monitoring.step import course_of, published_end
 from chainlake.operations.backfills.applications import CHUNK, Application, Part
-from chainlake.operations.backfills.plan_episodes import episodes_part, with_part
-from chainlake.operations.backfills.plan_rankings import rankings_part, with_rankings
+from chainlake.operations.backfills.plan_episodes import episodes_days, with_episodes
+from chainlake.operations.backfills.plan_rankings import rankings_days, with_rankings
 from chainlake.paths import Home
 from chainlake.run.common import STALE, the_source
 from chainlake.schemas.ops_rows import ComputingStep
@@ -134,19 +134,20 @@ def plan_range(
         names = {j.definition.name for j in pattern_days}
         episodes = [c.episodes.definition for c in compiled if c.episodes and c.definition.name in names]
         for j in judge(home, episodes, events={source: events[source]}):
-            part = episodes_part(j, asked.days, asked.states, events[source], found)
-            if part is None:
+            derived = episodes_days(j, asked.days, asked.states, found)
+            if derived is None:
                 _note_left(j, asked, plan)
             else:
-                found = with_part(found, part, Application("detect", source, part.reads, asked.only_stale, ()), chunk)
+                blank = Application("detect", source, asked.days or derived.span, asked.only_stale, ())
+                found = with_episodes(found, derived, blank, chunk)
         rankings = [c.ranking.definition for c in compiled if c.ranking and c.definition.name in names]
         for j in judge(home, rankings, events={source: events[source]}):
-            part = rankings_part(j, asked.days, asked.states, events[source], found)
-            if part is None:
+            derived = rankings_days(j, asked.days, asked.states, events[source], found)
+            if derived is None:
                 _note_left(j, asked, plan)
             else:
-                blank = Application("detect", source, asked.days or part.reads, asked.only_stale, ())
-                found = with_rankings(found, part, blank, j, events[source])
+                blank = Application("detect", source, asked.days or derived.span, asked.only_stale, ())
+                found = with_rankings(found, derived, blank, events[source])
         plan.applications.extend(found)
         models_here = [(by_name[j.definition.name], j) for j in mine if j.definition.is_model]
         plan.applications.extend(_model_applications(home, models_here, source, events[source], asked, plan))

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 
 import numpy as np
 
-from chainlake.days import ALWAYS, Days, day_of_us
+from chainlake.days import ALWAYS, Days, day_number, day_of_us
 from chainlake.detect.rankings.run import touched
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.staleness import TO_DO, Judged
-from chainlake.operations.backfills.applications import Application, Part
+from chainlake.lake.records.staleness import Judged
+from chainlake.operations.backfills.applications import Application
+from chainlake.operations.backfills.derived_days import DerivedDays, Share
 
 _ONE = timedelta(days=1)
 
 
-def rankings_part(
+def rankings_days(
     judged: Judged, days: Days | None, states: Sequence[str], events: EventDays, found: Sequence[Application]
-) -> Part | None:
+) -> DerivedDays | None:
     """The days whose periods are to be merged; None if there are none.
 
     Args:
@@ -34,7 +35,7 @@ def rankings_part(
     assert definition.of is not None and definition.owners is not None
     inside = np.ones(len(judged.numbers), bool) if days is None else touched(judged, days)
     searched = [part for one in found for part in one.parts if part.definition == definition.of.name]
-    decided = sorted({(day - date(1970, 1, 1)).days for p in searched for day in (*p.days, *p.following)})
+    decided = sorted({day_number(day) for part in searched for day in (*part.days, *part.following)})
     reached = np.isin(judged.numbers, definition.owners(np.array(decided, np.int64)))
     wanted = np.isin(judged.state, states)
     if "missing" in states:
@@ -43,13 +44,14 @@ def rankings_part(
     following = reached & ~to_do & (judged.state != "waiting")
     if not (to_do | following).any():
         return None
-    positions = np.flatnonzero(to_do)
-    mine, later = (tuple(judged.day(at) for at in np.flatnonzero(flags).tolist()) for flags in (to_do, following))
-    known = Counter(state if state in TO_DO else "missing" for state in judged.state[positions].tolist())
-    rows = int(judged.rows(np.flatnonzero(to_do | following)).sum())
-    every = [span for day in (*mine, *later) if (span := reads_of(judged, day, events)) is not None]
-    reads = Days(min(one.start for one in every), max(one.end for one in every)) if every else Days.one(min(mine))
-    return Part(judged.name, definition.table_name, mine, later, dict(known), reads, 0, rows, True)
+    unsure = to_do & judged.by_input_alone & reached
+    mine, later, may = (tuple(map(judged.day, np.flatnonzero(flags).tolist())) for flags in (to_do, following, unsure))
+    return DerivedDays(judged, mine, later, frozenset(may), partial(_reads_of_all, judged, events))
+
+
+def _reads_of_all(judged: Judged, events: EventDays, days: Sequence[date]) -> Days:
+    every = [span for day in days if (span := reads_of(judged, day, events)) is not None]
+    return Days(min(one.start for one in every), max(one.end for one in every)) if every else Days.one(days[0])
 
 
 def reads_of(judged: Judged, day: date, events: EventDays) -> Days | None:
@@ -64,44 +66,30 @@ def reads_of(judged: Judged, day: date, events: EventDays) -> Days | None:
 
 
 def with_rankings(
-    found: Sequence[Application], part: Part, blank: Application, judged: Judged, events: EventDays
+    found: Sequence[Application], days: DerivedDays, blank: Application, events: EventDays
 ) -> list[Application]:
     """The applications of a source, with the periods of a pattern added to what they merge.
 
     Args:
         found: the applications that find matches, in time order.
-        part: the days on which the periods begin.
+        days: the days on which the periods begin.
         blank: an application that computes nothing, the template for periods whose matches none of these finds; its
             days are those asked for.
-        judged: the ranking.
         events: days of the source.
     """
-    result = list(found)
+    shares, further = [Share(one) for one in found], list[date]()
     # A period is merged by the last application that finds matches of it, and provisionally by earlier ones.
-    at: dict[int, list[date]] = {}
-    further: list[date] = []
-    for day in part.days:
-        reads = reads_of(judged, day, events) or Days.one(day)
-        numbers = [n for n, one in enumerate(found) if one.days.start < reads.end and reads.start < one.days.end]
-        if numbers:
-            at.setdefault(numbers[-1], []).append(day)
-        else:
-            further.append(day)
-    for number, days in at.items():
-        result[number] = replace(
-            result[number], parts=(*result[number].parts, replace(part, days=tuple(days), following=()))
-        )
+    for day in days.to_do:
+        reads = reads_of(days.judged, day, events) or Days.one(day)
+        reaching = [one for one in shares if one.application.days.start < reads.end]
+        reaching = [one for one in reaching if reads.start < one.application.days.end]
+        (reaching[-1].to_do if reaching else further).append(day)
     if further:
         # Kept within the days asked for: there, matches to be computed are announced; elsewhere they are left alone.
-        spans = [reads_of(judged, day, events) or blank.days for day in further]
+        spans = [reads_of(days.judged, day, events) or blank.days for day in further]
         looked = [min(max(one.start, blank.days.start), blank.days.end - _ONE) for one in spans]
-        span = Days(min(looked), max(looked) + _ONE)
-        result.append(replace(blank, days=span, parts=(replace(part, days=tuple(further), following=()),)))
-        result.sort(key=lambda one: one.days.start)
-    if part.following:
-        _, _, name = part.definition.partition("/")
-        number = next(n for n, one in reversed(list(enumerate(result))) if name in one.definitions)
-        kept = [one for one in result[number].parts if one.definition != part.definition]
-        own = next((one for one in result[number].parts if one.definition == part.definition), replace(part, days=()))
-        result[number] = replace(result[number], parts=(*kept, replace(own, following=part.following)))
-    return result
+        shares.append(Share(replace(blank, days=Days(min(looked), max(looked) + _ONE)), further))
+        shares.sort(key=lambda one: one.application.days.start)
+    if days.following:
+        next(one for one in reversed(shares) if one.has(days)).following.extend(days.following)
+    return [one.whole(days) for one in shares]
