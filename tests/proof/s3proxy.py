@@ -78,10 +78,10 @@ class Server:
         return max(times)
 
 
-def settings(server: Server) -> dict[str, str]:
-    """The variables that lead to it."""
+def settings(url: str) -> dict[str, str]:
+    """The variables that lead to a server."""
     return {
-        "CHAINLAKE_STORE_ENDPOINT": server.url,
+        "CHAINLAKE_STORE_ENDPOINT": url,
         "CHAINLAKE_STORE_ACCESS_KEY": KEY,
         "CHAINLAKE_STORE_SECRET_KEY": SECRET,
         "CHAINLAKE_STORE_REGION": "us-east-1",
@@ -98,7 +98,7 @@ def serving(root: Path, cache: Path) -> Iterator[Server]:
     """
     server = Server(server_jar(cache), root / "s3", free_port(19_100))
     server.start()
-    os.environ |= settings(server)
+    os.environ |= settings(server.url)
     try:
         yield server
     finally:

@@ -14,6 +14,8 @@ minute       the store goes away in the middle of a step for a minute
 verbs        verbs say the same of both lakes
 landing      landed files in a store that is away wait
 replaced     a landed file that is replaced by one of its size within the second is read again
+
+With ``--server moto``, the parts that need no outage, no key and no file on the server's disk run on Moto.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
@@ -50,6 +52,7 @@ from chainlake.run.tasks import LocalTasks
 from chainlake.schemas.ops_rows import RateRow
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.resolve import storage_of
+from tests.proof import moto, s3proxy
 from tests.proof.history import (
     PATTERN,
     SOURCE,
@@ -63,7 +66,7 @@ from tests.proof.history import (
 )
 from tests.proof.parts import Part, add_only, run_parts
 from tests.proof.processes import Program, run, running
-from tests.proof.s3proxy import BUCKET, Server, serving
+from tests.proof.s3proxy import BUCKET, Server
 from tests.proof.small import in_folder
 
 _RACERS, _APPENDS = 3, 8
@@ -306,33 +309,53 @@ def histories(local: Home, store: Home, days: int) -> list[str]:
 
 
 NAMES = ("refusals", "overwriting", "race", "killed", "tables", "away", "minute", "verbs", "landing", "replaced")
+#: The parts of them that a server is fit for that looks at no key and holds everything in memory.
+ANYWHERE = ("race", "killed", "tables", "verbs", "replaced")
 #: Windows of the pattern that is edited before the store goes away, and for how long it does.
 OUTAGES = {"away": Outage("20 min", None), "minute": Outage("25 min", 60.0)}
 
 
 def proof(root: Path, only: Sequence[str], days: int) -> int:
-    """The parts that are asked for; 0 if nothing was wrong."""
-    with serving(root, Home.from_env().cache) as server:
-        return _parts(root, server, only, days)
+    """The parts that are asked for, on S3Proxy; 0 if nothing was wrong."""
+    with s3proxy.serving(root, Home.from_env().cache) as server:
+        local, store = _installations(root)
+        bodies = _on_any(root, local, store, days) | {
+            "refusals": lambda: refusals(store),
+            "overwriting": lambda: overwriting(store, server),
+            "landing": lambda: landing(root, server),
+            **{name: partial(one.faults, local, store, days, server) for name, one in OUTAGES.items()},
+        }
+        return _run(bodies, only)
 
 
-def _parts(root: Path, server: Server, only: Sequence[str], days: int) -> int:
-    local = installation(root / "disk", None)
-    store = replace(installation(root / "store", f"s3://{BUCKET}/lake"), landing_root=f"s3://{BUCKET}/landing")
-    bodies = (
-        lambda: refusals(store),
-        lambda: overwriting(store, server),
-        lambda: race(store),
-        lambda: killed_holder(store),
-        lambda: histories(local, store, days),
-        *(partial(one.faults, local, store, days, server) for one in OUTAGES.values()),
-        lambda: verbs(local, store, days),
-        lambda: landing(root, server),
-        lambda: replaced(root),
-    )
+def proof_on_moto(root: Path, only: Sequence[str], days: int) -> int:
+    """The parts that any server can be asked for, on Moto; 0 if nothing was wrong."""
+    with moto.serving(root, Home.from_env().cache):
+        return _run(_on_any(root, *_installations(root), days), [name for name in only if name in ANYWHERE])
+
+
+Bodies = dict[str, Callable[[], Iterable[str]]]
+
+
+def _installations(root: Path) -> tuple[Home, Home]:
+    """Those with the lake on a disk and in the store."""
+    store = installation(root / "store", f"s3://{BUCKET}/lake")
+    return installation(root / "disk", None), replace(store, landing_root=f"s3://{BUCKET}/landing")
+
+
+def _on_any(root: Path, local: Home, store: Home, days: int) -> Bodies:
+    return {
+        "race": lambda: race(store),
+        "killed": lambda: killed_holder(store),
+        "tables": lambda: histories(local, store, days),
+        "verbs": lambda: verbs(local, store, days),
+        "replaced": lambda: replaced(root),
+    }
+
+
+def _run(bodies: Bodies, only: Sequence[str]) -> int:
     needs = dict.fromkeys(("verbs", *OUTAGES), ("tables",))
-    parts = [Part(name, body, needs.get(name, ())) for name, body in zip(NAMES, bodies, strict=True)]
-    return run_parts(parts, only)
+    return run_parts([Part(name, bodies[name], needs.get(name, ())) for name in NAMES if name in bodies], only)
 
 
 def _child(words: Sequence[str]) -> int:
@@ -386,8 +409,10 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.proof.store_proof", description=__doc__)
     parser.add_argument("--days", type=int, default=2, help="shipped days of a source (default 2)")
     add_only(parser, NAMES)
+    parser.add_argument("--server", choices=("s3proxy", "moto"), default="s3proxy", help="the store (default s3proxy)")
     args = parser.parse_args(argv)
-    return in_folder("chainlake-store-", lambda root: proof(root, args.only, args.days))
+    run_all = proof if args.server == "s3proxy" else proof_on_moto
+    return in_folder("chainlake-store-", lambda root: run_all(root, args.only, args.days))
 
 
 if __name__ == "__main__":
