@@ -9,7 +9,7 @@ from chainlake.paths import PROJECT, code_files
 
 #: The kinds of files in which names of variables are looked for; entry.sh of the containers is one.
 _READ = (".py", ".md", ".yaml", ".yml", ".sh", ".env", ".conf")
-_NAME = re.compile(r"\bCHAINLAKE_[A-Z][A-Z_]*[A-Z]\b")
+_NAME = re.compile(r"\bCHAINLAKE_[A-Z][A-Z0-9_]*[A-Z]\b")
 
 
 def test_every_variable_is_explained() -> None:
@@ -18,7 +18,7 @@ def test_every_variable_is_explained() -> None:
     files += [path for path in (PROJECT / "docker").iterdir() if path.is_file()]
     named = {name: path for path in files for name in _NAME.findall(path.read_text())}
     assert len(named) > 10
-    explained = set(re.findall(r"`(CHAINLAKE_[A-Z_]+)[`=]", pages))
+    explained = set(re.findall(r"`(CHAINLAKE_[A-Z0-9_]+)[`=]", pages))
     assert {name: path for name, path in named.items() if name not in explained} == {}
 
 
