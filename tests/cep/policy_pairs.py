@@ -25,6 +25,7 @@ SHAPES = [
     ("SEQ(A a, AND(B b, C c))", "abc"),
     ("SEQ(A a, OR(B b, C c))", "abc"),
     ("ANY(2, A a, B b, C c)", "abc"),
+    ("AND(OR(C a, A b), A c)", "abc"),
     ("A a", "a"),
 ]
 MODES = ("auto", "S", "P", "B")

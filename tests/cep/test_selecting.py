@@ -251,3 +251,15 @@ def test_four_names_gather_what_three_do_though_nothing_fits_at_first() -> None:
     text = "PATTERN SEQ(B a, A b, B c, C d) WITHIN 9 PAUSE 5 CONTEXT cumulative"
     found = list(match(text, events, order=["d", "c", "b", "a"], backend="compiled"))
     assert found == [{"a": ["0", "1"], "b": ["3"], "c": ["4"], "d": ["5"]}]
+
+
+@pytest.mark.parametrize(
+    "structure", ["AND(OR(B p, A q), A r)", "AND(ANY(1, B p, A q), A r)", "OR(AND(B p, A r), AND(A q, A r))"]
+)
+@pytest.mark.parametrize("tail", ["SELECT first", "SELECT last", "CONTEXT chronicle", "RANK BY MAX(1) TOP 1 PER ALL"])
+def test_of_equal_matches_the_order_in_which_names_are_written_decides(structure: str, tail: str) -> None:
+    events = [{"id": number, "type": "A", "ts": number} for number in (1, 2)]
+    (found,) = match(f"PATTERN {structure} WITHIN 4 {tail}", events)
+    # q and r can change places: the events in time order are then q, r or r, q; and q is written before r.
+    first, second = ("q", "r") if structure.index(" q") < structure.index(" r") else ("r", "q")
+    assert (found[first], found[second]) == (1, 2)

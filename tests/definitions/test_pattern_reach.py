@@ -92,3 +92,14 @@ def test_a_pattern_that_publishes_some_of_its_matches_has_a_version_of_its_own(t
         (good,), _ = load(root, f"SEQ(Bar a, {second}) WITHIN 5 min{tail}")
         versions[tail] = good.definition.engine_version
     assert versions == {"": 5, " SELECT first": 6, " CONTEXT recent": 6, " MAXIMAL": 6}
+
+
+@pytest.mark.parametrize("tail", ["SELECT first", "RANK BY MAX(c.close) TOP 1 PER DAY"])
+def test_names_that_alternatives_have_in_another_order_make_a_version_of_their_own(tmp_path: Path, tail: str) -> None:
+    versions = []
+    for number, query in enumerate(("AND(Bar c, OR(Bar a, Bar b))", "AND(OR(Bar a, Bar b), Bar c)")):
+        root = tmp_path / str(number)
+        root.mkdir()
+        (good,), _ = load(root, f"{query} WITHIN 5 min {tail}")
+        versions.append(good.definition.engine_version)
+    assert versions[0] < versions[1] == 8

@@ -12,6 +12,7 @@ from chainlake.cep.compiling.functions import identity_of, own_functions, parted
 from chainlake.cep.compiling.identity import Identity
 from chainlake.cep.compiling.names import (
     PositiveName,
+    as_written,
     attributes_of,
     check_event_names,
     check_rates,
@@ -305,7 +306,7 @@ def compile_pattern(
     if strict_units:
         check_event_names(source, name, query)
     derived = {one.name: one for one in series.histories}
-    names = positive_names(source, written, front, kinds, frozenset(derived))
+    names = as_written(positive_names(source, written, front, kinds, frozenset(derived)), resolved)
     policy = policy_of(source, resolved, written, resolver)
     if policy is not None and policy.accumulates:
         names = tuple(replace(one, kleene=True) for one in names)

@@ -100,6 +100,16 @@ def positive_names(
     )
 
 
+def as_written(names: tuple[PositiveName, ...], query: ast.Query) -> tuple[PositiveName, ...]:
+    """The names in the order in which the query has them, since equal matches are compared name by name.
+
+    Branches alone do not have it: an alternative that comes later can have a name that is written earlier.
+    """
+    events = (event for branch in query.branches for event in ast.events_of(branch.structure))
+    places = {name: place for place, name in enumerate(dict.fromkeys(event.name for event in events))}
+    return tuple(sorted(names, key=lambda one: places[one.name]))
+
+
 def with_ranked(
     names: tuple[PositiveName, ...], values: Iterable[ast.Node], derived: frozenset[str]
 ) -> tuple[PositiveName, ...]:
