@@ -242,6 +242,18 @@ def test_a_restate_does_not_announce_days_whose_matches_were_never_searched_for(
     assert published(lived, "pairs") == expected(query, contents)
 
 
+def test_a_backfill_makes_no_day_behind_its_own_that_was_never_made(home: Home) -> None:
+    """The last episode is decided a day after the last events."""
+    query = PATTERNS["pairs"].replace("PAUSE 5 h", "PAUSE 20 h")
+    lived, contents = made(home, "pairs", query), {0: events_of(random.Random("d1"), 0)}
+    deliver(lived, contents | {1: [], 2: []})
+    backfill(lived, Days.one(day(0)))
+    assert states(lived) == {("pattern", "done"), ("episodes", "done"), ("episodes", "missing")}
+    backfill(lived, Days(day(1), day(3)))
+    assert states(lived) == {("pattern", "done"), ("episodes", "done")}
+    assert published(lived, "pairs") == expected(query, contents) != []
+
+
 def killed(*_: Any) -> None:
     """A step that the machine ends."""
     raise KeyboardInterrupt

@@ -101,7 +101,7 @@ def detect(home: Home, source_name: str, days: Days, *, run_id: str, **options: 
     # Where matches have come or gone, a later day may now start from the empty state, or no longer do so.
     memory = max((c.episodes.definition.memory_us or 0 for c in mine if c.episodes), default=0)
     behind = timedelta(days=-(-memory // US_PER_DAY))
-    following = episodes_to_do(home, mine, replace(wanted, horizon=_with(horizon, result, behind)))
+    following = episodes_to_do(home, mine, wanted, _with(horizon, result, behind))
     if following:
         ports = ports or _opened(home, f"detect {source.name} {days}", plan)
         result += run_episodes(DetectRun(home, source, run_id, ports, audit), following)

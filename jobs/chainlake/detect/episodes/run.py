@@ -53,17 +53,22 @@ class EpisodesWork:
         return self.compiled.episodes
 
 
-def episodes_to_do(home: Home, mine: Sequence[CompiledPattern], wanted: Wanted) -> list[EpisodesWork]:
+def episodes_to_do(home: Home, mine: Sequence[CompiledPattern], wanted: Wanted, reached: Days) -> list[EpisodesWork]:
     """The patterns whose episodes are to be made, judging by the matches published now.
 
     Args:
         home: the installation.
         mine: patterns of one source.
         wanted: which days are to be made.
+        reached: days on which matches that were just published can change episodes; of those that are not wanted,
+            only days that were made before are made again.
     """
     found = []
     for one in judged_days(home, mine, episodes, wanted.asked):
-        parts = segments(one.judged, to_do_flags(one.judged, wanted.horizon, wanted.states), one.days)
+        recorded = one.judged.recorded("status") != None  # noqa: E711 (element by element)
+        flags = to_do_flags(one.judged, wanted.horizon, wanted.states)
+        flags |= to_do_flags(one.judged, reached, wanted.states) & recorded
+        parts = segments(one.judged, flags, one.days)
         if parts:
             found.append(EpisodesWork(one.compiled, tuple(parts), one.days))
     return found
