@@ -326,11 +326,18 @@ def test_windows_in_events_are_those_of_a_plain_count(shape: str, gap: bool, siz
         ("SEQ(A a, B b) WITHIN 5 s CONTEXT chronicle SELECT first", "CONTEXT, SELECT and PICK exclude"),
         ("SEQ(A a, B b) WITHIN 5 s CONTEXT latest", "a context is expected, not 'latest'"),
         ("SEQ(A a, B b) WITHIN 5 s PICK first z", "there is no event named z"),
-        ("SEQ(A a, B b) WITHIN 5 s PICK first a, last a", "PICK names an event twice"),
+        ("SEQ(A a, B b) WITHIN 5 s PICK first a, last a", "PICK names a twice"),
+        ("SEQ(A a, B b) WITHIN 5 s PICK first a within 3 s from a", "the distance of a is measured from a itself"),
         ("SEQ(A a, B b) WITHIN 5 s PICK first a within 3 s", "a distance has a length and an origin"),
         ("SEQ(A a, B b) WITHIN 5 s PICK first a within 3 s from b, last b", "b is picked later than a"),
         ("SEQ(A a, B b) WITHIN 5 s CONSUME z", "there is no event named z"),
+        ("SEQ(A a, B b) WITHIN 5 s CONSUME", "all, none, initiator or an event name is expected"),
+        ("SEQ(A a, B b) WITHIN 5 s CONSUME all, a", "nothing is added to CONSUME all"),
         ("ANY(3, A a, B b) WITHIN 5 s", "ANY takes 1 to 2 of 2 items, not 3"),
+        ("ANY(-1, A a, B b) WITHIN 5 s", "the number of events that ANY takes is expected"),
+        ("SEQ(A a, B b) WITHIN 5 s, 2.5 EVENTS", "a number of events is expected"),
+        ("SEQ(A a, B b) WITHIN 5 s GAP 2 EVENTS", "GAP belongs to WITHIN"),
+        ("SEQ(A a, B b) WITHIN 90000000 d", "the window is too long"),
         ("SEQ(A a, B b) WITHIN 5 s, 3 min", "a second duration"),
         ("SEQ(A a, B b) WITHIN 5 EVENTS, 3 EVENTS", "a second window in events"),
     ],
@@ -338,7 +345,7 @@ def test_windows_in_events_are_those_of_a_plain_count(shape: str, gap: bool, siz
 def test_combinations_that_mean_nothing_are_told(query: str, what: str) -> None:
     with pytest.raises(DefinitionError) as error:
         compile_pattern(f"PATTERN {query}")
-    assert error.value.what.startswith(what) and error.value.line == 1
+    assert error.value.what.startswith(what) and error.value.line == 1 and error.value.column and error.value.hint
 
 
 def test_ties_in_order_are_for_one_search_of_all_events() -> None:

@@ -172,6 +172,8 @@ WARNED = [
     ("SEQ(Open a, Heat b) WHERE a.ts < b.ts WITHIN 1 min", "5:40 SEQ makes this condition always true"),
     ("SEQ(Open a, Heat b) WHERE a.ts >= b.ts WITHIN 1 min", "5:40 SEQ makes this condition never true"),
     ("SEQ(Open a, Heat b) WHERE a.key = b.key WITHIN 0 s", "5:49 a window of 0"),
+    ("SEQ(Open a, Heat b) WHERE a.key = b.key WITHIN 1 h, 0 EVENTS", "5:61 no two events are 0 events apart"),
+    ("SEQ(Open a, Heat b) WHERE a.key = b.key WITHIN 1 h, GAP 0 EVENTS", "5:61 no two events are 0 events apart"),
     ("SEQ(Open a, Heat b) WHERE a.key = b.x WITHIN 1 min", "5:41 a string and a number are never equal"),
     ("Open a WHERE 5 != a.text WITHIN 1 s", "5:24 a number and a string are never equal, so this is true of all"),
     ("Open a WHERE a.x > 1 OR a.up = yes WITHIN 1 s", "5:38 a bool and a string are never equal"),

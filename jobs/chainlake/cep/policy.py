@@ -83,8 +83,9 @@ def policy_of(source: SourceText, query: ast.Query, branches: tuple[Branch, ...]
         for name in wanted.consume:
             _check_name(source, name, names, wanted)
     picks = tuple(_pick(source, one, wanted, names, resolver) for one in wanted.picks)
-    if len({one.name for one in picks}) < len(picks):
-        raise UnfitPick.twice(source, wanted.at)
+    for number, one in enumerate(wanted.picks):
+        if one.name in [earlier.name for earlier in wanted.picks[:number]]:
+            raise UnfitPick.twice(source, one.at, one.name)
     _check_origins(source, wanted)
     select = "pick" if picks else wanted.select or "each"
     return Policy(select, wanted.consume or "none", wanted.per == "terminator", picks)
@@ -104,6 +105,8 @@ def _check_origins(source: SourceText, wanted: ast.Selection) -> None:
     """The origin of a distance is picked earlier, or not picked at all."""
     order = [one.name for one in wanted.picks]
     for number, one in enumerate(wanted.picks):
+        if one.origin == one.name:
+            raise UnfitPick.own_origin(source, one.at, one.name)
         if one.origin in order[number:]:
             raise UnfitPick.origin_later(source, one.at, str(one.origin), one.name)
 

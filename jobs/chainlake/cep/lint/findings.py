@@ -216,6 +216,12 @@ class Decided(PatternError):
         """A sequence is to fit into a window of 0."""
         return cls._at(source, at, "a sequence never fits into a window of 0, so nothing matches")
 
+    @classmethod
+    def no_events(cls, source: SourceText, at: At) -> Decided:
+        """Two events or more are to be no event apart."""
+        hint = "The count is that of the later event minus that of the earlier one: neighbours are 1 apart."
+        return cls._at(source, at, "no two events are 0 events apart, so nothing matches", hint)
+
 
 class Apart(PatternError):
     """The lists of a ranking leave some times out."""

@@ -355,6 +355,10 @@ def _windows_apart(pattern: Pattern, query: ast.Query, source: SourceText) -> It
 
 
 def _window(pattern: Pattern, query: ast.Query, source: SourceText) -> Iterator[DefinitionError]:
+    several = all(len(branch.positive) > 1 for branch in pattern.extras.written)
+    for window in query.counted:
+        if window.count == 0 and several:
+            yield Decided.no_events(source, window.at)
     if query.within is None:
         return
     at: At = query.within.at

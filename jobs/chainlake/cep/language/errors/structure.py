@@ -57,7 +57,8 @@ class BeyondLimit(PatternError):
     @classmethod
     def ticks(cls, source: SourceText, at: At, word: str) -> BeyondLimit:
         """A duration is too long; ``word``: of what, such as "window"."""
-        return cls._at(source, at, f"the {word} is too long")
+        hint = "Write at most 26,000,000 days, or 2^61 ticks where times have no unit."
+        return cls._at(source, at, f"the {word} is too long", hint)
 
 
 class UnplacedCondition(PatternError):
@@ -180,9 +181,17 @@ class UnfitPick(PatternError):
     """A PICK is not possible."""
 
     @classmethod
-    def twice(cls, source: SourceText, at: At) -> UnfitPick:
+    def twice(cls, source: SourceText, at: At, name: str) -> UnfitPick:
         """Two clauses choose the same event."""
-        return cls._at(source, at, "PICK names an event twice")
+        return cls._at(
+            source, at, f"PICK names {name} twice", "An event is picked once: keep the clause that is meant."
+        )
+
+    @classmethod
+    def own_origin(cls, source: SourceText, at: At, name: str) -> UnfitPick:
+        """A distance is measured from the event that is chosen."""
+        hint = f"Measure it from another event: PICK first {name} within 5 min from b."
+        return cls._at(source, at, f"the distance of {name} is measured from {name} itself", hint)
 
     @classmethod
     def origin_later(cls, source: SourceText, at: At, origin: str, name: str) -> UnfitPick:

@@ -92,6 +92,18 @@ class Misplaced(PatternError):
         return cls._at(source, found.at, f"nothing may follow the window, but {found.shown} does")
 
     @classmethod
+    def event_window(cls, source: SourceText, found: Found) -> Misplaced:
+        """A window in events comes without WITHIN."""
+        hint = "Write WITHIN 25 EVENTS or WITHIN GAP 25 EVENTS; after a duration, WITHIN 1 h, GAP 25 EVENTS."
+        return cls._at(source, found.at, f"{found.text.upper()} belongs to WITHIN", hint)
+
+    @classmethod
+    def consumed(cls, source: SourceText, found: Found, word: str) -> Misplaced:
+        """A name follows a word that says what all matches use up."""
+        hint = "Write the word alone, or names alone, such as CONSUME a, b."
+        return cls._at(source, found.at, f"nothing is added to CONSUME {word}", hint)
+
+    @classmethod
     def where(cls, source: SourceText, at: At) -> Misplaced:
         """An alternative has its own WHERE."""
         hint = "Put the condition into the WHERE after the structure."
@@ -146,7 +158,8 @@ class WrongQuantifier(PatternError):
     @classmethod
     def any_of(cls, source: SourceText, at: At, asked: int, items: int) -> WrongQuantifier:
         """ANY takes more items than there are, or none."""
-        return cls._at(source, at, f"ANY takes 1 to {items} of {items} items, not {asked}")
+        hint = "ANY(2, A a, B b, C c) takes two of the three, in any order."
+        return cls._at(source, at, f"ANY takes 1 to {items} of {items} items, not {asked}", hint)
 
     @classmethod
     def size(cls, source: SourceText, at: At, least: int, most: int | None) -> WrongQuantifier:

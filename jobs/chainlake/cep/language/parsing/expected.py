@@ -110,7 +110,13 @@ class Expected(PatternError):
     @classmethod
     def whole_number(cls, source: SourceText, found: Found, what: str) -> Expected:
         """A whole number; ``what``: of what, in words."""
-        return cls._not(source, found, f"{what} is expected")
+        return cls._not(source, found, f"{what} is expected", "Write a whole number without a sign, such as 2.")
+
+    @classmethod
+    def consumption(cls, source: SourceText, found: Found) -> Expected:
+        """What CONSUME uses up."""
+        hint = "Write one of all, none, initiator, or the names that are used up, such as CONSUME a, b."
+        return cls._not(source, found, "all, none, initiator or an event name is expected", hint)
 
     @classmethod
     def share(cls, source: SourceText, found: Found, function: str) -> Expected:

@@ -60,6 +60,8 @@ class _Parser(Ranked):
         token = self.token
         if is_word(token, *_TAIL) or token.kind == "keyword" and token.text in ("WITHIN", "WHERE"):
             return Misplaced.clause(self.source, token)
+        if is_word(token, "GAP", "EVENTS"):
+            return Misplaced.event_window(self.source, token)
         return Misplaced.after_end(self.source, token)
 
     def alternatives(self) -> tuple[ast.Branch, ...]:

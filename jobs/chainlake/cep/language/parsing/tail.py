@@ -5,7 +5,7 @@ from __future__ import annotations
 from chainlake.cep.language import ast
 from chainlake.cep.language.parsing.conditions import Conditions
 from chainlake.cep.language.parsing.cursor import is_word, number
-from chainlake.cep.language.parsing.errors import Duplicate, WrongCall
+from chainlake.cep.language.parsing.errors import Duplicate, Misplaced, WrongCall
 from chainlake.cep.language.parsing.expected import Expected
 from chainlake.cep.language.parsing.lexer import Token
 
@@ -110,8 +110,13 @@ class Tail(Conditions):
         """``CONSUME all``, ``none``, ``initiator``, or names."""
         self.take()
         if self.at_word("ALL", "NONE", "INITIATOR") and not self.ahead_symbol("."):
-            return self.take().text.lower()
-        names = [self.expect_word("all, none, initiator or an event name").text]
+            word = self.take().text.lower()
+            if self.at_symbol(","):
+                raise Misplaced.consumed(self.source, self.token, word)
+            return word
+        if self.token.kind != "word":
+            raise Expected.consumption(self.source, self.token)
+        names = [self.take().text]
         while self.accept_symbol(","):
             names.append(self.expect_word("an event name").text)
         return tuple(names)
