@@ -19,7 +19,11 @@ from chainlake.paths import Home
     [
         ({"patterns": 0, "days": 0, "added": 0}, "detect stock [2013-10-07, 2013-10-08): nothing to do"),
         ({"days": [], "published": None}, "detect stock [2013-10-07, 2013-10-08): nothing to do"),
-        ({"patterns": 1, "days": 1, "added": 0}, "detect stock [2013-10-07, 2013-10-08): patterns 1, days 1, added 0"),
+        (
+            {"patterns": 1, "days": 1, "added": 0, "changed": 0, "withdrawn": 2},
+            "detect stock [2013-10-07, 2013-10-08): patterns 1, days 1, added 0, changed 0, withdrawn 2 rows of "
+            "matches, episodes and rankings",
+        ),
     ],
 )
 def test_last_line(

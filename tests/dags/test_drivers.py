@@ -85,12 +85,12 @@ def test_a_third_step_waits_for_its_turn_and_one_whose_task_went_meanwhile_never
     port, _, token = address.partition(":")
     with socket.create_connection(("127.0.0.1", int(port)), timeout=20) as gone:
         gone.sendall(json.dumps({"token": token, "arguments": LIST, "fresh": False}).encode() + b"\n")
-        assert b"waiting for a driver" in gone.recv(1000)
+        assert b"waiting until another step ends" in gone.recv(1000)
     lines: list[str] = []
     codes: list[int | None] = []
     third = threading.Thread(target=lambda: codes.append(run_in_driver(address, LIST, lines.append)), daemon=True)
     third.start()
-    assert wait_until(lambda: lines == ["waiting for a driver: 2 steps run at a time"], 20)
+    assert wait_until(lambda: lines == ["waiting until another step ends: 2 run at a time"], 20)
     assert len(processes(process)) == KEPT and not codes
     processes(process)[0].kill()
     third.join(60)

@@ -130,7 +130,10 @@ def test_an_empty_installation(home: Home, monkeypatch: pytest.MonkeyPatch, caps
     for name in ("sources", "patterns", "models"):
         Path(empty, name).mkdir(parents=True)
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(empty))
-    assert _lines(capsys) == ["0 definitions, no days yet"]
+    assert _lines(capsys) == [
+        "0 definitions, no days yet",
+        f"no source is defined in {empty}: 'chainlake init DIR' makes a project with one",
+    ]
 
 
 @pytest.mark.slow

@@ -159,7 +159,7 @@ class Proof:
         for step in STEPS:
             self._api.pause(f"{step}_lab", False)
             while not any(run["state"] not in OPEN_STATES for run in self._api.runs([f"{step}_lab"])):
-                self._pause(f"the automatic run of {step}_lab")
+                self._pause(f"the run for yesterday of {step}_lab")
 
     def _step(self, step: str) -> None:
         """All days of a step by one backfill, with the kills that are planned in it."""

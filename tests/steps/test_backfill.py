@@ -127,7 +127,11 @@ def test_what_was_done_is_not_done_again_and_failures_lose_nothing_else(history:
     with pytest.raises(AuditFailed, match="2 failed: .*the machine is small"):
         run_plan(history, plan_range(history, ALL, chunk=3), run_id="b", launch=launch, say=said.append)
     assert [line[:12] for line in said if "failed" in line] == ["[2/6] failed", "[5/6] failed"]
-    assert any(line.startswith("[3/6] ok") for line in said)
+    ended = {line[:8]: line.split(": ", 1)[1] for line in said if line[6:8] == "ok"}
+    assert [at for at in ended if "to go" not in ended[at]] == ["[6/6] ok"]
+    told, rows = "added 0, changed 0, withdrawn 0 rows of", "matches, episodes and rankings"
+    assert ended["[3/6] ok"].startswith(f"days 4, {told} {rows}; about ")
+    assert ended["[6/6] ok"] == "days 2, added 0, changed 0, withdrawn 0 rows of findings of models"
     assert counts(history) == [
         ("detect lab 2025-03-04 2025-03-07", {"pattern/far": 3, "pattern/near": 3}),
         ("monitor lab 2025-03-04 2025-03-07", {"model/slope": 5}),  # nothing kept its state

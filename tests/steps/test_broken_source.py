@@ -48,7 +48,7 @@ def test_the_other_sources_go_on(lab: Home, capsys: pytest.CaptureFixture[str]) 
     said = capsys.readouterr().out
     assert "pattern/near" in said and "broken source/bad: " in said and "'uniqe' is not" in said
     # The source's error is told once, however many definitions need it.
-    waiting = "waiting for source/bad: pattern/other, model/slope_bad"
+    waiting = "waiting for source/bad, which is broken: pattern/other, model/slope_bad"
     assert said.count("'uniqe' is not") == 1 and waiting in said.splitlines()
     assert main(["plan", str(DAYS.start), str(DAYS.end)]) == 3
     said = capsys.readouterr().out

@@ -83,5 +83,5 @@ def _looked_through(home: Home) -> list[str]:
     own, waiting = SourceBroken.apart(broken)
     return [
         *(str(error) for _, error in own),
-        *(f"waiting for {source}: {', '.join(names)}" for source, names in waiting.items()),
+        *SourceBroken.waiting_lines(waiting),
     ]

@@ -20,7 +20,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from chainlake.airflow import page, ranges, tasks
 from chainlake.airflow.failures import tell_failure
-from chainlake.airflow.names import MAINTENANCE_CRON, SPARK_POOL, of_source
+from chainlake.airflow.names import GATE, MAINTENANCE_CRON, SPARK_POOL, of_source
 from chainlake.airflow.plugin import DailyTimetable
 from chainlake.days import Days
 from chainlake.errors import ChainlakeError, UsageError
@@ -115,7 +115,7 @@ def gated(step: str, source: str, description: str, *, max_active_runs: int) -> 
     with daily(step, source, description, doc, max_active_runs=max_active_runs) as dag:
 
         @task.sensor(
-            task_id="gate",
+            task_id=GATE,
             mode="reschedule",
             poke_interval=GATE_FIRST_LOOK.total_seconds(),
             exponential_backoff=True,

@@ -78,6 +78,9 @@ def first_start(home: Home, source: str) -> date | None:
     return min((model.start for model in of_source(home, "monitor", source) if model.start is not None), default=None)
 
 
+#: The task that waits for the events of a day.
+GATE = "gate"
+
 #: DAGs that are triggered manually.
 ON_DEMAND = ("backfill_history", "ingest_history", "restate_stale")
 

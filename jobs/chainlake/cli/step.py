@@ -17,6 +17,7 @@ from chainlake.days import Days
 from chainlake.definitions.source import require_source
 from chainlake.errors import ChainlakeError, UsageError
 from chainlake.paths import Home
+from chainlake.run.results import counts_line
 
 #: Keys of the counts of files that a step left, and how many of these files its last line names.
 _LEFT = ("unread", "waiting")
@@ -64,7 +65,7 @@ def call_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[s
         # Everything except these files is done, so what was done is printed as well.
         _write(args.result, {**error.result, "error": error.summary, "exit_code": error.exit_code})
         after_step(home, time.monotonic() - began)
-        print(f"{verb} {args.source} {days}: {_summary(error.result)}")
+        print(f"{verb} {args.source} {days}: {_summary(verb, error.result)}")
         raise
     except ChainlakeError as error:
         _write(args.result, {"error": error.summary, "exit_code": error.exit_code})
@@ -73,7 +74,7 @@ def call_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[s
     _write(args.result, result)
     if any(result.values()):
         after_step(home, time.monotonic() - began)
-    print(f"{verb} {args.source} {days}: {_summary(result)}")
+    print(f"{verb} {args.source} {days}: {_summary(verb, result)}")
     return 0
 
 
@@ -89,11 +90,12 @@ def _lineage(home: Home, source: str, verb: str, run_id: str) -> Iterator[None]:
             send.tell(home, source, verb, run_id)
 
 
-def _summary(result: Mapping[str, Any]) -> str:
+def _summary(verb: str, result: Mapping[str, Any]) -> str:
     """Says what was done, and which files were left."""
     left = {key: result[key] for key in _LEFT if result.get(key)}
     counts = {key: value for key, value in result.items() if key not in (*_LEFT, "left")}
-    parts = [f"{key} {_short(value)}" for key, value in counts.items()] if any(counts.values()) else ["nothing to do"]
+    told = {key: _short(value) for key, value in counts.items()}
+    parts = [counts_line(told, verb) if any(counts.values()) else "nothing to do"]
     parts += [f"{key} {number}" for key, number in left.items()]
     if left:
         names = result["left"][:_NAMED]

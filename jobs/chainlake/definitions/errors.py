@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from chainlake.errors import ChainlakeError, DefinitionError, UsageError
@@ -89,6 +89,11 @@ class SourceBroken(DefinitionError):
             else:
                 own[name] = error
         return list(own.items()), waiting
+
+    @staticmethod
+    def waiting_lines(waiting: Mapping[str, Sequence[str]]) -> list[str]:
+        """A line per broken source with what waits for it, as :meth:`apart` gives them."""
+        return [f"waiting for {source}, which is broken: {', '.join(names)}" for source, names in waiting.items()]
 
 
 class UnreadableDefinition(DefinitionError):

@@ -110,9 +110,9 @@ class AirflowUnavailable(InfrastructureError):
 
     @classmethod
     def runs_unended(cls, waiting: Iterable[str], seconds: float) -> AirflowUnavailable:
-        """Automatic runs have not ended after this many seconds; ``waiting``: the DAGs of these runs."""
+        """The runs for yesterday have not ended after this many seconds; ``waiting``: the DAGs of these runs."""
         return cls(
-            f"the automatic runs of {', '.join(waiting)} have not ended in {seconds:.0f} s",
+            f"the runs for yesterday of {', '.join(waiting)} have not ended in {seconds:.0f} s",
             hint="See their logs with make airflow.",
         )
 

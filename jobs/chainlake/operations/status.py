@@ -23,6 +23,7 @@ from chainlake.definitions.source import load_sources
 from chainlake.errors import ChainlakeError
 from chainlake.ingest.landing.completeness import Arrived
 from chainlake.ingest.landing.discovery import untaken
+from chainlake.ingest.landing.first import first_ingest
 from chainlake.ingest.landing.outcomes import READ, unread, why_unread
 from chainlake.ingest.landing.waiting_log import early
 from chainlake.lake.records import ops
@@ -118,7 +119,7 @@ def all_definitions(home: Home) -> tuple[list[Definition], list[LoadedModel], se
         files += [(f"{kind}/{item.name}", item.error) for item in items]
     own, waiting = SourceBroken.apart(files)
     notes = [f"broken {name}: {error_line(error)}" for name, error in own]
-    notes += [f"waiting for {source}: {', '.join(names)}" for source, names in waiting.items()]
+    notes += SourceBroken.waiting_lines(waiting)
     notes += unobserved_keys(home, sources, installed.patterns)
     return installed.definitions, installed.models, {name for name, _ in files}, notes
 
@@ -140,6 +141,26 @@ class RecordedFiles:
         """Those of an installation."""
         columns = ["source", "path", "file_id", "load_id", "file_date", "revision", "outcome", "reason", "rows_raw"]
         return cls(ops.current_table(home, "files", columns=columns), ops.current(home, "waiting_files"))
+
+
+def not_ingested(home: Home, judged: Sequence[Judged], *, all_definitions: bool) -> list[str]:
+    """A line for each source of which no day is ingested though files of it have landed; if nothing has landed or was
+    ingested at all, a line for each source; and one if nothing is defined.
+
+    Args:
+        home: the installation.
+        judged: the definitions that are shown.
+        all_definitions: whether these are all there are; otherwise only their sources are meant.
+    """
+    sources = load_sources(home)
+    lines = [] if judged or sources.broken else [f"no pattern and no model is defined in {home.config}"]
+    if not sources and not sources.broken:
+        lines = [f"no source is defined in {home.config}: 'chainlake init DIR' makes a project with one"]
+    begun = set(ops.current_table(home, "event_days", columns=["source"])["source"].unique().to_pylist())
+    meant = set(sources) if all_definitions else {one.definition.source for one in judged if not one.unjudged}
+    found = [first_ingest(home, sources[name]) for name in sorted(meant & set(sources) - begun)]
+    some = bool(begun) or any(landed for _, landed in found)
+    return [*lines, *(line for line, landed in found if landed or not some)]
 
 
 def left_files(home: Home, recorded: RecordedFiles) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict
 
 
 class ChangedRows(TypedDict):
@@ -21,6 +22,26 @@ class Computed(ChangedRows):
 
 #: The numbers of ``Computed``, which are summed up over several steps.
 COUNTS: tuple[Literal["days", "added", "changed", "withdrawn"], ...] = ("days", "added", "changed", "withdrawn")
+
+
+#: What the numbers of rows of a step count.
+_ROWS: dict[str, str] = {
+    "ingest": "events",
+    "detect": "rows of matches, episodes and rankings",
+    "monitor": "rows of findings of models",
+}
+_OF_BOTH = "rows of matches, episodes, rankings and findings of models"
+
+
+def counts_line(counts: Mapping[str, Any], step: str = "") -> str:
+    """Counts in one line, such as ``days 2, added 3, changed 0, withdrawn 1 rows of findings of models``.
+
+    Args:
+        counts: values by name, in the order in which they are told.
+        step: whose they are; of ``detect`` and ``monitor`` together if empty.
+    """
+    rows = f" {_ROWS.get(step, _OF_BOTH)}"
+    return ", ".join(f"{name} {value}{rows if name == 'withdrawn' else ''}" for name, value in counts.items())
 
 
 class Detected(Computed):

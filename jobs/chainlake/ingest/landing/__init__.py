@@ -6,6 +6,7 @@
 * ``plan``: which of them a run takes, and which are read again
 * ``effective``: a file whose rows count
 * ``outcomes``: what became of each file, and how a step reports it
+* ``first``: what has landed for a source before its first ingest
 * ``waiting_log``: files that are left for a later run
 * ``expected``: the files that ``expect`` names for a day
 * ``completeness``: which days are open, complete or provisional

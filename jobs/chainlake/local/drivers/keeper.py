@@ -116,7 +116,7 @@ class Keeper:
         # The task sends nothing more, so its stream ends when the task does.
         gone = asyncio.ensure_future(reader.read())
         if self._turns.locked():
-            tell({"line": f"waiting for a driver: {KEPT} steps run at a time"})
+            tell({"line": f"waiting until another step ends: {KEPT} run at a time"})
         turn = asyncio.ensure_future(self._turns.acquire())
         either: set[asyncio.Future[Any]] = {turn, gone}
         try:

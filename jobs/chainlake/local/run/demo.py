@@ -42,7 +42,7 @@ def demo() -> int:
         timing.mark("start of Airflow: database, API server, scheduler, DAG processor")
         progress.say(f"Airflow is up at {airflow.address}")
         unpause(airflow, given.source or source_names(home), progress)
-        timing.mark("automatic runs of yesterday")
+        timing.mark("runs for yesterday, which begin when schedules are switched on")
         while fetched.is_alive():
             progress.now("getting Delta's JARs (once)")
             airflow.tick()
@@ -51,7 +51,7 @@ def demo() -> int:
             raise fetched.error
         chain = Chain(home, airflow.api, lambda: complete_finished_backfills(airflow.database), plan)
         drive(airflow, chain, progress)
-        timing.mark("the chain: land, ingest, detect, monitor")
+        timing.mark("the shipped days: land, ingest, detect, monitor")
         airflow.begin_stop()
         report = report_now(home)
     timing.mark("stop of Airflow, and meanwhile the report")

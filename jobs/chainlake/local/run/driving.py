@@ -13,10 +13,11 @@ from chainlake.local.run.chain import OPEN_STATES, Chain
 from chainlake.local.run.first import First
 from chainlake.local.run.progress import Progress
 from chainlake.paths import Home
+from chainlake.words import counted
 
 POLL_S = 1.0
-#: The automatic runs for yesterday find nothing to do; if they take minutes, something hangs.
-AUTOMATIC_TIMEOUT_S = 600.0
+#: The runs for yesterday, which Airflow starts by itself, find nothing to do; if they take minutes, something hangs.
+YESTERDAY_TIMEOUT_S = 600.0
 #: Seconds of silence from the API server after which the run is given up; a dead one is restarted within seconds.
 SILENCE_S = 120.0
 
@@ -52,18 +53,20 @@ def unpause(airflow: Driven, sources: Collection[str], progress: Progress) -> No
     for group in (ingests, sorted(paused - set(ingests))):
         for dag_id in group:
             airflow.api.pause(dag_id, False)
-        _wait_automatic(airflow, group, progress)
+        _wait_yesterday(airflow, group, progress)
     if paused:
-        progress.say(f"{len(paused)} DAGs unpaused; their automatic runs of yesterday have ended")
+        progress.say(
+            f"switched on {counted(len(paused), 'schedule')}; this starts runs for yesterday, which have ended"
+        )
 
 
-def _wait_automatic(airflow: Driven, group: list[str], progress: Progress) -> None:
+def _wait_yesterday(airflow: Driven, group: list[str], progress: Progress) -> None:
     patience = Patience(airflow)
-    end = time.monotonic() + AUTOMATIC_TIMEOUT_S
+    end = time.monotonic() + YESTERDAY_TIMEOUT_S
     waiting = list(group)
     while waiting:
         if time.monotonic() > end:
-            raise AirflowUnavailable.runs_unended(waiting, AUTOMATIC_TIMEOUT_S)
+            raise AirflowUnavailable.runs_unended(waiting, YESTERDAY_TIMEOUT_S)
         with patience:
             ended = {
                 str(run["dag_id"])
@@ -71,7 +74,7 @@ def _wait_automatic(airflow: Driven, group: list[str], progress: Progress) -> No
                 if day_of_run(run) is not None and run["state"] not in OPEN_STATES
             }
             waiting = [dag_id for dag_id in group if dag_id not in ended]
-        progress.now("waiting for the automatic runs of yesterday: " + ", ".join(waiting))
+        progress.now("switching on a schedule starts its run for yesterday; still to end: " + ", ".join(waiting))
 
 
 def drive(airflow: Driven, chain: Chain, progress: Progress) -> None:

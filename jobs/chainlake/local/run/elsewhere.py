@@ -51,11 +51,11 @@ def elsewhere() -> int:
     _wait_for_dags(airflow, progress)
     timing.mark("wait for the DAGs")
     unpause(airflow, plan, progress)
-    timing.mark("automatic runs of yesterday")
+    timing.mark("runs for yesterday, which begin when schedules are switched on")
     # This Airflow's scheduler marks backfills as complete itself, twice a minute.
     chain = Chain(home, airflow.api, lambda: None, plan)
     drive(airflow, chain, progress)
-    timing.mark("the chain: land, ingest, detect, monitor")
+    timing.mark("the shipped days: land, ingest, detect, monitor")
     print_summary(home, chain, timing, report_now(home), page=given.page, command="chainlake")
     return 1 if any(not run.ok for run in chain.runs) else 0
 

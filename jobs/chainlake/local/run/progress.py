@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from chainlake.airflow.names import GATE
 from chainlake.local.api import Api, ApiError
 from chainlake.local.run.chain import Chain, DagRun
 from chainlake.terminal import for_commands, one_line
@@ -75,7 +76,9 @@ class Progress:
                 continue
             self._failed_try(api, run, task)
             state = "" if task["state"] == "running" else f" ({str(task['state']).replace('_', ' ')})"
-            name = "" if run.dag_id.startswith(task["task_id"]) else f" {task['task_id']}"
+            if task["task_id"] == GATE:
+                state = " (waits for the events of its day)"
+            name = "" if run.dag_id.startswith(task["task_id"]) or task["task_id"] == GATE else f" {task['task_id']}"
             shown.append(f"{run.dag_id} {run.day}{name}{state}")
         if shown:
             self.now("now: " + ", ".join(sorted(shown)))

@@ -14,11 +14,11 @@ from chainlake.errors import ChainlakeError
 from chainlake.lake.records.runs import error_line
 from chainlake.monitoring.step import monitor
 from chainlake.operations.backfills.applications import Application
-from chainlake.operations.backfills.plan import RangePlan
+from chainlake.operations.backfills.range_plan import RangePlan
 from chainlake.paths import Home
 from chainlake.run.common import raise_together
 from chainlake.run.ports import Ports
-from chainlake.run.results import COUNTS, Backfilled, Computed
+from chainlake.run.results import COUNTS, Backfilled, Computed, counts_line
 from chainlake.words import counted
 
 #: Runs one application: (home, application, run id) → the step's result; raises ChainlakeError.
@@ -70,12 +70,8 @@ def run_plan(
     """
     total: Backfilled = {"applications": 0, "days": 0, "added": 0, "changed": 0, "withdrawn": 0}
     failures = list(plan.failures)
-    for line in plan.failure_lines():
+    for line in plan.notes():
         say(line)
-    for (name, why), count in sorted(plan.left.items()):
-        say(f"left out: {name}, {counted(count, 'day')}: {why}")
-    if not plan.applications:
-        say("nothing to do: every day that has events is up to date")
     begun = time.monotonic()
     for number, application in enumerate(plan.applications, 1):
         at = f"[{number}/{len(plan.applications)}]"
@@ -95,11 +91,9 @@ def run_plan(
             continue
         for name in COUNTS:
             total[name] += result[name]
-        each = (time.monotonic() - begun) / number
-        say(
-            f"{at} ok after {time.monotonic() - start:.0f} s: "
-            + ", ".join(f"{name} {result[name]}" for name in COUNTS)
-            + f"; about {each * (len(plan.applications) - number):.0f} s to go"
-        )
+        counts = {name: result[name] for name in COUNTS}
+        now, left = time.monotonic(), len(plan.applications) - number
+        to_go = f"; about {(now - begun) / number * left:.0f} s to go" if left else ""
+        say(f"{at} ok after {now - start:.0f} s: {counts_line(counts, application.step)}{to_go}")
     raise_together(failures, f"{total['days']} days published")
     return total

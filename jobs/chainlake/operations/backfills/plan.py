@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
 
 import numpy as np
 
@@ -20,50 +19,28 @@ from chainlake.catalog.installed import Installed
 from chainlake.catalog.models import LoadedModel
 from chainlake.catalog.patterns import CompiledPattern
 from chainlake.days import Days, day_number, day_of, day_of_us
-from chainlake.definitions.errors import SourceBroken, UnknownDefinition
+from chainlake.definitions.errors import UnknownDefinition
 from chainlake.definitions.files import BrokenDefinition
-from chainlake.definitions.source import load_sources
+from chainlake.definitions.source import Source, load_sources
 from chainlake.detect.chained.course import Course
 from chainlake.detect.chained.segments import Segment, segments
 from chainlake.errors import InputError, UsageError
+from chainlake.ingest.landing.first import first_ingest
 from chainlake.lake.records.chain import Outlook
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.event_days import EventDays
-from chainlake.lake.records.runs import error_line
 from chainlake.lake.records.staleness import TO_DO, Judged, judge
 from chainlake.monitoring.states import KeptStates
 from chainlake.monitoring.step import course_of, published_end
 from chainlake.operations.backfills.applications import CHUNK, Application, Part
 from chainlake.operations.backfills.plan_episodes import episodes_days, with_episodes
 from chainlake.operations.backfills.plan_rankings import rankings_days, with_rankings
+from chainlake.operations.backfills.range_plan import RangePlan
 from chainlake.paths import Home
 from chainlake.run.common import STALE, the_source
 from chainlake.schemas.ops_rows import ComputingStep
 
 _ONE = timedelta(days=1)
-
-
-@dataclass(frozen=True)
-class RangePlan:
-    """What would be done.
-
-    Args:
-        applications: in the order in which they run.
-        left: (definition, why) → number of days that will not be computed, such as those that wait for an ingest.
-        failures: definitions that cannot be computed, each with its error.
-    """
-
-    applications: list[Application] = field(default_factory=list)
-    left: Counter[tuple[str, str]] = field(default_factory=Counter)
-    failures: list[tuple[str, BaseException]] = field(default_factory=list)
-
-    def failure_lines(self) -> list[str]:
-        """A line for each file that is wrong, and one for all that waits for a source."""
-        own, waiting = SourceBroken.apart(self.failures)
-        return [
-            *(f"cannot be computed: {name}: {error_line(error)}" for name, error in own),
-            *(f"waiting for {source}: {', '.join(names)}" for source, names in waiting.items()),
-        ]
 
 
 @dataclass(frozen=True)
@@ -105,10 +82,11 @@ def plan_range(
         raise EmptyChunk.of(chunk)
     for name in sources or ():
         the_source(home, name)
-    installed = Installed.load(home, load_sources(home))
+    known = load_sources(home)
+    installed = Installed.load(home, known)
     compiled, loaded = installed.patterns, installed.models
     both = patterns is None and models is None
-    plan = RangePlan()
+    plan = RangePlan(only_stale=only_stale)
     asked = _Asked(days, chunk, STALE if only_stale else TO_DO)
     pattern_names = _chosen(
         "pattern", patterns, both, [c.definition for c in compiled], installed.broken["pattern"], sources, plan
@@ -119,9 +97,14 @@ def plan_range(
     by_name = {m.definition.name: m for m in loaded}
     by_pattern = {c.definition.name: c for c in compiled}
     judged = list(judge(home, [d for d in (*pattern_names, *model_names)], None))
+    if not judged and not plan.failures:
+        plan.idle.append(f"no pattern and no model is defined for this in {home.config}")
     events = {name: EventDays.load(home, name) for name in {j.definition.source for j in judged}}
+    idle: list[tuple[str, bool]] = []
     for source in sorted(events):
         mine = [j for j in judged if j.definition.source == source]
+        if not any(_inside(j, asked).any() for j in mine):
+            idle.append(_no_day(home, known[source], events[source], asked))
         for j in mine:
             _note_left(j, asked, plan)
         pattern_days = [j for j in mine if not j.definition.is_model]
@@ -151,6 +134,9 @@ def plan_range(
         plan.applications.extend(found)
         models_here = [(by_name[j.definition.name], j) for j in mine if j.definition.is_model]
         plan.applications.extend(_model_applications(home, models_here, source, events[source], asked, plan))
+    # A source of which nothing is there, or only other days, is no news beside others that have something to do.
+    some = bool(plan.applications or plan.left) or any(landed for _, landed in idle)
+    plan.idle.extend(why for why, landed in idle if landed or not some)
     return plan
 
 
@@ -201,6 +187,17 @@ def _note_left(judged: Judged, asked: _Asked, plan: RangePlan) -> None:
         if judged.state[at] == "audit_failed":
             why = f"its audit failed, and nothing has changed since: {why}"
         plan.left[judged.definition.name, why] += 1
+
+
+def _no_day(home: Home, source: Source, events: EventDays, asked: _Asked) -> tuple[str, bool]:
+    """Why no definition of a source has a day among those asked for, and whether an ingest would change that."""
+    if events.first is None or events.last is None:
+        return first_ingest(home, source)
+    why = (
+        f"the events of {source.name} are from {events.first} to {events.last}, so its definitions have no day "
+        f"{'to compute' if asked.days is None else f'from {asked.days.start} to {asked.days.end}'}"
+    )
+    return why, False
 
 
 def _windows(days: Sequence[date], asked: _Asked) -> list[Days]:
@@ -343,37 +340,6 @@ def _looked_at(judged: Judged, outlook: Outlook, events: EventDays) -> Part:
     days, following = (tuple(map(day_of, numbers)) for numbers in (outlook.certain, outlook.possible))
     reads = _reads(judged, sorted((*days, *following)))
     return _part(judged, days, following, reads, events)
-
-
-def as_json(plan: RangePlan) -> dict[str, Any]:
-    """The plan as plain values; days as YYYY-MM-DD."""
-    return {
-        "applications": [
-            {
-                "step": app.step,
-                "source": app.source,
-                "from": str(app.days.start),
-                "to": str(app.days.end),
-                "definitions": [
-                    {
-                        "definition": part.definition,
-                        "table": part.table,
-                        "days": [str(day) for day in part.days],
-                        "following": [str(day) for day in part.following],
-                        "states": part.states,
-                        "reads_from": str(part.reads.start),
-                        "reads_to": str(part.reads.end),
-                        "rows_read": part.rows_read,
-                        "rows_there": part.rows_there,
-                    }
-                    for part in app.parts
-                ],
-            }
-            for app in plan.applications
-        ],
-        "left": [{"definition": name, "why": why, "days": n} for (name, why), n in sorted(plan.left.items())],
-        "failures": [{"definition": name, "error": str(error)} for name, error in plan.failures],
-    }
 
 
 class EmptyChunk(UsageError):

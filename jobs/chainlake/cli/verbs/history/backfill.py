@@ -12,6 +12,7 @@ from chainlake.operations.backfills.backfill import run_plan
 from chainlake.operations.backfills.launch import in_a_process
 from chainlake.operations.backfills.plan import plan_range
 from chainlake.paths import Home
+from chainlake.run.results import counts_line
 
 HELP = (
     "Compute and publish every day in FROM TO that is missing, stale or failed, in Spark applications that publish "
@@ -39,5 +40,5 @@ def run(args: argparse.Namespace) -> int:
             home, days, patterns=args.patterns, models=args.models, chunk=args.chunk, only_stale=args.only_stale
         )
         result = run_plan(home, plan, run_id=new_run_id("backfill"), launch=in_a_process(say), say=say)
-    print("backfill: " + ", ".join(f"{name} {value}" for name, value in result.items()))
+    print(f"backfill: {counts_line(result)}")
     return 0

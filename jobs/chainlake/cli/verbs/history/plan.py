@@ -8,7 +8,8 @@ import json
 from chainlake.cli.ranges import add_range_arguments
 from chainlake.days import Days
 from chainlake.operations.backfills.applications import Part
-from chainlake.operations.backfills.plan import RangePlan, as_json, plan_range
+from chainlake.operations.backfills.plan import plan_range
+from chainlake.operations.backfills.range_plan import RangePlan, as_json
 from chainlake.paths import Home
 from chainlake.terminal import json_visible, table_lines
 from chainlake.words import counted
@@ -70,10 +71,10 @@ def _print(plan: RangePlan) -> None:
             )
     if lines:
         print("\n".join(table_lines(header, lines)))
-    for (name, why), days in sorted(plan.left.items()):
-        print(f"left out: {name}, {counted(days, 'day')}: {why}")
-    for line in plan.failure_lines():
+    for line in plan.notes():
         print(line)
+    if not plan.applications:
+        return
     parts = [part for application in plan.applications for part in application.parts]
     definitions, days = len({part.definition for part in parts}), sum(len(part.days) for part in parts)
     following = sum(len(part.following) for part in parts)

@@ -11,6 +11,7 @@ from chainlake.operations.backfills.backfill import run_plan
 from chainlake.operations.backfills.launch import in_a_process
 from chainlake.operations.backfills.plan import plan_range
 from chainlake.paths import Home
+from chainlake.run.results import counts_line
 
 HELP = (
     "Compute again every day that is stale (late or corrected files, an edited definition, a new engine) or failed, "
@@ -33,5 +34,5 @@ def run(args: argparse.Namespace) -> int:
     with stoppable(say):
         plan = plan_range(home, None, sources=args.source, chunk=args.chunk, only_stale=True)
         result = run_plan(home, plan, run_id=new_run_id("restate"), launch=in_a_process(say), say=say)
-    print("restate: " + ", ".join(f"{name} {value}" for name, value in result.items()))
+    print(f"restate: {counts_line(result)}")
     return 0
