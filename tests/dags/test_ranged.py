@@ -120,9 +120,39 @@ def test_many_days_get_a_process_of_their_own(lab: Home, monkeypatch: pytest.Mon
         assert started.pop() == where
 
 
+def ended(run: Any) -> dict[str, str]:
+    """How each line of a run ended, by its name."""
+    return {ti.rendered_map_index: str(ti.state) for ti in run.get_task_instances() if ti.task_id == "run"}
+
+
+def test_what_will_not_be_computed_is_in_the_log_of_the_plan(lab: Home, caplog: pytest.LogCaptureFixture) -> None:
+    deliver(lab, {3: readings(3)}, status="open")
+    with caplog.at_level("INFO", logger="chainlake"):
+        ranges.backfill_lines(PARAMS | {"patterns": ["near", "wrong"]})
+    said = [record.getMessage() for record in caplog.records if record.name == "chainlake"]
+    assert said[0].startswith("cannot be computed: pattern/wrong: ") and "wrong.sase" in said[0]
+    assert said[1:] == [
+        "left out: pattern/near, 1 day: expected files are missing or not read",
+        "detect lab 2025-03-01 2025-03-03: near",
+        "detect lab 2025-03-03 2025-03-04: near",
+    ]
+    caplog.clear()
+    with caplog.at_level("INFO", logger="chainlake"):
+        assert ranges.backfill_lines(PARAMS | {"patterns": ["near"], "start": "2020-01-01", "end": "2020-01-02"}) == []
+    (line,) = [record.getMessage() for record in caplog.records if record.name == "chainlake"]
+    assert line.startswith("the events of lab are from 2025-03-01 to 2025-03-04")
+
+
 def test_the_dags_run_every_line_and_name_it(
     lab: Home, airflow_database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    wrong = (lab.config / "patterns" / "wrong.sase").read_text()
+    broken = {
+        "patterns/wrong.sase": wrong,
+        "models/wrong.yaml": "source: lab\nresponse: [",
+        "sources/road.yaml": "key: [",
+        "patterns/other.sase": pattern().replace("source: lab", "source: road"),
+    }
     from airflow.dag_processing.dagbag import DagBag
 
     ran: list[tuple[str, Days, str]] = []
@@ -134,7 +164,8 @@ def test_the_dags_run_every_line_and_name_it(
     monkeypatch.setattr(tasks, "run_step", run_step)
     (lab.config / "patterns" / "wrong.sase").unlink()
     dags = DagBag(PROJECT / "dags").dags
-    run = dags["backfill_history"].test(run_conf={"start": "2025-03-01", "end": "2025-03-05", "chunk": 2})
+    asked = {"start": "2025-03-01", "end": "2025-03-05", "chunk": 2}
+    run = dags["backfill_history"].test(run_conf=asked)
     assert str(run.state) == "success"
     spans = [Days(day(0), day(2)), Days(day(2), day(4))]
     # Mapped tasks come in any order; a source's models run one after the other in one task.
@@ -144,7 +175,15 @@ def test_the_dags_run_every_line_and_name_it(
     assert [days for step, days, _ in ran if step == "monitor"] == [Days(day(1), day(2)), spans[1]]
     assert len(ran) == 4
     assert len({run_id for *_, run_id in ran}) == 4, "every application logs under an id of its own"
-    names = {ti.rendered_map_index for ti in run.get_task_instances() if ti.task_id == "run"}
-    assert names == {"detect lab 2025-03-01 2025-03-03", "detect lab 2025-03-03 2025-03-05", "monitor lab"}
+    lines = {"detect lab 2025-03-01 2025-03-03", "detect lab 2025-03-03 2025-03-05", "monitor lab"}
+    assert ended(run) == dict.fromkeys(lines, "success")
     ran.clear()
     assert str(dags["restate_stale"].test().state) == "success" and ran == [], "nothing is stale"
+
+    # Files that cannot be read, of a pattern, a model and a source: all else is run, and the run fails and names them.
+    for name, text in broken.items():
+        (lab.config / name).write_text(text)
+    run = dags["backfill_history"].test(run_conf=asked)
+    assert str(run.state) == "failed" and len(ran) == 4
+    bad = ("pattern/wrong", "model/wrong", "pattern/other")
+    assert ended(run) == dict.fromkeys(lines, "success") | dict.fromkeys(bad, "failed")

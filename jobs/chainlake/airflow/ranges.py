@@ -16,6 +16,7 @@ from chainlake.errors import UsageError
 from chainlake.operations.backfills.applications import CHUNK
 from chainlake.paths import Home
 from chainlake.run.results import COUNTS, Computed
+from chainlake.words import listed
 
 
 class OneRun(TypedDict):
@@ -112,6 +113,10 @@ def _lines(days: Days | None, **options: Any) -> list[Line]:
     from chainlake.operations.backfills.plan import plan_range
 
     plan = plan_range(Home.from_env(), days, **options)
+    for note in plan.notes():
+        tasks.log.info("%s", note)
+    for planned in plan.applications:
+        tasks.log.info("%s: %s", planned.name, listed(planned.definitions))
     lines: list[Line] = []
     ordered = {(one.step, one.source) for one in plan.applications if one.in_order}
     for planned in plan.applications:

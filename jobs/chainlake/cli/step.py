@@ -46,6 +46,7 @@ def call_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[s
     from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting
     from chainlake.lake.records.runs import LOG, code_version, new_run_id
     from chainlake.report.make import after_step
+    from chainlake.run.attempts import Attempt, attempted
 
     days = Days.parse(args.start, args.end)
     if args.result is not None and (args.result.is_dir() or not args.result.parent.is_dir()):
@@ -57,9 +58,10 @@ def call_step(args: argparse.Namespace, verb: str, step: Callable[..., Mapping[s
         _write(args.result, {"error": error.summary, "exit_code": error.exit_code})
         raise
     run_id = args.run_id or new_run_id(verb)
+    attempt = Attempt.now(run_id, verb, args.source, days, options.get("patterns") or options.get("models"))
     LOG.info("%s %s %s: run %s, chainlake %s", verb, args.source, days, run_id, code_version())
     try:
-        with _lineage(home, args.source, verb, run_id):
+        with _lineage(home, args.source, verb, run_id), attempted(home, attempt):
             result = step(home, args.source, days, run_id=run_id, **options)
     except (FilesWaiting, FilesUnread) as error:
         # Everything except these files is done, so what was done is printed as well.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from chainlake.catalog.installed import Installed
 from chainlake.catalog.models import LoadedModel
 from chainlake.catalog.observed import unobserved_keys
-from chainlake.days import Days
+from chainlake.days import Days, us_of
 from chainlake.definitions.errors import SourceBroken, UnknownDefinition
 from chainlake.definitions.formats.globs import is_ignored
 from chainlake.definitions.source import load_sources
@@ -26,22 +26,27 @@ from chainlake.ingest.landing.discovery import untaken
 from chainlake.ingest.landing.first import first_ingest
 from chainlake.ingest.landing.outcomes import READ, unread, why_unread
 from chainlake.ingest.landing.waiting_log import early
+from chainlake.lake.locks import held
 from chainlake.lake.records import ops
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.defined.wanted import names_of
+from chainlake.lake.records.event_days import AbandonedDays
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.recorded import UNREADABLE, Recorded, gone
 from chainlake.lake.records.runs import error_line
-from chainlake.lake.records.staleness import STATUS, Judged, judge
+from chainlake.lake.records.staleness import STATUS, Judged, inside, judge
 from chainlake.lake.records.suspects import mark_suspects
 from chainlake.paths import Home
+from chainlake.run.attempts import Attempt, cut_off
 from chainlake.schemas.ops_rows import FileRow, WaitingFileRow
 from chainlake.storage.resolve import storage_of
 from chainlake.terminal import one_line
-from chainlake.words import nearest
+from chainlake.words import counted, listed, nearest
 
 #: How many files of each kind are named; of the others, only the number is given.
 _NAMED = 20
+#: How many definitions a line names.
+_FEW = 3
 
 
 def status_table(home: Home) -> pa.Table:
@@ -161,6 +166,56 @@ def not_ingested(home: Home, judged: Sequence[Judged], *, all_definitions: bool)
     found = [first_ingest(home, sources[name]) for name in sorted(meant & set(sources) - begun)]
     some = bool(begun) or any(landed for _, landed in found)
     return [*lines, *(line for line, landed in found if landed or not some)]
+
+
+def cut_off_attempts(home: Home, judged: Sequence[Judged], days: Days | None, *, all_definitions: bool) -> list[str]:
+    """A line for each attempt that ended without a word and left days to do; and one for each source whose events are
+    half changed while no ingest is at work.
+
+    Args:
+        home: the installation.
+        judged: the definitions that are shown.
+        days: the days that are shown; all if None.
+        all_definitions: whether these definitions are all there are; otherwise only their sources are meant.
+    """
+    shown = [one for one in judged if not one.unjudged]
+    sources = {one.definition.source for one in shown}
+    lines = []
+    for attempt in cut_off(home):
+        if attempt.step == "ingest":
+            meant = all_definitions or attempt.source in sources
+            meant = meant and (days is None or (days.start < attempt.days.end and attempt.days.start < days.end))
+            left = "repeat it" if meant else ""
+        else:
+            to_do = {one.name: count for one in shown if (count := _undone(one, attempt))}
+            left = f"to do: {counted(sum(to_do.values()), 'day')} of {listed(to_do, _FEW)}" if to_do else ""
+        if left:
+            lines.append(
+                f"ended without a word: {attempt.step} {attempt.source} {attempt.days.start} {attempt.days.end}, begun "
+                f"{attempt.began:%Y-%m-%d %H:%M:%S} UTC by {attempt.process}, run {attempt.run_id}; it was killed, or "
+                f"its machine stopped; {left}"
+            )
+    changing: dict[str, set[date]] = {}
+    for one in shown:
+        changing.setdefault(one.definition.source, set()).update(map(one.day, np.flatnonzero(one.changing).tolist()))
+    return [
+        *lines,
+        *(
+            AbandonedDays.failed(source, sorted(marked)).summary
+            for source, marked in sorted(changing.items())
+            if marked and not held(home, f"source-{source}")
+        ),
+    ]
+
+
+def _undone(judged: Judged, attempt: Attempt) -> int:
+    """How many days of a definition are to do that an attempt was to do."""
+    kind, _, name = judged.name.partition("/")
+    if (attempt.step, attempt.source) != ("monitor" if kind == "model" else "detect", judged.definition.source):
+        return 0
+    if attempt.definitions is not None and name not in attempt.definitions:
+        return 0
+    return int((judged.unrecorded_since(us_of(attempt.began)) & inside(judged.numbers, attempt.days)).sum())
 
 
 def left_files(home: Home, recorded: RecordedFiles) -> list[str]:

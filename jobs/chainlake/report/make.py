@@ -22,7 +22,7 @@ from chainlake.lake.errors import LockBusy
 from chainlake.lake.locks import local_lock
 from chainlake.lake.records.recorded import UNREADABLE, Recorded
 from chainlake.lake.records.staleness import Judged
-from chainlake.operations.status import RecordedFiles, judge_all, left_files, not_ingested
+from chainlake.operations.status import RecordedFiles, cut_off_attempts, judge_all, left_files, not_ingested
 from chainlake.paths import PACKAGE, Home
 from chainlake.quality.docs import index_page
 from chainlake.report import models, overview, patterns
@@ -163,6 +163,7 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
         *(f"{one.name}: {one.reason}" for one in lost if (one.state != "retired").any()),
         *left_files(home, RecordedFiles.of(home)),
         *not_ingested(home, judged, all_definitions=True),
+        *cut_off_attempts(home, judged, None, all_definitions=True),
         *failures(kept),
         *late,
     ]

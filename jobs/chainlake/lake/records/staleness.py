@@ -23,7 +23,7 @@ from chainlake.lake.records.chained import Place, chain_of
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.defined.fingerprints import event_states, fingerprints
 from chainlake.lake.records.defined.wanted import days_of, names_of, wanted_days
-from chainlake.lake.records.event_days import COMPUTABLE, EventDays, waiting_for
+from chainlake.lake.records.event_days import CHANGING, COMPUTABLE, EventDays, waiting_for
 from chainlake.lake.records.intervals import Intervals
 from chainlake.lake.records.late_files import UNKNOWN, LateFiles
 from chainlake.lake.records.lost import lost_days
@@ -255,6 +255,19 @@ class Judged:
     def recorded(self, name: str) -> np.ndarray:
         """A column of ``ops.intervals``, one value per day; None if a day has no row."""
         found: np.ndarray = self._intervals.columns[name][self._at]
+        return found
+
+    def unrecorded_since(self, us: int) -> np.ndarray:
+        """A flag per day that is to do and of which nothing was recorded since a moment, in microseconds since 1970; an
+        attempt that was publishing the day then did not come to record its end."""
+        before = self._intervals.written_us[self._at] < us
+        found: np.ndarray = np.isin(self.state, TO_DO) & (before | (self.recorded("status") == "publishing"))
+        return found
+
+    @property
+    def changing(self) -> np.ndarray:
+        """A flag per day whose events an ingest has begun to change and not yet finished."""
+        found: np.ndarray = self._event_status == CHANGING
         return found
 
     @property

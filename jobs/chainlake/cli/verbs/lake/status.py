@@ -18,7 +18,15 @@ from chainlake.env.arrow import arrow_without_pandas
 from chainlake.lake.records.staleness import STATES, Judged, State
 from chainlake.lake.remembered import forgotten
 from chainlake.monitoring.states import KeptStates
-from chainlake.operations.status import RecordedFiles, judge_all, left_files, not_ingested, united, untaken_files
+from chainlake.operations.status import (
+    RecordedFiles,
+    cut_off_attempts,
+    judge_all,
+    left_files,
+    not_ingested,
+    united,
+    untaken_files,
+)
 from chainlake.paths import Home
 from chainlake.report.kept import notes_of
 from chainlake.terminal import json_visible, one_line, table_lines
@@ -79,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     states = tuple(args.state or STATES)
     notes += lost + left_files(home, recorded) + untaken_files(home, recorded)
     notes += not_ingested(home, judged, all_definitions=args.definition is None)
+    notes += cut_off_attempts(home, judged, days, all_definitions=args.definition is None)
     notes += _unobserved(home, judged, models) + notes_of(home)
     if args.json:
         _print_json(judged, states, notes)
