@@ -145,6 +145,27 @@ def no_jvm_without_the_mark(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def verbs_end_with_codes_that_they_declare() -> Iterator[None]:
+    """Whatever a test has a verb do, its exit code is one that its help and docs/semantics.md name."""
+    from chainlake.cli import main
+    from chainlake.cli.exits import OF_VERB
+
+    run = main._run
+
+    def checked(argv: list[str] | None) -> int:
+        code = run(argv)
+        own = OF_VERB.get(argv[0]) if argv else None
+        assert own is None or code in {0, 2, 5, 130, *own}, (
+            f"{argv} ended with {code}, which cli/exits.py does not name"
+        )
+        return code
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(main, "_run", checked)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def steps_compute_here(request: pytest.FixtureRequest) -> Iterator[None]:
     """Steps that are given no ports compute in this process, except in tests with the mark ``spark``."""

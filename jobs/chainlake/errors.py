@@ -2,7 +2,7 @@
 
 Every error a user can meet is one of these classes. The command line prints ``str(error)`` and exits with
 ``exit_code`` (docs/semantics.md#exit-codes). A new code is also named in
-``operations/backfills/launch.py`` and in the help of ``cli/main.py``.
+``operations/backfills/launch.py``, in ``cli/exits.py`` and in the help of ``cli/main.py``.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from chainlake.cli.errors import MissingPackage, UnknownVerb
+from chainlake.cli.exits import help_lines
 from chainlake.env.processes.ending import end, unexpected
 from chainlake.env.threads import one_thread_each
 from chainlake.env.variables import check_variables, unknown_variables
@@ -94,7 +95,7 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
             epilog=f"verbs:\n{lines}\n\n{called} VERB --help shows the verb's arguments and an example.\n"
             "Days are FROM TO, half-open: one day is 2025-10-01 2025-10-02.\n"
             "exit codes: 0 ok, 1 a difference or failed audit, 2 usage, 3 an error in a definition, 4 input, "
-            "5 infrastructure",
+            "5 infrastructure, 130 stopped",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         parser.add_argument("verb", choices=list(VERBS), metavar="VERB")
@@ -102,7 +103,9 @@ def _parser(verb: str | None, module: ModuleType | None) -> argparse.ArgumentPar
     parser = argparse.ArgumentParser(
         prog=f"{called} {verb}",
         description=_wrapped(module.HELP),
-        epilog="example:\n" + re.sub(rf"^  {_COMMAND} ", f"  {called} ", module.EXAMPLE, flags=re.MULTILINE),
+        epilog="example:\n"
+        + re.sub(rf"^  {_COMMAND} ", f"  {called} ", module.EXAMPLE, flags=re.MULTILINE).rstrip("\n")
+        + f"\n\n{help_lines(verb)}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
