@@ -66,7 +66,7 @@ def at_work(verb: str, *words: str) -> Iterator[subprocess.Popen[bytes]]:
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
     """What status says about attempts."""
     assert main(["status", *words]) == 0
-    return [line for line in capsys.readouterr().out.splitlines() if "ended without a word" in line]
+    return [line for line in capsys.readouterr().out.splitlines() if "ended without a result" in line]
 
 
 @pytest.mark.slow
@@ -78,14 +78,14 @@ def test_a_killed_step_is_told_of_until_its_days_are_done(lab: Home, capsys: pyt
     start = datetime.fromisoformat(line.split("begun ")[1][:19]).replace(tzinfo=UTC)
     assert began <= start <= datetime.now(UTC)
     assert line == (
-        f"ended without a word: detect lab 2025-03-01 2025-03-04, begun {start:%Y-%m-%d %H:%M:%S} UTC by process "
+        f"ended without a result: detect lab 2025-03-01 2025-03-04, begun {start:%Y-%m-%d %H:%M:%S} UTC by process "
         f"{process.pid} on {os.uname().nodename}, run r-1; it was killed, or its machine stopped; "
         "to do: 6 days of pattern/far, pattern/near"
     )
     (one,) = told(capsys, "2025-03-02", "2025-03-03", "--definition", "pattern/near")
     assert one.endswith("to do: 1 day of pattern/near")
     assert told(capsys, "--definition", "model/slope") == []
-    assert "ended without a word: detect lab" in make_report(lab).index.read_text()
+    assert "ended without a result: detect lab" in make_report(lab).index.read_text()
     assert main(["detect", "lab", "2025-03-02", "2025-03-04", "--pattern", "near"]) == 0
     capsys.readouterr()
     (line,) = told(capsys)
@@ -102,7 +102,7 @@ def test_a_killed_ingest_is_told_of_until_another_ends(lab: Home, capsys: pytest
     with at_work("ingest"):
         pass
     (line,) = told(capsys)
-    assert line.startswith("ended without a word: ingest lab 2025-03-01 2025-03-04") and line.endswith("; repeat it")
+    assert line.startswith("ended without a result: ingest lab 2025-03-01 2025-03-04") and line.endswith("; repeat it")
     assert told(capsys, "2024-01-01", "2024-02-01") == []
     assert main(["ingest", "lab", "2025-03-03", "2025-03-04"]) == 0
     capsys.readouterr()

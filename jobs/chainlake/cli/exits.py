@@ -59,7 +59,7 @@ OF_VERB: dict[str, dict[int, str]] = {
     "lint": {
         1: "there are warnings, with `--strict`",
         3: "a file has errors, or a test of a pattern fails",
-        4: "what `--on` names is no file",
+        4: "what `--on` names is not a file",
     },
     "schema": {},
 }
@@ -68,5 +68,5 @@ OF_VERB: dict[str, dict[int, str]] = {
 def help_lines(verb: str) -> str:
     """The codes of a verb in lines for its help."""
     own = OF_VERB[verb]
-    told = {code: own.get(code, meaning) for code, (meaning, _) in OF_ALL.items() if code in own or code in _ALWAYS}
-    return "exit codes:\n" + "\n".join(f"  {code:<5}{told[code].replace('`', '')}" for code in told)
+    meant = {code: own.get(code, meaning) for code, (meaning, _) in OF_ALL.items() if code in own or code in _ALWAYS}
+    return "exit codes:\n" + "\n".join(f"  {code:<5}{meant[code].replace('`', '')}" for code in meant)

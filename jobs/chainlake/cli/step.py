@@ -96,8 +96,8 @@ def _summary(verb: str, result: Mapping[str, Any]) -> str:
     """Says what was done, and which files were left."""
     left = {key: result[key] for key in _LEFT if result.get(key)}
     counts = {key: value for key, value in result.items() if key not in (*_LEFT, "left")}
-    told = {key: _short(value) for key, value in counts.items()}
-    parts = [counts_line(told, verb) if any(counts.values()) else "nothing to do"]
+    shown = {key: _short(value) for key, value in counts.items()}
+    parts = [counts_line(shown, verb) if any(counts.values()) else "nothing to do"]
     parts += [f"{key} {number}" for key, number in left.items()]
     if left:
         names = result["left"][:_NAMED]

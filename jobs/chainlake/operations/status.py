@@ -169,7 +169,7 @@ def not_ingested(home: Home, judged: Sequence[Judged], *, all_definitions: bool)
 
 
 def cut_off_attempts(home: Home, judged: Sequence[Judged], days: Days | None, *, all_definitions: bool) -> list[str]:
-    """A line for each attempt that ended without a word and left days to do; and one for each source whose events are
+    """A line for each attempt that ended without a result and left days to do; and one for each source whose events are
     half changed while no ingest is at work.
 
     Args:
@@ -190,8 +190,9 @@ def cut_off_attempts(home: Home, judged: Sequence[Judged], days: Days | None, *,
             to_do = {one.name: count for one in shown if (count := _undone(one, attempt))}
             left = f"to do: {counted(sum(to_do.values()), 'day')} of {listed(to_do, _FEW)}" if to_do else ""
         if left:
+            call = f"{attempt.step} {attempt.source} {attempt.days.start} {attempt.days.end}"
             lines.append(
-                f"ended without a word: {attempt.step} {attempt.source} {attempt.days.start} {attempt.days.end}, begun "
+                f"ended without a result: {call}, begun "
                 f"{attempt.began:%Y-%m-%d %H:%M:%S} UTC by {attempt.process}, run {attempt.run_id}; it was killed, or "
                 f"its machine stopped; {left}"
             )
