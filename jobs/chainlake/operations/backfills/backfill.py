@@ -91,7 +91,7 @@ def run_plan(
             continue
         for name in COUNTS:
             total[name] += result[name]
-        counts = {name: result[name] for name in COUNTS}
+        counts: dict[str, int] = {name: result[name] for name in COUNTS}
         now, left = time.monotonic(), len(plan.applications) - number
         to_go = f"; about {(now - begun) / number * left:.0f} s to go" if left else ""
         say(f"{at} ok after {now - start:.0f} s: {counts_line(counts, application.step)}{to_go}")
