@@ -224,6 +224,30 @@ def test_every_verb_says_which_name_was_meant(
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["detect", "stock", "2013-10-07", "2013-10-08", "--pattern", "patterns/shakout.sase"], "shakout"),
+        (["monitor", "stock", "2013-10-07", "2013-10-08", "--model", "models/bac_bta.yaml"], "bac_bta"),
+        (["restate", "--source", "sources/stok.yaml"], "stok"),
+        (["validate", "sources/stok.yaml", "2013-10-07", "2013-10-08"], "stok"),
+        (["status", "--definition", "patterns/shakout.sase"], "pattern/shakout"),
+        (["tune", "models/bac_bta.yaml", "2013-10-07", "2013-10-08"], "bac_bta"),
+        (["retire", "patterns/shakout.sase"], "pattern/shakout"),
+        (["alerts", "send", "patterns/shakeout.sase"], "pattern/shakeout"),
+        (["alerts", "send", "models/bac_beta.yaml"], "model/bac_beta"),
+    ],
+)
+def test_the_path_of_a_definition_is_its_name(
+    words: list[str], told: str, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also of one whose file is gone: every verb speaks of the name, and not of the path."""
+    monkeypatch.chdir(project)
+    assert main(words) == 2
+    said = capsys.readouterr().err.splitlines()[0]
+    assert said.rstrip("'").endswith((f" {told}", f" '{told}")), said
+
+
 def test_a_path_names_what_runs_and_no_other_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     live, other = project / "sources" / "stock.yaml", project / "stock.yaml"
     other.write_text(live.read_text())
@@ -232,3 +256,7 @@ def test_a_path_names_what_runs_and_no_other_file(project: Path, capsys: pytest.
     with pytest.raises(SystemExit):
         main(["detect", str(other), "2013-10-07", "2013-10-08"])
     assert f"{other} is not live: a live source is a file in" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["retire", str(other)])
+    told = capsys.readouterr().err
+    assert f"a live pattern is a file in {project / 'patterns'}, a live model is a file in" in told

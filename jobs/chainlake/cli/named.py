@@ -62,20 +62,29 @@ def definition_file(home: Home, given: str, *kinds: str) -> Path:
     return _file(home, found[0], name)
 
 
-def name_of(kind: str) -> Callable[[str], str]:
+def name_of(*kinds: str) -> Callable[[str], str]:
     """A reader of an argument that names a live definition, by its name or by the path of its file.
 
     The reader raises `argparse.ArgumentTypeError` for a file that is not in the configuration.
+
+    Args:
+        kinds: the kinds that the definition may have; of several, the path of a file gives ``kind/name``.
     """
 
     def read(given: str) -> str:
         file = Path(given)
-        if not given.endswith((".sase", ".yaml", ".yml")) or not file.exists():
+        if not given.endswith((".sase", ".yaml", ".yml")):
             return given
-        live = _file(Home.from_env(), kind, file.stem)
-        if file.resolve() != live.resolve():
-            raise argparse.ArgumentTypeError(f"{given} is not live: a live {kind} is a file in {live.parent}")
-        return file.stem
+        # The file of a definition that is retired is gone, but its path still says which one it was.
+        home = Home.from_env()
+        lives = {kind: _file(home, kind, file.stem) for kind in kinds}
+        for kind, live in lives.items():
+            if file.resolve() == live.resolve():
+                return file.stem if len(kinds) == 1 else f"{kind}/{file.stem}"
+        if not file.exists():
+            return given
+        folders = ", ".join(f"a live {kind} is a file in {live.parent}" for kind, live in lives.items())
+        raise argparse.ArgumentTypeError(f"{given} is not live: {folders}")
 
     return read
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 
+from chainlake.cli.named import name_of
 from chainlake.cli.ranges import add_chunk_argument, stoppable
 from chainlake.lake.records.runs import new_run_id
 from chainlake.operations.backfills.backfill import run_plan
@@ -23,7 +24,9 @@ EXAMPLE = "  chainlake restate\n  chainlake restate --source stock --chunk 60d"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add sources and chunk."""
-    parser.add_argument("--source", action="append", metavar="NAME", help="only this source; may be repeated")
+    parser.add_argument(
+        "--source", action="append", metavar="NAME", type=name_of("source"), help="only this source; may be repeated"
+    )
     add_chunk_argument(parser)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from chainlake.cli.named import name_of
 from chainlake.paths import Home
 from chainlake.words import counted
 
@@ -17,7 +18,12 @@ EXAMPLE = "  chainlake retire pattern/NAME\n  chainlake retire model/NAME --drop
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add NAME, and what happens to the rows."""
-    parser.add_argument("name", metavar="NAME", help="pattern/NAME or model/NAME; just NAME if it is only one of them")
+    parser.add_argument(
+        "name",
+        metavar="NAME",
+        type=name_of("pattern", "model"),
+        help="pattern/NAME or model/NAME; just NAME if it is only one of them; or the path of the removed file",
+    )
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--keep", action="store_true", help="keep the published rows (default)")
     choice.add_argument("--drop", action="store_true", help="remove the published rows")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 from chainlake.cli.errors import BadOption
+from chainlake.cli.named import name_of
 from chainlake.errors import ChainlakeError
 from chainlake.paths import Home
 from chainlake.words import counted
@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names",
         nargs="*",
         metavar="NAME",
+        type=name_of("pattern", "model"),
         help="a pattern or a model (model/NAME if both have that name); default: all",
     )
     begin = parser.add_mutually_exclusive_group()
@@ -36,11 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from-now", action="store_true", help="skip what was not sent; send only what is published from now on"
     )
     parser.add_argument("--tries", type=int, default=5, metavar="N", help="attempts per message; default: 5")
-
-
-def _named(text: str) -> str:
-    """The name of a definition that was given by name or by file."""
-    return Path(text).stem if text.endswith((".sase", ".yaml")) else text
 
 
 def run(args: argparse.Namespace) -> int:

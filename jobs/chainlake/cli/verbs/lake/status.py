@@ -13,6 +13,7 @@ import numpy as np
 
 from chainlake.catalog.models import LoadedModel
 from chainlake.cli.errors import OptionsClash
+from chainlake.cli.named import name_of
 from chainlake.days import Days
 from chainlake.env.arrow import arrow_without_pandas
 from chainlake.lake.records.staleness import STATES, Judged, State
@@ -68,6 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--definition",
         action="append",
         metavar="NAME",
+        type=name_of("pattern", "model"),
         help="pattern/NAME, episodes/NAME, ranked/NAME or model/NAME; may be repeated",
     )
     parser.add_argument("--state", action="append", choices=STATES, help="only these states; may be repeated")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from chainlake.cli.named import name_of
 from chainlake.cli.ranges import add_repair_arguments
 from chainlake.cli.step import add_step_arguments, call_step
 from chainlake.run.common import REPAIR_HORIZON
@@ -17,7 +18,9 @@ EXAMPLE = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add SOURCE FROM TO and the patterns."""
     add_step_arguments(parser)
-    parser.add_argument("--pattern", action="append", metavar="NAME", help="only this pattern; may be repeated")
+    parser.add_argument(
+        "--pattern", action="append", metavar="NAME", type=name_of("pattern"), help="only this pattern; may be repeated"
+    )
     add_repair_arguments(parser, REPAIR_HORIZON)
 
 

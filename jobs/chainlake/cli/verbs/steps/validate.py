@@ -8,6 +8,7 @@ from datetime import date
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from chainlake.cli.named import name_of
 from chainlake.days import Days
 from chainlake.paths import Home
 from chainlake.words import counted
@@ -26,7 +27,9 @@ EXAMPLE = "  chainlake validate stock 2013-10-07 2013-10-10"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add SOURCE FROM TO."""
-    parser.add_argument("source", metavar="SOURCE", help="name of the source: a file of dags/config/sources/")
+    parser.add_argument(
+        "source", metavar="SOURCE", type=name_of("source"), help="name of the source: a file of dags/config/sources/"
+    )
     parser.add_argument("start", metavar="FROM", help="first day, YYYY-MM-DD (UTC)")
     parser.add_argument("end", metavar="TO", help="day after the last, YYYY-MM-DD (UTC)")
 
