@@ -54,4 +54,4 @@ def test_all_tables_some_and_an_unknown_one(home: Home, capsys: pytest.CaptureFi
     assert main(["contract", "matches.shakeout"]) == 0
     assert [table["name"] for table in yaml.safe_load(capsys.readouterr().out)["schema"]] == ["matches.shakeout"]
     assert main(["contract", "matches.shakeou"]) == 2
-    assert "matches.shakeout" in capsys.readouterr().err
+    assert "Did you mean matches.shakeout?" in capsys.readouterr().err

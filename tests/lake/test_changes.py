@@ -122,7 +122,7 @@ def test_what_has_no_feed(small: Home) -> None:
     ops.append(small, "rates", [{"source": "s", "day": D1, "type": "T", "key": "k", "events": 1}], "r")
     for name, says in (
         ("ops.rates", "keeps no change feed\nhint: All tables except those of ops do"),
-        ("matches.q", "no table matches.q"),
+        ("matches.q", "no table matches.q\nhint: Did you mean matches.p\\? 'chainlake sql' lists"),
         ("p", "names no table"),
     ):
         with pytest.raises(UsageError, match=says):

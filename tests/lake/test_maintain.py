@@ -150,7 +150,7 @@ def test_every_table_is_maintained_and_one_in_use_hides_no_other(home: Home, mon
     assert list(all_tables(home)) == [("matches", "p"), ("ops", "rates")]
     assert main(["maintain"]) == 0
     assert [r["status"] for r in ops.current(home, "runs")] == ["ok"]
-    with pytest.raises(UsageError, match="no table matches.q"):
+    with pytest.raises(UsageError, match=r"no table matches.q\nhint: Did you mean matches.p\? "):
         maintain(home, run_id="r", only=["matches.q"])
     assert main(["maintain", "--keep-days", "0"]) == 2
     monkeypatch.setitem(maintain_table.__kwdefaults__, "wait_s", 0.1)

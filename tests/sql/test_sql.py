@@ -220,12 +220,14 @@ def test_a_name_comes_back_to_a_table_only_when_its_days_are_done_anew() -> None
 @pytest.mark.parametrize(
     ("sql", "says"),
     [
-        ("SELECT * FROM matches.rose", ["no table matches.rose", "matches.rise", "ops.event_days"]),
+        ("SELECT * FROM matches.rose", ["no table matches.rose", "Did you mean matches.rise?", "ops.event_days"]),
         ("SELECT * FROM rise", ["needs its schema", "matches.rise"]),
         ("SELECT * FROM nowhere", ["no table nowhere", "matches.rise"]),
         ("SELECT * FROM other.rise", ["no table other.rise", "matches.rise"]),
         ("SELECT * FROM ops.current_nothing", ["no table ops.current_nothing"]),
+        ("SELECT * FROM matchs.rise", ["no table matchs.rise", "Did you mean matches.rise?"]),
         ("SELECT prize FROM matches.rise", ["no column prize", "a(event_id, ts, type, ticker, price)", "b[]("]),
+        ("SELECT prize", ["no column prize"]),
         ("SELECT r.prize FROM matches.rise r", ["no column prize", "match_id"]),
         ("SELECT a.prize FROM matches.rise", ["no field prize", "price"]),
         ("SELECT b.price FROM matches.rise", ["b[1].price"]),
@@ -247,6 +249,7 @@ def test_mistakes_say_what_exists(filled: Home, sql: str, says: list[str], capsy
     assert shown.out == ""
     for part in says:
         assert part in shown.err
+    assert "hint: ." not in shown.err
     assert "Traceback" not in shown.err and len(shown.err.strip().splitlines()) <= 4
 
 

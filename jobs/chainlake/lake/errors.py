@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from chainlake.errors import AuditFailed, InfrastructureError, UsageError
+from chainlake.words import closest
 
 
 class UnknownTable(UsageError):
@@ -14,9 +15,11 @@ class UnknownTable(UsageError):
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, names: Sequence[str]) -> UnknownTable:
-        """For names with their schema."""
-        error = cls(f"there is no table {', '.join(names)}", hint="'chainlake sql' lists the tables.")
+    def of(cls, names: Sequence[str], known: Iterable[str]) -> UnknownTable:
+        """For names with their schema, and the names of the tables that could have been meant."""
+        meant = closest(names[0], sorted(known))
+        guess = "" if meant is None else f"Did you mean {meant}? "
+        error = cls(f"there is no table {', '.join(names)}", hint=f"{guess}'chainlake sql' lists the tables.")
         return error.holding(names=tuple(names))
 
     @classmethod

@@ -222,7 +222,7 @@ def _units(home: Home, scope: Scope) -> Iterator[_Unit]:
         there = {f"{s}.{n}" for s in (*_SOURCE, *_OF_PATTERNS, "models", "alerts", "ops") for n in _tables(home, s)}
         unknown = sorted(set(scope.tables) - there - set(published) - {f"{s}.{n}" for s in _SOURCE for n in known})
         if unknown:
-            raise UnknownTable.of(unknown)
+            raise UnknownTable.of(unknown, there | set(published))
 
 
 def _source_names(home: Home, scope: Scope) -> set[str]:

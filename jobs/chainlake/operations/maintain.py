@@ -97,5 +97,5 @@ def all_tables(home: Home) -> Iterator[tuple[str, str]]:
 def _known(home: Home, name: str) -> tuple[str, str]:
     schema, _, table = name.partition(".")
     if schema not in SCHEMAS or not table or not tables.exists(home, schema, table):
-        raise UnknownTable.of([name])
+        raise UnknownTable.of([name], [f"{schema}.{one}" for schema, one in all_tables(home)])
     return schema, table

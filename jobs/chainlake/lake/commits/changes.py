@@ -19,6 +19,7 @@ from chainlake.lake.delta.reader import open_table
 from chainlake.lake.delta.tables import FEED
 from chainlake.lake.errors import UnknownTable
 from chainlake.lake.records.defined.registered import registered_table
+from chainlake.lake.sql.scan import list_tables
 from chainlake.paths import Home
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def _open(home: Home, name: str) -> DeltaTable:
     try:
         delta = open_table(home, schema, folder)
     except TableNotFoundError:
-        raise UnknownTable.of([name]) from None
+        raise UnknownTable.of([name], [f"{schema}.{one}" for one in list_tables(home, schema)]) from None
     if delta.metadata().configuration.get(FEED) != "true":
         raise FeedUnavailable.never(name)
     return delta

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainlake.errors import InfrastructureError, UsageError
+from chainlake.words import closest
 
 
 class OnlyReads(UsageError):
@@ -43,12 +44,14 @@ class NotInTheLake(UsageError):
     @classmethod
     def listed(cls, kind: str, name: str, known: Sequence[str]) -> NotInTheLake:
         """No table or schema of that name exists; the message lists those that do."""
-        return cls(f"there is no {kind} {name}", hint=f"There are {', '.join(known)}.").holding(name=name)
+        meant = closest(name, known)
+        guess = "" if meant is None else f"Did you mean {meant}? "
+        return cls(f"there is no {kind} {name}", hint=f"{guess}There are {', '.join(known)}.").holding(name=name)
 
     @classmethod
     def inside(cls, kind: str, name: str, columns: str) -> NotInTheLake:
-        """No table of the statement has that column or field; ``columns`` says what the tables have."""
-        return cls(f"there is no {kind} {name}", hint=columns).holding(name=name)
+        """No table of the statement has that column or field; ``columns`` says what they have, if there are any."""
+        return cls(f"there is no {kind} {name}", hint=columns or None).holding(name=name)
 
     @classmethod
     def of_many(cls, name: str, field: str) -> NotInTheLake:

@@ -324,7 +324,7 @@ class SqlConnection:
             f"{schema}.{_shown(name)} has {', '.join(_described(column, kind) for column, kind in columns)}"
             for (schema, name), columns in self._ready.items()
         ]
-        return "; ".join(said) + "."
+        return "; ".join(said) + "." if said else ""
 
 
 def _parts(name: str) -> tuple[str, str]:
