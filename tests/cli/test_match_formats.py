@@ -113,6 +113,22 @@ def test_where_nothing_matches_it_says_how_near_it_was(events: str, capsys: pyte
     assert "matches decided in these files: 0" in out
 
 
+def test_columns_are_the_same_where_nothing_matches(events: str, capsys: pytest.CaptureFixture[str]) -> None:
+    some, _ = said(capsys, PAIR, events, "--format", "csv")
+    none, _ = said(capsys, PAIR.replace("> 40", "> 400"), events, "--format", "csv")
+    assert none.splitlines() == some.splitlines()[:1] and none.endswith(",rise\n")
+
+
+@pytest.mark.parametrize("more", [[], ["--episodes"]])
+def test_a_zone_for_output_without_local_times_is_refused(
+    more: list[str], events: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["match", PAIR, events, "--zone", "Europe/Berlin", *more]) == 2
+    told = capsys.readouterr()
+    assert told.out == "" and "--zone is for output with local times" in told.err
+    assert "2025-03-30T03:02:00+02:00" in said(capsys, PAIR, events, "--zone", "Europe/Berlin", "--near-misses")[0]
+
+
 def test_near_misses_count_the_matches_that_there_are(events: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "files: 2" in said(capsys, PAIR, events, "--near-misses")[0]
     waiting = "PATTERN SEQ(Open o, Heat h, NOT(Heat x)) WHERE h.temp > 50 AND x.temp > 90 WITHIN 5 min"

@@ -140,6 +140,11 @@ def test_the_verb(
     assert main(["shadow", *words]) == 1
     out = capsys.readouterr().out
     assert "pattern/near: 3 published days compared" in out and "matches.near: withdrawn, " in out
+    samples = out.partition("matches.near: withdrawn, ")[2].splitlines()
+    assert samples[1].split()[:4] == ["match_id", "decision_ts", "start_ts", "end_ts"]
+    # What the events say, but not their ids.
+    assert "p.sensor" in samples[1].split() and "p.event_id" not in samples[1]
+    assert "removed again, with its Data Docs" in out
     draft.write_text(pattern())
     assert main(["shadow", *words]) == 0
     assert main(["shadow", str(tmp_path / "none.sase"), *words[1:]]) == 2

@@ -93,6 +93,12 @@ class OptionsClash(UsageError):
         return cls("--format is for matches", hint="Leave it out with --episodes and --near-misses.")
 
     @classmethod
+    def zone_without_times(cls) -> OptionsClash:
+        """Local times are asked for in output that has none."""
+        hint = "Give --format table, csv, json or vertical, or --near-misses."
+        return cls("--zone is for output with local times", hint=hint)
+
+    @classmethod
     def source_file_without_ticks(cls) -> OptionsClash:
         """A source's file is asked for, but the shipped sources already read the output."""
         return cls("--write-source needs --ticks; the other files are read by the shipped sources")

@@ -63,7 +63,9 @@ def printed_rows(
     ranking = pattern.extras.ranking
     hidden = frozenset[str]() if ranking is None else ranking.rule.unsaid
     first = next(batches, None)
-    measures = [] if first is None else [name for name in first.measures if name not in hidden]
+    # Where nothing matches, the columns are the same, so that programs find them.
+    computed = [one.name for one in pattern.extras.measures] if first is None else list(first.measures)
+    measures = [name for name in computed if name not in hidden]
     fields = [None if name in kleene else [*fixed, *shown[name]] for name in names]
 
     def rows() -> Iterator[list[Any]]:

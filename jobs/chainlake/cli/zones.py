@@ -27,9 +27,9 @@ class UnknownZone(UsageError):
         return cls(f"there is no time zone '{zone}'", key="--zone", hint=zone_hint(zone)).holding(zone=zone)
 
 
-def add_zone_argument(parser: argparse.ArgumentParser) -> None:
-    """Add --zone."""
-    parser.add_argument("--zone", metavar="ZONE", help="also show local times in this zone (default: the source's)")
+def add_zone_argument(parser: argparse.ArgumentParser, what: str = "also show local times in this zone") -> None:
+    """Add --zone; ``what`` says what the zone is for."""
+    parser.add_argument("--zone", metavar="ZONE", help=f"{what} (default: the source's)")
 
 
 def shown_zone(home: Home, asked: str | None, source: str | None) -> ZoneInfo | None:

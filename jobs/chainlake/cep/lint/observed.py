@@ -38,7 +38,9 @@ def named_keys(pattern: Pattern, key: str) -> dict[str, At]:
     return found
 
 
-def unknown_values(pattern: Pattern, source: SourceText, key: str, observed: ObservedValues) -> list[DefinitionError]:
+def unknown_values(
+    pattern: Pattern, source: SourceText, key: str, observed: ObservedValues, types: Collection[str] | None = None
+) -> list[DefinitionError]:
     """A warning for each key and each type that the pattern names and none of the events has.
 
     Args:
@@ -46,13 +48,15 @@ def unknown_values(pattern: Pattern, source: SourceText, key: str, observed: Obs
         source: its text.
         key: the key column of its source.
         observed: what the events have.
+        types: the types that the source can have, if it says so; others are not reported here.
     """
     found: list[DefinitionError] = [
         UnknownValue.value(source, at, observed.where, key, value, observed.keys)
         for value, at in named_keys(pattern, key).items()
         if value not in observed.keys
     ]
-    for kind in sorted(set(pattern.event_types) - set(observed.types)):
+    possible = set(pattern.event_types) if types is None else set(pattern.event_types) & set(types)
+    for kind in sorted(possible - set(observed.types)):
         found.append(UnknownValue.kind(source, observed.where, kind, observed.types))
     return found
 

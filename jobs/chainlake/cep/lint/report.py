@@ -115,7 +115,7 @@ class _Lint:
         key = None if schema is None else schema.key
         warnings = warnings_of(pattern, self.source, start, types, checker, key)
         if schema is not None and schema.observed is not None:
-            warnings += unknown_values(pattern, self.source, schema.key or "", schema.observed)
+            warnings += unknown_values(pattern, self.source, schema.key or "", schema.observed, types)
         return Report((), tuple(warnings), pattern)
 
     def add(self, error: DefinitionError) -> None:

@@ -86,6 +86,7 @@ def try_edit(
         then, now = (_done(one, live.name, days) for one in (shadow, home))
         both = then & now
         tables = tuple(compare(home, shadow, one, days, both) for one in rows)
+    say("the lake beside the real one is removed again, with its Data Docs")
     return EditTrial(live.name, tuple(sorted(both)), tuple(sorted(then - now)), tables)
 
 

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=tuple(FORMATS), default="table", help="default: table")
     parser.add_argument("--picture", metavar="FILE", type=Path, help="draw the settings into this file: .png or .svg")
-    add_zone_argument(parser)
+    add_zone_argument(parser, "zone of the labels' times that have no offset")
     add_column_arguments(parser)
 
 

@@ -74,6 +74,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.format != "lines" and (args.episodes or args.near_misses):
         raise OptionsClash.format_of_matches()
+    if args.zone is not None and args.format == "lines" and not args.near_misses:
+        raise OptionsClash.zone_without_times()
     text = pattern_text(args.pattern)
     events = read(args, args.files, text[0])
     pattern = compiled(*text, events)

@@ -30,7 +30,12 @@ EXAMPLE = (
 #: How many rows of each kind are shown.
 SHOWN = 5
 #: Columns by which a person recognises a row, where a table has them.
-_TELLING = ("match_id", "decision_ts", "start_ts", "end_ts", "group_id", "day", "ts", "kind", "machine", "learner")
+_TELLING = (
+    *("match_id", "decision_ts", "start_ts", "end_ts", "group_id", "day", "ts", "kind", "machine", "learner"),
+    *("key", "matches", "severity", "scope_kind", "scope_start", "per", "rank", "score"),
+)
+#: Fields of a bound event that say nothing to a person.
+_UNTELLING = ("event_id", "type")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -74,8 +79,10 @@ def _print_samples(table: Compared, most: int) -> None:
     for what, rows in (("added", table.added), ("withdrawn", table.withdrawn)):
         if rows and most > 0:
             print(f"\n{table.table}: {what}, {min(most, len(rows))} of {len(rows)}")
-            columns = [name for name in rows[0] if name in _TELLING]
-            print_table(columns, iter([[row[name] for name in columns] for row in rows[:most]]), sys.stdout)
+            shown = [_telling(row) for row in rows[:most]]
+            # A match of one branch of a pattern lacks the events of the others.
+            columns = list(dict.fromkeys(name for row in shown for name in row))
+            print_table(columns, iter([[row.get(name) for name in columns] for row in shown]), sys.stdout)
     if table.changed and most > 0:
         print(f"\n{table.table}: changed, {min(most, len(table.changed))} of {len(table.changed)}")
         cells = [
@@ -84,6 +91,17 @@ def _print_samples(table: Compared, most: int) -> None:
             for name in _differ(was, would)
         ]
         print_table(("row", "column", "is", "would be"), iter(cells), sys.stdout)
+
+
+def _telling(row: dict[str, Any]) -> dict[str, Any]:
+    """What a person recognises a row by, with the attributes of bound events as columns of their own."""
+    shown: dict[str, Any] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            shown |= {f"{name}.{field}": one for field, one in value.items() if field not in _UNTELLING}
+        elif name in _TELLING:
+            shown[name] = value
+    return shown
 
 
 def _key(row: dict[str, Any]) -> str:
