@@ -136,12 +136,14 @@ def test_what_is_guessed_of_a_file(
     assert source["identity"] == identity
     mapped = rows.get("map", {})
     assert mapped.get(source["key"], source["key"]) == ({"constant": "all"} if key is None else key)
-    # Every row is read, and the pattern runs.
+    # Every row is read, the pattern's tests hold, and it runs.
     monkeypatch.setenv("CHAINLAKE_CONFIG", str(folder / "config"))
     monkeypatch.chdir(folder)
     capsys.readouterr()
-    assert main(["lint", "--json", "--on", f"data/{file.name}"]) == 0
-    findings = json.loads(capsys.readouterr().out)["findings"]
+    assert main(["lint", "--json", "--test", "--on", f"data/{file.name}"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    findings = told["findings"]
+    assert told["tests"] == 2
     assert (
         all("the window is larger than a day" in one["what"] for one in findings)
         and name == "daily.csv"

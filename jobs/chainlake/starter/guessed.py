@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from datetime import date
 
 from chainlake.definitions.formats.format import NULLS
@@ -18,13 +19,15 @@ _HEAD = """\
 
 
 _ZONE = "(?) check this first: if the file has local times, name their zone, such as America/New_York"
+#: Two values of each type, in a test of a first pattern.
+_TWO = {"double": ("1", "2"), "boolean": ("false", "true"), "string": ("a", "b")}
 #: The largest number of nodes of a first model.
 _NODES = 50
 
 
 def source_of(found: Guess, name: str) -> str:
     """The text of the file of a source of this name."""
-    key = "series" if found.key is None else found.key.name
+    key = _key_name(found)
     lines = [_HEAD.format(rows=found.rows, file=_shown(found.file.name), name=name).rstrip()]
     lines += [f"description: {json.dumps(f'Rows of files such as {found.file.name}.', ensure_ascii=False)}"]
     lines += [f"key: {_aside(key, _key_words(found))}", f"type: {_aside('Row', 'the only kind of event')}"]
@@ -55,16 +58,32 @@ def pattern_of(found: Guess, source: str) -> str:
         means = f"{name} rises to {found.rise.share:g} times what it was, or more,"
         tests = [*link, f"first.{name} > 0", f"later.{name} >= first.{name} * share"]
         params = f"params:\n  share: {found.rise.share:g}\n"
+        values = ("100", f"{math.ceil(100 * found.rise.share) + 1}")
     else:
         name = found.attributes[0].name
         means, params = f"{name} changes", ""
+        values = _TWO[found.attributes[0].type]
         tests = [*link, f"later.{name} != first.{name}"]
     where = "\n  AND ".join(tests)
     return (
         f"---\n# A beginning: docs/language.md of Chainlake shows what a pattern can say.\nsource: {source}\n"
-        f"description: {means} within {found.window}\n{params}output: [{name}]\n---\n"
+        f"description: {means} within {found.window}\n{params}output: [{name}]\n"
+        f"{_tests(_key_name(found), name, values)}---\n"
         f"PATTERN SEQ(Row first, Row later)\nWHERE {where}\nWITHIN {found.window}\n"
     )
+
+
+def _tests(key: str, name: str, values: tuple[str, str]) -> str:
+    """Two tests of a first pattern: a value that becomes another one, and one that stays."""
+    events = "event_id" if "id" in (key, name) else "id"
+    text = "tests:\n"
+    for title, second, matches in (("becomes", values[1], "[{first: 1, later: 2}]"), ("stays", values[0], "[]")):
+        text += (
+            f"  - name: {name} {title} {second}\n    events: |\n      {events},ts,{key},{name}\n"
+            f"      1,2025-01-01T00:00:00Z,A,{values[0]}\n      2,2025-01-01T00:00:01Z,A,{second}\n"
+            f"    matches: {matches}\n"
+        )
+    return text
 
 
 def model_of(found: Guess, source: str, start: date) -> str | None:
@@ -88,6 +107,11 @@ def model_of(found: Guess, source: str, start: date) -> str | None:
         f"metric: prediction\neps: {eps}\n"
         "detector: exact\n"
     )
+
+
+def _key_name(found: Guess) -> str:
+    """The name of the key column; all rows are one series where there is none."""
+    return "series" if found.key is None else found.key.name
 
 
 def _aside(value: str, comment: str) -> str:
