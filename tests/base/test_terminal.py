@@ -171,7 +171,9 @@ def test_a_table_is_aligned_and_every_cell_is_one_line() -> None:
 ])  # fmt: skip
 def test_airflow_shows_what_a_definition_says_as_it_is(text: str) -> None:
     """In one cell of the table, whatever Markdown would make of it."""
-    page = gated_page("detect", "lab", [Defined(text, "lab", None, text), Defined("other", "lab", None, "the next")])
+    tables = ("matches",)
+    rows = [Defined(text, "lab", None, text, tables), Defined("other", "lab", None, "the next", tables)]
+    page = gated_page("detect", "lab", rows)
     shown = MarkdownIt("commonmark").enable("table").render(page)
     cells = re.findall(r"<td>(.*?)</td>", shown)
     plain = one_line(text)

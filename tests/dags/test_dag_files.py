@@ -20,6 +20,7 @@ from chainlake.airflow.names import (
     ON_DEMAND,
     dag_ids,
     daily_dag_ids,
+    defined,
     first_start,
     monitored_sources,
 )
@@ -158,8 +159,33 @@ def test_a_step_publishes_the_tables_of_its_definitions(dags: dict[str, Any]) ->
     found = {asset.name: asset.uri for asset in run.outlets}
     assert found["matches.shakeout"] == "chainlake://matches/shakeout" and "matches.gas_onset" not in found
     assert [asset.name for asset in run.inlets] == ["events.stock"]
+    # Of the shipped patterns of this source, one has episodes and one is ranked.
+    more = {name for name in found if not name.startswith("matches.")}
+    assert more == {"episodes.fall_not_recovered", "ranked.fastest_rises"}
+    assert "**Tables**: `matches.NAME`, `episodes.NAME`, `ranked.NAME`;" in dags["detect_stock"].doc_md
     (run,) = [task for task in dags["monitor_stock"].tasks if task.task_id == "monitor"]
     assert [asset.name for asset in run.outlets] == ["models.bac_beta"]
+
+
+@pytest.mark.parametrize(
+    ("text", "schemas"),
+    [
+        ("---\nsource: s\n---\nPATTERN Bar a WITHIN 1 min\n", ("matches",)),
+        ("# EPISODES\n---\ndescription: RANK BY and EPISODES\n---\nPATTERN Bar a  # RANK BY\n", ("matches",)),
+        ("---\nsource: s\n---\nPATTERN Bar a WITHIN 1 min EPISODES BY k PAUSE 1 min\n", ("matches", "episodes")),
+        ("---\nsource: s\n---\nPATTERN Bar a WITHIN 1 min\nrank  by MAX(a.x) TOP 2\n", ("matches", "ranked")),
+        ("---\r\ndescription: EPISODES\r\n---\r\nPATTERN Bar a WITHIN 1 min\r\n", ("matches",)),
+    ],
+)
+def test_which_tables_a_pattern_has_is_read_off_its_query(
+    text: str, schemas: tuple[str, ...], home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = home.root / "config" / "patterns"
+    folder.mkdir(parents=True)
+    (folder / "one.sase").write_bytes(text.encode())
+    monkeypatch.setenv("CHAINLAKE_CONFIG", str(folder.parent))
+    (found,) = defined(Home.from_env(), "detect")
+    assert found.schemas == schemas
 
 
 def test_what_is_asked_for_by_hand_can_be_picked(dags: dict[str, Any]) -> None:

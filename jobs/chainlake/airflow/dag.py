@@ -77,9 +77,8 @@ def events(source: str) -> Asset:
 
 
 def results(step: str, source: str) -> list[Asset]:
-    """The assets that ``step`` publishes for ``source``: a table of matches per pattern, or changes of each model."""
-    kind = {"detect": "matches", "monitor": "models"}[step]
-    return [_table(kind, one.name) for one in of_source(Home.from_env(), step, source)]
+    """The assets that ``step`` publishes for ``source``: the tables of each pattern, or what each model found."""
+    return [_table(schema, one.name) for one in of_source(Home.from_env(), step, source) for schema in one.schemas]
 
 
 def _table(schema: str, name: str) -> Asset:

@@ -13,6 +13,10 @@ from chainlake.paths import Home
 
 # A single line is read, even from a file that is wrong elsewhere: the step will say what is wrong with it.
 _START_LINE = re.compile(r"^start:\s*['\"]?(\d{4}-\d\d-\d\d)", re.MULTILINE)
+# Clauses of a pattern's query that give it a table of their own.
+_CLAUSES = {"episodes": re.compile(r"\bEPISODES\b", re.I), "ranked": re.compile(r"\bRANK\s+BY\b", re.I)}
+_FRONT_MATTER = re.compile(r"\A(?:\s*#.*\n)*---\s*\n.*?^---\s*$", re.DOTALL | re.MULTILINE)
+_COMMENT = re.compile(r"#.*")
 _DESCRIPTION_LINE = re.compile(r"^description:[ \t]*(\S.*)$", re.MULTILINE)
 
 
@@ -25,12 +29,14 @@ class Defined:
         source: name of its source; None if it does not say.
         start: first day of a model; None for a pattern.
         description: its description; empty if it has none.
+        schemas: those in which a table has its name.
     """
 
     name: str
     source: str | None
     start: date | None
     description: str
+    schemas: tuple[str, ...]
 
 
 def source_names(home: Home) -> list[str]:
@@ -51,8 +57,14 @@ def defined(home: Home, step: str) -> list[Defined]:
         described = _DESCRIPTION_LINE.search(text)
         description = described.group(1).strip().strip("'\"") if described else ""
         start = _day(_START_LINE.search(text))
-        found.append(Defined(file.stem, named_source(text), start, description))
+        schemas = _schemas(text) if step == "detect" else ("models",)
+        found.append(Defined(file.stem, named_source(text), start, description, schemas))
     return found
+
+
+def _schemas(pattern: str) -> tuple[str, ...]:
+    query = _COMMENT.sub("", _FRONT_MATTER.sub("", pattern))
+    return ("matches", *(schema for schema, clause in _CLAUSES.items() if clause.search(query)))
 
 
 def of_source(home: Home, step: str, source: str) -> list[Defined]:

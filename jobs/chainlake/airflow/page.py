@@ -39,8 +39,9 @@ def ingest_page(source: str) -> str:
 def gated_page(step: str, source: str, defined: list[Defined]) -> str:
     """The text for a DAG that waits for events and computes from them."""
     what = {"detect": "patterns", "monitor": "models"}[step]
+    schemas = dict.fromkeys(("matches", *(schema for one in defined for schema in one.schemas)))
     tables = {
-        "detect": "`matches.NAME`",
+        "detect": ", ".join(f"`{schema}.NAME`" for schema in schemas),
         "monitor": "`models.metrics`, and one for each kind of model, such as `models.changes`",
     }[step]
     rows = [f"| {_name(one.name)} | {_cell(one.description)} |" for one in defined]
