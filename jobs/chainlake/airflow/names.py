@@ -13,7 +13,7 @@ from chainlake.paths import Home
 
 # A single line is read, even from a file that is wrong elsewhere: the step will say what is wrong with it.
 _START_LINE = re.compile(r"^start:\s*['\"]?(\d{4}-\d\d-\d\d)", re.MULTILINE)
-# Clauses of a pattern's query that give it a table of their own.
+# Clauses of a pattern's query for each of which there is a table.
 _CLAUSES = {"episodes": re.compile(r"\bEPISODES\b", re.I), "ranked": re.compile(r"\bRANK\s+BY\b", re.I)}
 _FRONT_MATTER = re.compile(r"\A(?:\s*#.*\n)*---\s*\n.*?^---\s*$", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"#.*")
