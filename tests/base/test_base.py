@@ -164,7 +164,7 @@ def test_the_text_of_help_fits_the_terminal_and_breaks_no_option(
 
 
 def test_a_named_error_keeps_its_fields_on_its_way_to_another_process() -> None:
-    error = UnknownTable.of(["events.none", "ops.none"])
+    error = UnknownTable.of(["events.none", "ops.none"], ["events.one"])
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is UnknownTable and again.names == ("events.none", "ops.none")
     assert str(again) == str(error) and again.details() == error.details()
