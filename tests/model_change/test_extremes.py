@@ -90,6 +90,16 @@ def test_events_without_a_value_make_no_round(content, value):
     assert found.changes.equals(wanted.changes) and found.alerts.equals(wanted.alerts) and found.state == wanted.state
 
 
+@pytest.mark.parametrize("content", [model(), THRESHOLD])
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf")])
+def test_a_model_whose_values_are_all_missing_says_so(content, value):
+    rows = events(days=1, missing=0)
+    found = monitor(content, [{**row, "x": value, "y": value} for row in rows])
+    (said,) = (line for line in found.warnings if line.startswith("no event"))
+    assert said.startswith("no event has any value of '") and "'y', so there is no round in the 144 that have" in said
+    assert not any("no round in the" in line for line in monitor(content, rows[:1]).warnings)
+
+
 @pytest.mark.slow
 def test_a_power_beyond_all_sums_makes_its_round_unusable():
     content = model(features=[{"polynomial": {"of": "x", "degree": 8, "range": [-1, 1]}}], window={"sliding": 40})

@@ -63,6 +63,15 @@ def of_no_round(group: str, name: str, rounds: int) -> str:
     return f"{name} has no value in any of {rounds} rounds{where}, so none of them is used: {_CHECK}"
 
 
+def of_no_value(group: str, columns: Sequence[str], rounds: int) -> str:
+    """What to say of events without a value in any of ``columns``, which filled ``rounds`` lengths of a round."""
+    where = f" of group {group}" if group else ""
+    return (
+        f"no event{where} has any value of {_listed(columns)}, so there is no round in the {rounds} that have events: "
+        f"{_CHECK}"
+    )
+
+
 def of_no_round_at(group: str, name: str, nodes: Sequence[str], rounds: int) -> str:
     """What to say of a response or a feature for which some nodes, and not all, had no value in any of their rounds."""
     where = f" of group {group}" if group else ""

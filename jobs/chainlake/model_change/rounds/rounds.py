@@ -17,7 +17,7 @@ from chainlake.model_change.config.series import SeriesConfig
 from chainlake.model_change.rounds.carry import fill_forward
 from chainlake.model_change.rounds.membership import Membership, Switch
 from chainlake.model_change.statistics.statistics import Array
-from chainlake.model_change.unobserved import of_no_round, of_no_round_at, unobserved
+from chainlake.model_change.unobserved import of_no_round, of_no_round_at, of_no_value, unobserved
 
 
 @dataclass
@@ -76,6 +76,8 @@ class Rounds:
         self.k = len(self.nodes)
         #: How many values so far were too large to be used, and in how many rounds of nodes what is made of them was.
         self.beyond = self.made_beyond = 0
+        #: How many lengths of a round so far had events, and none with a value.
+        self.without_value = 0
         entries = (config.response, *config.features)
         #: In how many rounds so far each node took part, and, by the name of each entry, had a value.
         self.rounds = np.zeros(self.k, np.int64)
@@ -114,6 +116,8 @@ class Rounds:
                 found.append(of_no_round_at(self.group, name, names, int(self.rounds[silent].max())))
             elif self.rounds.any() and not count.any():
                 found.append(of_no_round(self.group, name, int(self.rounds.max())))
+        if self.without_value and not self.rounds.any():
+            found.append(of_no_value(self.group, self.config.columns, self.without_value))
         if self.beyond:
             found.append(f"{self.beyond} values beyond {LARGEST:g} in size were taken as not reported")
         if self.made_beyond:
@@ -192,6 +196,7 @@ class Rounds:
             values[row, key, i] = np.where(usable, column, np.nan)
         # An event whose values are all missing reports nothing: rounds of such events only would carry old values on.
         reported = ~np.isnan(values).all(axis=2)
+        self.without_value += int(np.sum(~reported.any(axis=1)))
         nodes = np.stack([reported[:, places].any(axis=1) for places in self._places], axis=1) & self._declared(ts)
         exists = nodes.sum(axis=1) >= config.min_nodes
         return ts[exists], values[exists]
