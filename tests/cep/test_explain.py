@@ -59,7 +59,7 @@ def test_normal_form_states_and_edges(capsys: pytest.CaptureFixture) -> None:
         "  q1  take c -> q2, from buffer and stream, scope (start, finish)",
         "      store a, b, x; ignore c",
         "  q2  take a -> q3, from buffer, scope (start, c)",
-        "        where a.k = c.k AND (c.ts - a.ts) < 2 min",
+        "        where a.k = c.k AND c.ts - a.ts < 2 min",
         "      store b, x; ignore c, a",
         "  q3  iterate b -> F, from buffer, scope (a, c)",
         "        each where a.k = b.k AND b.v != a.v",

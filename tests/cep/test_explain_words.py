@@ -40,7 +40,7 @@ def lines(query: str) -> list[str]:
             "longest   12 h: a longer stretch of neighbours gives no match, and is counted",
             "decision  5 min after the end of its stretch of neighbours: until then a larger one may come"]),
         ("PATTERN SEQ(A a, B b) WHERE a.s NOT LIKE 'x%' WITHIN 1 h CONTEXT chronicle MEASURES b.x - a.x AS rise", [
-            "  accepts   a: a.s NOT LIKE 'x%'", "measure   rise: (b.x - a.x)",
+            "  accepts   a: a.s NOT LIKE 'x%'", "measure   rise: b.x - a.x",
             "selects   of the matches with the same last event the first; it uses up all of its events"]),
         ("PATTERN SEQ(A a, B b) WITHIN 1 h PICK first a, last b", [
             "selects   of the matches with the same last event those with the first a, then those with the last b; "

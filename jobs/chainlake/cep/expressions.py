@@ -18,7 +18,7 @@ from chainlake.cep.language.check import FIXED_COLUMNS, OPEN, PSEUDO, Checker
 from chainlake.cep.language.computed import EVENT, rebuilt
 from chainlake.cep.language.errors.kinds import UnfitExpression
 from chainlake.cep.language.errors.names import UnknownAttribute, UnknownEvent
-from chainlake.cep.language.formatter import format_node, identifier
+from chainlake.cep.language.formatter import hashed_text, identifier
 from chainlake.cep.language.parsing.conditions import Conditions
 from chainlake.cep.language.parsing.habits import advised
 from chainlake.cep.language.parsing.lexer import Token
@@ -114,7 +114,7 @@ def _compiled(text: str, *, condition: bool) -> Expression:
     refs = {STORED.get(ref.attr, ref.attr) for ref in _refs(node)}
     if not refs and not condition:
         raise UnfitExpression.constant(source)
-    shown = format_node(_without_name(node))
+    shown = hashed_text(_without_name(node))
     if isinstance(node, ast.Arithmetic):
         shown = shown[1:-1]
     return Expression(shown, node, tuple(sorted(refs)), source)

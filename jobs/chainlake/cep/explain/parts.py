@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 from chainlake.cep.compiling.episodes import EpisodeRule
 from chainlake.cep.compiling.tail import UNBOUNDED
 from chainlake.cep.heavy.batches import MOST
 from chainlake.cep.language import ast
+from chainlake.cep.language.computed import rebuilt
 from chainlake.cep.language.formatter import format_node
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
@@ -75,9 +75,7 @@ def ranking(pattern: Pattern) -> Iterator[str]:
         criteria = []
         for one in score.criteria:
             value = found.written[number]
-            text = format_node(_readable(value))
-            text = text if isinstance(value, ast.Arithmetic) else f"({text})"  # arithmetic has its own parentheses
-            text = f"{'MAX' if one.highest else 'MIN'}{text}"
+            text = f"{'MAX' if one.highest else 'MIN'}({format_node(_readable(value))})"
             text += "" if one.norm is None else f" from {one.norm[0]:g} to {one.norm[1]:g}"
             criteria.append(text + (f" times {one.weight:g}" if score.combine == "wsum" else ""))
             number += 1
@@ -185,8 +183,12 @@ def _where(clauses: Iterable[Clause]) -> str:
 
 def conjunction(clauses: Iterable[Clause]) -> str:
     """Clauses as one condition, in the words of the language."""
-    parts = [" OR ".join(format_node(_readable(literal)) for literal in clause.literals) for clause in clauses]
-    return " AND ".join(f"({part})" if " OR " in part and len(parts) > 1 else part for part in parts)
+    parts = [_one_or(ast.Any, tuple(map(_readable, clause.literals))) for clause in clauses]
+    return format_node(_one_or(ast.All, tuple(parts))) if parts else ""
+
+
+def _one_or(several: type[ast.All] | type[ast.Any], of: tuple[ast.Node, ...]) -> ast.Node:
+    return of[0] if len(of) == 1 else several(of)
 
 
 def _readable(node: ast.Node) -> ast.Node:
@@ -198,14 +200,7 @@ def _readable(node: ast.Node) -> ast.Node:
             return replace(test, negated=not fits)
     if isinstance(node, ast.Prev) and isinstance(node.gap, int):
         return replace(node, gap=ast.Word(in_units(Fraction(node.gap, 1_000_000))))
-    changed: dict[str, Any] = {}
-    for each in fields(node):
-        value = getattr(node, each.name)
-        if isinstance(value, ast.Node):
-            changed[each.name] = _readable(value)
-        elif isinstance(value, tuple) and value and all(isinstance(part, ast.Node) for part in value):
-            changed[each.name] = tuple(map(_readable, value))
-    return replace(node, **changed)
+    return rebuilt(node, _readable)
 
 
 def duration(pattern: Pattern, ticks: int) -> str:

@@ -1,14 +1,22 @@
-"""Writes abstract syntax as text, in the normal form that is hashed (docs/semantics.md#definitions)."""
+"""Writes abstract syntax as text: for people, and in the normal form that is hashed (docs/semantics.md#definitions).
+
+Both are read back as what they were made of. They differ in parentheses: a hashed text has them around everything
+composed, as it always had, since another form would make every published day stale.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
 
 from chainlake.cep.language import ast
 from chainlake.cep.language.parsing.lexer import KEYWORDS
 from chainlake.definitions.duration import UNITS
 
+#: How tightly the parts of an expression hold together: one that holds less tightly than its place asks for is in
+#: parentheses.
+_OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _WHOLE = range(8)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -22,7 +30,7 @@ def format_query(query: ast.Query) -> str:
     tail += f" {query.keep}" if query.keep else ""
     tail += "" if query.selection is None else _selection(query.selection)
     if query.measures:
-        tail += " MEASURES " + ", ".join(f"{format_node(one.value)} AS {one.name}" for one in query.measures)
+        tail += " MEASURES " + ", ".join(f"{hashed_text(one.value)} AS {one.name}" for one in query.measures)
     if query.episodes is not None:
         one = query.episodes
         key = f"{one.name}.{identifier(one.attr)}" if one.name else identifier(one.attr)
@@ -65,29 +73,29 @@ def _score(score: ast.Score | None) -> str:
 
 
 def _criterion(one: ast.Criterion) -> str:
-    text = f"{'MAX' if one.highest else 'MIN'}({format_node(one.value)})"
-    text += "" if one.norm is None else f" NORM {format_node(one.norm[0])} .. {format_node(one.norm[1])}"
+    text = f"{'MAX' if one.highest else 'MIN'}({hashed_text(one.value)})"
+    text += "" if one.norm is None else f" NORM {hashed_text(one.norm[0])} .. {hashed_text(one.norm[1])}"
     return text + _amount(" WEIGHT", one.weight)
 
 
 def _ranking(ranking: ast.Ranking) -> str:
     period = ranking.period
-    text = f"{_score(ranking.score)} TOP {format_node(ranking.count)}{' WITH TIES' * ranking.with_ties}"
+    text = f"{_score(ranking.score)} TOP {hashed_text(ranking.count)}{' WITH TIES' * ranking.with_ties}"
     text += f" PER {period.kind.upper()}{period.zone and f' IN {quoted(period.zone)}'}"
     text += _amount("", period.size) + _amount(" STEP", period.step)
     text += " BY FIRST" * period.by_first + _amount(" OFFSET", period.offset)
-    text += f" FOR EACH {', '.join(map(format_node, ranking.per))}" if ranking.per else ""
-    text += f" DISTINCT ON {', '.join(map(format_node, ranking.distinct))}" if ranking.distinct else ""
+    text += f" FOR EACH {', '.join(map(hashed_text, ranking.per))}" if ranking.per else ""
+    text += f" DISTINCT ON {', '.join(map(hashed_text, ranking.distinct))}" if ranking.distinct else ""
     text += _amount(" AT MOST", ranking.most) + " NON OVERLAPPING" * ranking.non_overlapping
     return text + _amount(" AT LEAST", ranking.least) + _amount(" QUANTUM", ranking.quantum)
 
 
 def _amount(word: str, amount: ast.Node | None) -> str:
-    return "" if amount is None else f"{word} {format_node(amount)}"
+    return "" if amount is None else f"{word} {hashed_text(amount)}"
 
 
 def _where(where: ast.Node | None) -> str:
-    return "" if where is None else f" WHERE {format_node(where)}"
+    return "" if where is None else f" WHERE {hashed_text(where)}"
 
 
 def _structure(item: ast.Structure) -> str:
@@ -126,81 +134,123 @@ def quoted(text: str) -> str:
 
 
 def format_node(node: ast.Node) -> str:
-    """One condition or value as text, with parentheses around everything composed."""
-    found = _value(node)
-    return _condition(node) if found is None else found
+    """One condition or value as people read it, with only those parentheses that its meaning needs."""
+    return _Writer(every=False).text(node)
 
 
-def _value(node: ast.Node) -> str | None:
-    """A value as text, or None if the node is a condition."""
+def hashed_text(node: ast.Node) -> str:
+    """One condition or value in normal form, with parentheses around everything composed."""
+    return _Writer(every=True).text(node)
+
+
+@dataclass(frozen=True)
+class _Writer:
+    """Writes conditions and values.
+
+    Args:
+        every: whether parentheses are around everything composed, or only where they are needed.
+    """
+
+    every: bool
+
+    def text(self, node: ast.Node) -> str:
+        """The text of a node."""
+        found = self._value(node)
+        return self._condition(node) if found is None else found
+
+    def _inside(self, node: ast.Node, place: int) -> str:
+        """A part, in parentheses if its place needs something that holds together more tightly."""
+        return f"({self.text(node)})" if self.every or _strength(node) < place else self.text(node)
+
+    def _value(self, node: ast.Node) -> str | None:
+        """A value as text, or None if the node is a condition."""
+        match node:
+            case ast.Literal(value):
+                return _literal(value)
+            case ast.Duration(size, name):
+                return _duration(size, name)
+            case ast.Word(name):
+                return name
+            case ast.Ref(name, attr, _, of):
+                return f"{name}.{identifier(attr)}" if of is None else self.text(of)
+            case ast.Aggregate():
+                return self._aggregate(node)
+            case ast.ListAggregate(function, of):
+                return _called(function, self.text(of), node.distinct, node.share)
+            case ast.Prev(name, attr, steps, gap):
+                return f"PREV({name}.{identifier(attr)}, {steps}{'' if gap is None else ', ' + self._gap(gap)})"
+            case ast.Place(name, by_key):
+                return f"number of {name} among the events{' of its key' * by_key}"
+            case ast.Case(whens, otherwise):
+                found = "".join(f" WHEN {self.text(when)} THEN {self.text(then)}" for when, then in whens)
+                return f"CASE{found}{'' if otherwise is None else f' ELSE {self.text(otherwise)}'} END"
+            case ast.Call(function, args):
+                return f"{function}({', '.join(map(self.text, args))})"
+            case ast.Negative(of):
+                return f"-{self._inside(of, _WHOLE)}"
+            case ast.Arithmetic(op, left, right):
+                if self.every:
+                    return f"({self.text(left)} {op} {self.text(right)})"
+                # a - (b - c) is not a - b - c, and sums of doubles depend on their order.
+                own = _strength(node)
+                return f"{self._inside(left, own)} {op} {self._inside(right, own + 1)}"
+        return None
+
+    def _aggregate(self, node: ast.Aggregate) -> str:
+        of = f"{node.name}{'' if node.attr is None else '.' + identifier(node.attr)}"
+        if node.of is not None:
+            of = self.text(node.of)
+        return _called(node.function, of, node.distinct, node.share)
+
+    def _gap(self, gap: ast.Node | int) -> str:
+        return self.text(gap) if isinstance(gap, ast.Node) else f"{gap} ticks"
+
+    def _condition(self, node: ast.Node) -> str:
+        """A condition as text."""
+        match node:
+            case ast.Compare(op, left, right):
+                return f"{self.text(left)} {op} {self.text(right)}"
+            case ast.Member(value, negated, items):
+                members = items if isinstance(items, str) else "{" + ", ".join(map(self.text, items)) + "}"
+                return f"{self.text(value)} {'NOT ' if negated else ''}IN {members}"
+            case ast.IsNull(value, negated):
+                return f"{self.text(value)} IS {'NOT ' if negated else ''}NULL"
+            case ast.Like(value, pattern, negated, regex):
+                word = "MATCHES" if regex else "LIKE"
+                return f"{self.text(value)} {'NOT ' if negated else ''}{word} {self.text(pattern)}"
+            case ast.Const(value):
+                return str(value).upper()
+            case ast.Not(of):
+                return f"NOT {self._inside(of, _NOT)}"
+            case ast.All(of):
+                return " AND ".join(self._inside(part, _AND + 1) for part in of)
+            case ast.Any(of):
+                return " OR ".join(self._inside(part, _OR + 1) for part in of)
+        raise TypeError(f"not a node: {node!r}")
+
+
+def _strength(node: ast.Node) -> int:
+    """How tightly a node's text holds together."""
     match node:
-        case ast.Literal(value):
-            return _literal(value)
-        case ast.Duration(size, name):
-            return _duration(size, name)
-        case ast.Word(name):
-            return name
-        case ast.Ref(name, attr, _, of):
-            if of is not None:
-                return format_node(of)
-            return f"{name}.{identifier(attr)}"
-        case ast.Aggregate():
-            return _aggregate(node)
-        case ast.ListAggregate(function, of):
-            return _called(function, format_node(of), node.distinct, node.share)
-        case ast.Prev(name, attr, steps, gap):
-            return f"PREV({name}.{identifier(attr)}, {steps}{'' if gap is None else ', ' + _gap(gap)})"
-        case ast.Place(name, by_key):
-            return f"number of {name} among the events{' of its key' * by_key}"
-        case ast.Case(whens, otherwise):
-            found = "".join(f" WHEN {format_node(when)} THEN {format_node(then)}" for when, then in whens)
-            return f"CASE{found}{'' if otherwise is None else f' ELSE {format_node(otherwise)}'} END"
-        case ast.Call(function, args):
-            return f"{function}({', '.join(map(format_node, args))})"
-        case ast.Negative(of):
-            return f"-({format_node(of)})"
-        case ast.Arithmetic(op, left, right):
-            return f"({format_node(left)} {op} {format_node(right)})"
-    return None
-
-
-def _aggregate(node: ast.Aggregate) -> str:
-    of = f"{node.name}{'' if node.attr is None else '.' + identifier(node.attr)}"
-    if node.of is not None:
-        of = format_node(node.of)
-    return _called(node.function, of, node.distinct, node.share)
+        case ast.Ref(_, _, _, of) if of is not None:
+            return _strength(of)
+        case ast.Arithmetic(op):
+            return _SUM if op in "+-" else _PRODUCT
+        case ast.Negative():
+            return _SIGN
+        case ast.Literal(int() | float() as value) | ast.Duration(value) if value < 0:
+            return _SIGN
+        case ast.Any():
+            return _OR
+        case ast.All():
+            return _AND
+        case ast.Not():
+            return _NOT
+    return _COMPARISON if isinstance(node, ast.CONDITIONS) else _WHOLE
 
 
 def _called(function: str, of: str, distinct: bool, share: float | None) -> str:
     return f"{function}({'DISTINCT ' if distinct else ''}{of}{'' if share is None else f', {share!r}'})"
-
-
-def _gap(gap: ast.Node | int) -> str:
-    return format_node(gap) if isinstance(gap, ast.Node) else f"{gap} ticks"
-
-
-def _condition(node: ast.Node) -> str:
-    """A condition as text."""
-    match node:
-        case ast.Compare(op, left, right):
-            return f"{format_node(left)} {op} {format_node(right)}"
-        case ast.Member(value, negated, items):
-            members = items if isinstance(items, str) else "{" + ", ".join(map(format_node, items)) + "}"
-            return f"{format_node(value)} {'NOT ' if negated else ''}IN {members}"
-        case ast.IsNull(value, negated):
-            return f"{format_node(value)} IS {'NOT ' if negated else ''}NULL"
-        case ast.Like(value, pattern, negated, regex):
-            word = "MATCHES" if regex else "LIKE"
-            return f"{format_node(value)} {'NOT ' if negated else ''}{word} {format_node(pattern)}"
-        case ast.Const(value):
-            return str(value).upper()
-        case ast.Not(of):
-            return f"NOT ({format_node(of)})"
-        case ast.All(of):
-            return " AND ".join(f"({format_node(part)})" for part in of)
-        case ast.Any(of):
-            return " OR ".join(f"({format_node(part)})" for part in of)
-    raise TypeError(f"not a node: {node!r}")
 
 
 def _literal(value: int | float | str | bool) -> str:
