@@ -2,13 +2,15 @@
 
 Names of files, keys, raw rows and error messages can hold anything, also characters that a terminal obeys (escape
 sequences that colour, overwrite, set the title or the clipboard) or that change the order of the text beside them.
-Such characters are shown as Python writes them, ``\\x1b`` or ``\\u202e``. Data formats (CSV, JSON) stay exact.
+Such characters are shown as Python writes them, ``\\x1b`` or ``\\u202e``. Numbers of people's tables lack the noise of
+rounding. Data formats (CSV, JSON) stay exact.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import sys
@@ -20,6 +22,11 @@ _HIDDEN = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202
 _HIDDEN += "\ud800-\udfff\U000e0000-\U000e007f"
 _IN_TEXT = re.compile(f"[{_HIDDEN}]")
 _IN_LINE = re.compile(f"[\t\n{_HIDDEN}]")
+
+#: How many digits of a double are certain: a number that is written with no more of them is kept as it is.
+_CERTAIN = 15
+#: Noise is at least five 0s or 9s behind the last digit that means something, and this small beside the whole number.
+_BESIDE_DIGIT, _BESIDE_NUMBER = 1e-5, 1e-9
 
 
 def visible(text: str) -> str:
@@ -65,6 +72,41 @@ def _has(encoding: str, sign: str) -> bool:
     return True
 
 
+def without_noise(value: Any) -> Any:
+    """A value for people: a number without the noise of rounding, 7.6 for 93.4 - 85.8, which is 7.599999999999994.
+
+    Args:
+        value: of any type; numbers inside lists and mappings count too. What is no double is returned as it is.
+    """
+    if isinstance(value, dict):
+        return {key: without_noise(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_noise(item) for item in value]
+    if not isinstance(value, float) or not math.isfinite(value) or float(f"{value:.{_CERTAIN}g}") == value:
+        return value
+    for digits in range(1, _CERTAIN):
+        short = float(f"{value:.{digits}g}")
+        step = 10.0 ** (math.floor(math.log10(abs(value))) - digits + 1)
+        if abs(value - short) <= min(_BESIDE_DIGIT * step, _BESIDE_NUMBER * abs(value)):
+            return short
+    return value
+
+
+def rounded(value: float, digits: int = 6, thousands: str = "") -> str:
+    """A number in so many significant digits, and in any case with all those before the point: 1669875.
+
+    Args:
+        value: the number.
+        digits: how many.
+        thousands: what stands between groups of three digits, a comma or nothing.
+    """
+    if not math.isfinite(value) or value and not 1e-4 <= abs(value) < 1e15:
+        return f"{value:.{digits}g}"
+    before = math.floor(math.log10(abs(value))) + 1 if value else 1
+    text = f"{value:{thousands}.{max(0, digits - before)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def widths_of(rows: Iterable[Sequence[str]]) -> list[int]:
     """The width of each column of a table, of rows that are equally long."""
     return [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -84,10 +126,10 @@ def table_lines(header: Sequence[str], rows: Iterable[Sequence[Any]], right: Con
 
     Args:
         header: names of the columns.
-        rows: cells of any type, shown as their text.
+        rows: cells of any type, shown as their text, numbers without noise.
         right: numbers of the columns, from 0, that are aligned to the right.
     """
-    cells = [[one_line(str(cell)) for cell in row] for row in (header, *rows)]
+    cells = [[one_line(str(without_noise(cell))) for cell in row] for row in (header, *rows)]
     widths = widths_of(cells)
     return [table_line(row, widths, right) for row in cells]
 

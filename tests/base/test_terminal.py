@@ -23,6 +23,7 @@ from markdown_it import MarkdownIt
 from chainlake.airflow.names import Defined
 from chainlake.airflow.page import gated_page
 from chainlake.cli.main import main
+from chainlake.cli.tables import print_csv, print_json, print_table, print_vertical
 from chainlake.errors import InputError
 from chainlake.local.launcher import run_program
 from chainlake.local.run.progress import Progress
@@ -203,3 +204,35 @@ def test_an_output_that_lacks_a_character_ends_no_verb(encoding: str, tmp_path: 
     else:
         assert code == 2 and f"the output's encoding, {encoding}, has no" in err
     assert told("--help")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (93.4 - 85.8, "7.6"), (182.98 - 182.97, "0.01"), (0.1 + 0.2, "0.3"),
+        (-(93.4 - 85.8), "-7.6"), (4.4 - 4.7, "-0.3"), (1.1 * 1.1 * 1e9, "1210000000.0"), (3.3e-7 * 3, "9.9e-07"),
+        (182.97 * 9126, "1669784.22"), (9.999999999999998, "10.0"), (1e22 / 3 * 3, "1e+22"),
+        # What is no noise stays whole.
+        (1 / 3, "0.3333333333333333"), (1381152660.123456, "1381152660.123456"),
+        (1.000000012345679, "1.000000012345679"), (33.745678901234567, "33.74567890123457"), (5e-324, "5e-324"),
+        (100000.00000001, "100000.00000001"), (18200.01 - 18200, "0.00999999999839929"), (7.6, "7.6"), (0.0, "0.0"),
+        (1.7976931348623157e308, "1.7976931348623157e+308"), (-0.0, "-0.0"), (float("nan"), "nan"), (1e16, "1e+16"),
+    ],
+)  # fmt: skip
+def test_a_table_for_people_has_numbers_without_noise(value: float, shown: str) -> None:
+    assert table_lines(("x",), [(value,)])[1] == shown
+    rows = [[value, {"x": value, "y": [value, None, 3, True, "a"]}]]
+    looked, upright, exact = io.StringIO(), io.StringIO(), io.StringIO()
+    print_table(["x", "deep"], iter(rows), looked)
+    print_vertical(["x", "deep"], iter(rows), upright)
+    print_csv(["x"], iter(rows), exact)
+    words = looked.getvalue().splitlines()[2].split()
+    assert words[0] == shown and words[2] == ("NaN" if shown == "nan" else shown) + ","
+    assert upright.getvalue().splitlines()[1].split() == ["x", shown]
+    assert repr(float(exact.getvalue().split()[1].split(",")[0])) == repr(value)
+
+
+def test_json_has_every_digit() -> None:
+    out = io.StringIO()
+    print_json(["x"], iter([[93.4 - 85.8]]), out)
+    assert json.loads(out.getvalue()) == [{"x": 93.4 - 85.8}] and 93.4 - 85.8 != 7.6

@@ -33,3 +33,17 @@ def test_times_and_texts_stand_in_conditions_as_they_are() -> None:
         "Tom O'Toole = Tom O'Toole",
     }
     assert all(one.holds for one in found)
+
+
+def test_values_in_a_condition_have_only_the_parentheses_that_they_need() -> None:
+    pattern = compile_pattern(
+        "PATTERN SEQ(Reading a, Reading b) WHERE -(b.x - a.x) * 2 > -a.x AND b.x IN {-5, 7} WITHIN 9 s"
+    )
+    rows = [
+        {"id": one, "type": "Reading", "ts": ts, "attrs": {"x": x}} for one, ts, x in (("e0", 1, -2), ("e1", 2, -5))
+    ]
+    found = reasons_of(pattern, from_dicts(rows)[0], {"a": ["e0"], "b": ["e1"]})
+    assert [(one.condition, one.values) for one in found] == [
+        ("-(b.x - a.x) * 2 > -a.x", "-(-5 - -2) * 2 > -(-2), that is 6 > 2"),
+        ("b.x IN {-5, 7}", "-5 IN {-5, 7}"),
+    ]

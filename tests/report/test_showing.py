@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from chainlake.days import us_of
-from chainlake.report.showing import Clock, comment, with_code
+from chainlake.report.showing import Clock, comment, number, with_code
 from tests.report.companion_rows import NOON
 
 
@@ -36,3 +36,10 @@ def test_a_time_axis_says_every_distance_from_utc() -> None:
     years = clock.title(noon, noon + 3000 * 24 * hour)
     assert years == "America/Los_Angeles (UTC−8 h or UTC−7 h), below it UTC"
     assert Clock("UTC").title(noon, noon + hour) == "time (UTC)"
+
+
+def test_a_number_has_all_digits_before_the_point_and_no_noise() -> None:
+    assert number(93.4 - 85.8) == "7.6" and number(182.98 - 182.97) == "0.01"
+    assert number(1669875.48) == "1,669,875" and number(16698754.8) == "16,698,755" and number(0.0) == "0"
+    assert number(-12345.678) == "-12,345.7" and number(100.0) == "100" and number(0.00012345678) == "0.000123457"
+    assert number(1.5e-7) == "1.5e-07" and number(2e20) == "2e+20" and number(float("inf")) == "inf"

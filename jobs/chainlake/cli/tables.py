@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from zoneinfo import ZoneInfo
 
 from chainlake.cli.errors import Unprintable
-from chainlake.terminal import for_programs, json_visible, one_line, table_line, widths_of
+from chainlake.terminal import for_programs, json_visible, one_line, table_line, widths_of, without_noise
 from chainlake.words import counted
 
 #: How many rows decide the column widths of a table.
@@ -66,8 +66,8 @@ def print_table(columns: Sequence[str], rows: Iterator[Sequence[Any]], out: Text
 
 
 def _shown(value: Any) -> str:
-    """A cell on one line, in which nothing affects a terminal."""
-    return one_line(cell(value, "NULL"))
+    """A cell for people: on one line, in which nothing affects a terminal, with numbers without noise."""
+    return one_line(cell(without_noise(value), "NULL"))
 
 
 def write_exactly(text: str, out: TextIO) -> None:

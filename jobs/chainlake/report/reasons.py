@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -21,6 +21,7 @@ from chainlake.cep.explain.parts import conjunction, in_units
 from chainlake.cep.explain.report import chosen_orders
 from chainlake.cep.language import ast
 from chainlake.cep.language.check import PSEUDO
+from chainlake.cep.language.computed import rebuilt
 from chainlake.cep.language.formatter import format_node
 from chainlake.cep.language.normal_form import Branch, Clause
 from chainlake.cep.pattern import Pattern
@@ -32,6 +33,7 @@ from chainlake.lake.records.staleness import Judged
 from chainlake.markup import Html, joined, section, table, tag
 from chainlake.report.reading import SourceReader
 from chainlake.report.showing import Clock, number, with_unit
+from chainlake.terminal import rounded
 
 #: The largest numbers of events and evaluations of a search for near misses, which should take only seconds.
 SEARCHED, EVALUATED = 50_000, 3_000_000
@@ -156,19 +158,20 @@ def _put(literal: ast.Node, view: View, data: Dataset) -> str:
 
 def _filled(node: ast.Node, view: View, data: Dataset) -> ast.Node:
     if isinstance(node, ast.Ref | ast.Aggregate | ast.ListAggregate | ast.Prev | ast.Place):
-        return ast.Word(_shown(node, view, data))
+        return _put_in(_shown(node, view, data))
     if isinstance(node, ast.Duration):
-        return ast.Word(in_units(node.seconds))
+        return _put_in(in_units(node.seconds))
     if isinstance(node, ast.Literal):
-        return ast.Word(_text(node.value))
-    changed: dict[str, Any] = {}
-    for each in fields(node):
-        value = getattr(node, each.name)
-        if isinstance(value, ast.Node):
-            changed[each.name] = _filled(value, view, data)
-        elif isinstance(value, tuple) and value and all(isinstance(part, ast.Node) for part in value):
-            changed[each.name] = tuple(_filled(part, view, data) for part in value)
-    return replace(node, **changed)
+        return _put_in(_text(node.value))
+    found = rebuilt(node, lambda part: _filled(part, view, data))
+    if isinstance(found, ast.Member):
+        return replace(found, items=tuple(_put_in(_text(one.value)) for one in found.literals))
+    return found
+
+
+def _put_in(text: str) -> ast.Node:
+    """A value's text as part of an expression, in which a negative number may need parentheses."""
+    return ast.Negative(ast.Word(text[1:])) if text.startswith("-") else ast.Word(text)
 
 
 def _shown(node: ast.Node, view: View, data: Dataset) -> str:
@@ -179,7 +182,7 @@ def _shown(node: ast.Node, view: View, data: Dataset) -> str:
         lists = value.values
         row = int(np.asarray(lists.rows).reshape(-1)[0])
         numbers = lists.matrix[row][: int(lists.lengths[row])]
-        return f"[{', '.join(f'{one:.6g}' for one in numbers.tolist())}]"
+        return f"[{', '.join(map(rounded, numbers.tolist()))}]"
     if value.kind == "null" or (value.valid is not None and not np.asarray(value.valid).reshape(-1)[0]):
         return "null"
     if value.kind == "string":
@@ -193,7 +196,7 @@ def _shown(node: ast.Node, view: View, data: Dataset) -> str:
 
 def _text(value: Any) -> str:
     if isinstance(value, float):
-        return "null" if math.isnan(value) else f"{value:.7g}"
+        return "null" if math.isnan(value) else rounded(value, 7)
     return str(value)
 
 

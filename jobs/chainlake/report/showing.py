@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from chainlake.days import instant, us_of
 from chainlake.definitions.source import Source
 from chainlake.markup import Html, joined, tag
+from chainlake.terminal import rounded
 
 _MARKED = re.compile(r"`([^`]+)`|(?<![\w*])\*(?=\S)([^*]+)(?<=\S)\*(?![\w*])")
 _MINUTE_US, _WEEK_US = 60_000_000, 7 * 86_400_000_000
@@ -28,7 +29,7 @@ def number(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, float):
-        return f"{value:,.6g}" if abs(value) < 1e15 else f"{value:g}"
+        return rounded(value, thousands=",")
     if isinstance(value, list):
         return f"[{', '.join(map(number, value[:12]))}{', …' if len(value) > 12 else ''}]"
     if isinstance(value, datetime):

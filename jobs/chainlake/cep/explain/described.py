@@ -11,6 +11,7 @@ import pyarrow as pa
 from chainlake.cep.explain.near_misses import Example, Report
 from chainlake.cep.language.check import PSEUDO
 from chainlake.cep.pattern import Pattern
+from chainlake.terminal import without_noise
 
 
 def describe(
@@ -56,5 +57,5 @@ def _example(one: Example, events: pa.Table, shown: Sequence[str], zone: tzinfo 
 
 def _event(row: dict[str, Any], shown: Sequence[str], zone: tzinfo | None) -> str:
     ts = row["ts"] if zone is None or not isinstance(row["ts"], datetime) else row["ts"].astimezone(zone)
-    values = [f"{name}={row[name]}" for name in shown if row[name] is not None]
+    values = [f"{name}={without_noise(row[name])}" for name in shown if row[name] is not None]
     return " ".join([ts.isoformat().replace("+00:00", "Z") if hasattr(ts, "isoformat") else str(ts), *values])

@@ -13,7 +13,7 @@ from chainlake.lake.delta import tables
 from chainlake.lake.records import ops
 from chainlake.local.run.chain import Chain
 from chainlake.paths import Home
-from chainlake.terminal import table_lines
+from chainlake.terminal import rounded, table_lines
 
 QUERIES = (
     "SELECT pattern, count(*) AS matches, min(start_ts) AS first, max(end_ts) AS last FROM matches.all "
@@ -148,7 +148,7 @@ def _print_ranking(home: Home, pattern: str, days: Sequence[date]) -> None:
         columns = ["scope_kind", "scope_start", "scope_end", "per", "rank", "score", "start_ts", "end_ts"]
         first = f"{min(days)} 00:00"
         rows = [
-            (f"{row['scope_kind']} {row['scope_start']:%Y-%m-%d}", row["per"], row["rank"], f"{row['score']:.6g}",
+            (f"{row['scope_kind']} {row['scope_start']:%Y-%m-%d}", row["per"], row["rank"], rounded(row["score"]),
              f"{row['start_ts']:%Y-%m-%d %H:%M:%S}", f"{row['end_ts']:%Y-%m-%d %H:%M:%S}")
             for row in tables.arrow(home, "ranked", pattern, columns=columns).sort_by(
                 [(name, "ascending") for name in ("scope_start", "per", "rank")]
