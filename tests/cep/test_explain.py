@@ -216,15 +216,45 @@ def test_rankings_are_explained() -> None:
     pattern = compile_pattern(text)
     lines = list(explain_module.explain(pattern, explain_module.chosen_orders(pattern)))
     begin = next(i for i, line in enumerate(lines) if line.startswith("ranks"))
-    assert lines[begin : begin + 6] == [
+    assert lines[begin : begin + 7] == [
         "ranks     by MAX(b.x - a.x) from 0 to 10 times 2, MIN(b.ts - a.ts) times 1, their wsum",
         "keeps     the best 3 of each window of 1 h, one every 15 min, that holds a match for each a.k, and ties",
         "          at most 2 of them with the same a.id",
         "          none with an event of a better one",
+        NEARLY,
         "strategy  A: all matches are found block by block; each list remembers those that it can still keep",
         "          no B: with NON OVERLAPPING a better match can make room for worse ones",
     ]
-    assert lines[begin + 6].startswith("          no C: with NON OVERLAPPING")
+    assert lines[begin + 7].startswith("          no C: with NON OVERLAPPING")
+
+
+NEARLY = "          ties are equal to the last digit of a double; QUANTUM makes nearly equal scores tie"
+EQUAL = "          scores that round to the same multiple of 0.001 are equal"
+
+
+@pytest.mark.parametrize(
+    ("score", "more", "said"),
+    [
+        ("MAX(b.x - a.x)", "", NEARLY),
+        ("MAX(AVG(c.x))", "", NEARLY),
+        ("MAX(b.x) NORM 0 .. 3", "", NEARLY),
+        ("MAX(b.x), MIN(a.x) COMBINE sum", "", NEARLY),
+        ("MAX(b.x - a.x)", " QUANTUM 0.001", EQUAL),
+        ("MAX(b.x)", "", None),
+        ("MAX(COUNT(c))", "", None),
+        ("MAX(Round(b.x / 10))", "", None),
+        ("MAX(b.x - a.x), MIN(a.x) COMBINE lex", "", None),
+    ],
+)
+def test_whether_nearly_equal_scores_tie_is_said(score: str, more: str, said: str | None) -> None:
+    query = f"PATTERN SEQ(A a, COLLECT(C c), B b) WITHIN 5 min RANK BY {score} TOP 3 WITH TIES PER DAY{more}"
+    pattern = compile_pattern(query)
+    lines = list(explain_module.explain(pattern, explain_module.chosen_orders(pattern)))
+    assert [line for line in lines if line in (NEARLY, EQUAL)] == ([] if said is None else [said])
+    alone = query.replace(" WITH TIES", "") if not more else query.replace(more, " AT LEAST 43" + more)
+    without = compile_pattern(alone)
+    lines = list(explain_module.explain(without, explain_module.chosen_orders(without)))
+    assert NEARLY not in lines and ("          none with a score below 43" in lines) == bool(more)
 
 
 def test_the_best_strategy_is_explained() -> None:

@@ -86,6 +86,12 @@ def test_example(text: str, matches: str) -> None:
     assert found == sorted(json.dumps(json.loads(line), sort_keys=True) for line in matches.splitlines())
 
 
+def test_without_a_quantum_scores_that_should_be_equal_do_not_tie() -> None:
+    text = next(text for text, _ in EXAMPLES if "QUANTUM 0.001" in text)
+    [best] = match(text.replace(" QUANTUM 0.001", ""), page_events(), key="door")
+    assert (best["one"], best["score"]) == ("e3", 4.4 - 4.7) and 4.4 - 4.1 != 4.7 - 4.4
+
+
 def test_example_of_episodes() -> None:
     kinds = [kind for kind, _ in BLOCKS]
     at = kinds.index("episodes")

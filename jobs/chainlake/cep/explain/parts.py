@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from chainlake.cep.compiling.episodes import EpisodeRule
-from chainlake.cep.compiling.tail import UNBOUNDED
+from chainlake.cep.compiling.tail import UNBOUNDED, Ranking
 from chainlake.cep.heavy.batches import MOST
 from chainlake.cep.language import ast
 from chainlake.cep.language.computed import rebuilt
@@ -88,10 +88,40 @@ def ranking(pattern: Pattern) -> Iterator[str]:
         yield f"          at most {rule.most:,} of them with the same {', '.join(values[rule.per :])}"
     if rule.non_overlapping:
         yield "          none with an event of a better one"
+    if rule.least is not None:
+        yield f"          none with a score below {rule.least:g}"
+    if rule.quantum is not None:
+        yield f"          scores that round to the same multiple of {rule.quantum:g} are equal"
+    elif rule.with_ties and _is_computed(found):
+        yield "          ties are equal to the last digit of a double; QUANTUM makes nearly equal scores tie"
     able = strategies(pattern)
     best = able.allowed[0]
     yield f"strategy  {best}: {_STRATEGIES[best]}"
     yield from (f"          no {name}: {why}" for name, why in sorted(able.why_not.items()))
+
+
+#: Functions whose equal results are equal doubles, whatever they were computed from.
+_ROUNDING = frozenset({"round", "floor", "ceil"})
+
+
+def _is_computed(of: Ranking) -> bool:
+    """Whether scores that should be equal may differ in their last digits, and QUANTUM could make them equal."""
+    if of.rule.scores[0].combine == "lex":
+        return False
+    combined = any(one.combine or one.criteria[0].norm for one in of.rule.scores)
+    return combined or any(map(_is_rounded, of.written[: of.criteria]))
+
+
+def _is_rounded(value: ast.Node) -> bool:
+    """Whether the doubles of a value may be off in their last digits."""
+    if isinstance(value, ast.Call) and value.function in _ROUNDING:
+        return False
+    return any(
+        isinstance(part, ast.Arithmetic | ast.Call)
+        or isinstance(part, ast.Aggregate)
+        and ast.AGGREGATES[part.function].numbers == "double"
+        for part in value.walk()
+    )
 
 
 _STRATEGIES = {
