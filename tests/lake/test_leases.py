@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import time
@@ -17,6 +19,7 @@ from chainlake.lake.errors import LockBusy, LockLost
 from chainlake.lake.leases import conditional, machine
 from chainlake.lake.leases.lease import VARIABLE, StoreLock, Watch
 from chainlake.lake.locks import file_lock, held, holder, require_locks
+from chainlake.local.postgres import Postgres
 from chainlake.paths import Home
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.resolve import storage_of
@@ -50,7 +53,9 @@ def test_a_lock_that_is_never_free_is_given_up_with_its_holder(remote: Home) -> 
     other = elsewhere(remote, "source-a")
     assert other.take()
     with (
-        pytest.raises(LockBusy, match=r"'source-a'.*held by process \d+ on .* for source-a"),
+        pytest.raises(
+            LockBusy, match=r"^the events of a cannot be .* in use by process \d+ on \S+, since [-\d]+ [:\d]+ UTC\n"
+        ),
         file_lock(remote, "source-a", wait_s=0.1),
     ):
         pass
@@ -82,7 +87,7 @@ def test_a_holder_without_signs_of_life_is_replaced_and_its_commits_are_refused(
         while not other.take():
             time.sleep(0.05)
         assert time.monotonic() - begun > 0.5
-        with pytest.raises(LockLost, match="'ops' was lost.*nothing was committed"):
+        with pytest.raises(LockLost, match="lock on the tables of ops was lost.*nothing was committed"):
             require_locks()
     other.require()
     assert not elsewhere(remote, "ops").take()
@@ -203,6 +208,22 @@ def test_a_password_that_was_not_written_as_a_url_wants_it_is_not_shown(
     with pytest.raises(InfrastructureError, match="is not the URL of a database") as caught, file_lock(home, "ops"):
         pass
     assert not any(piece in str(caught.value) for piece in ("S3", "CR", "ET"))
+
+
+@pytest.mark.slow
+def test_a_lock_in_a_database_names_its_holder_as_every_lock_does(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = Postgres(home.airflow / "postgres")
+    database.start(dict(os.environ))
+    try:
+        monkeypatch.setenv("CHAINLAKE_LOCKS", database.url)
+        with file_lock(home, "source-a"):
+            said = holder(home, "source-a")
+        assert re.fullmatch(
+            rf"process {os.getpid()} on {re.escape(os.uname().nodename)}, since [-\d]+ \d\d:\d\d:\d\d UTC", said
+        )
+        assert holder(home, "source-a") == machine.UNKNOWN and not held(home, "source-a")
+    finally:
+        database.stop()
 
 
 def test_a_lake_on_a_disk_has_its_locks_there(home: Home) -> None:

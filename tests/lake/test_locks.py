@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -15,8 +16,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from chainlake.cli.main import main
+from chainlake.env.processes.work import work, working_on
 from chainlake.errors import InfrastructureError
 from chainlake.lake.errors import NoLock
+from chainlake.lake.leases.machine import guarded
 from chainlake.lake.locks import file_lock, held, holder, jvm_lock, unusable
 from chainlake.paths import PROJECT, Home
 
@@ -46,10 +50,10 @@ def _child() -> Iterator[subprocess.Popen[str]]:
 def test_a_jvm_and_a_process_exclude_each_other(spark: SparkSession, home: Home) -> None:
     with jvm_lock(spark, home, "source-s"), _child() as child:
         out, err = child.communicate()
-        assert out == "" and "the lock 'source-s' could not be acquired" in err and f"process {os.getpid()} " in err
+        assert out == "" and "the events of s cannot be changed now" in err and f"process {os.getpid()} " in err
     with _child() as child:
         assert child.stdout is not None and child.stdout.readline() == "held\n"
-        with pytest.raises(InfrastructureError, match=f"held by process {child.pid} "):
+        with pytest.raises(InfrastructureError, match=f"in use by process {child.pid} "):
             with jvm_lock(spark, home, "source-s", wait_s=0.2):
                 raise AssertionError("two holders")
         child.communicate("\n")
@@ -127,8 +131,9 @@ def test_a_wait_says_for_whom(home: Home, capfd: pytest.CaptureFixture[str]) -> 
                 raise AssertionError("two holders")
         child.communicate("\n")
     (line,) = capfd.readouterr().err.splitlines()
-    who = f"process {child.pid} on {os.uname().nodename} since "
-    assert line.startswith(f"waiting for the lock 'source-s', held by {who}") and " for source-s (" in line
+    since = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+    who = f"process {child.pid} on {re.escape(os.uname().nodename)}, since {since}"
+    assert re.fullmatch(rf"waiting for the events of s, in use by {who} \(1 s so far\)", line)
 
 
 @pytest.mark.slow
@@ -136,7 +141,43 @@ def test_a_wait_for_a_thread_says_so_too(home: Home, capfd: pytest.CaptureFixtur
     with file_lock(home, "ops"), pytest.raises(InfrastructureError, match="another part of this process"):
         with file_lock(home, "ops", wait_s=1.8):
             raise AssertionError("two holders")
-    assert f"waiting for the lock 'ops', held by process {os.getpid()} " in capfd.readouterr().err
+    assert f"waiting for the tables of ops, in use by process {os.getpid()} " in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("purpose", "words"),
+    [
+        ("source-stock", "the events of stock"),
+        ("table-matches.p/v2", "table matches.p/v2"),
+        ("ops", "the tables of ops"),
+        ("report", "the report"),
+        ("docs", "Data Docs"),
+        ("alerts-matches.shakeout", "the alerts of matches.shakeout"),
+        ("proof-1", "the lock 'proof-1'"),
+    ],
+)
+def test_what_a_lock_protects_is_said_in_words(purpose: str, words: str) -> None:
+    assert guarded(purpose) == words
+
+
+def test_who_waits_is_told_what_the_holder_does(home: Home) -> None:
+    command = ["chainlake", "detect", "stock", "2013-10-07", "2013-10-08", "--result", "/tmp/secret"]
+    with working_on(command), file_lock(home, "source-s"):
+        said = holder(home, "source-s")
+    since = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+    host = re.escape(os.uname().nodename)
+    assert re.fullmatch(
+        rf"chainlake detect stock 2013-10-07 2013-10-08, process {os.getpid()} on {host}, since {since}", said
+    )
+    with file_lock(home, "source-s"):
+        assert holder(home, "source-s").startswith(f"process {os.getpid()} ")
+
+
+def test_a_verb_says_of_itself_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr("chainlake.cli.verbs.lake.status.run", lambda args: seen.append(work()) or 0)
+    assert main(["status", "--json"]) == 0
+    assert (seen, work()) == (["chainlake status"], "")
 
 
 def test_a_short_wait_says_nothing(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
@@ -157,7 +198,7 @@ def test_whether_a_lock_is_held(home: Home) -> None:
         assert held(home, "source-s")
         # To look has not freed it.
         with _child() as child:
-            assert "could not be acquired" in child.communicate()[1]
+            assert "cannot be changed now" in child.communicate()[1]
 
 
 def test_the_lock_is_a_lock_for_anybody(home: Home) -> None:

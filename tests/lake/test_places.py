@@ -239,7 +239,7 @@ def test_a_version_that_cannot_be_moved_is_said(edited: Home, monkeypatch: pytes
 def test_a_table_in_use_keeps_the_others_from_nothing(complete: Home) -> None:
     with file_lock(complete, "table-matches.p"):
         taken, stuck = take_places(complete, ["p"], "r", wait_s=0.1)
-    assert taken == [] and "another part of this process held it" in str(stuck["p"])
+    assert taken == [] and "another part of this process used it" in str(stuck["p"])
     assert shown(complete) == [1, 5, 7]
 
 

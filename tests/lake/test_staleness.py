@@ -286,7 +286,7 @@ def test_days_that_somebody_changes_are_waited_for(home: Home, capfd: pytest.Cap
     thread = threading.Thread(target=ingest)
     thread.start()
     started.wait(20)
-    with pytest.raises(AbandonedDays, match=f"was so for 0 s: process {os.getpid()} on .* for source-s"):
+    with pytest.raises(AbandonedDays, match=f"was so for 0 s, by process {os.getpid()} on .* UTC"):
         pin(home, "s", Days(day(0), day(2)), timeout_s=0)
     asked.set()
     assert pin(home, "s", Days(day(0), day(2)), timeout_s=60).event_days.checksum(day(1)) == "c1"

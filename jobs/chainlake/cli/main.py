@@ -22,6 +22,7 @@ from typing import NoReturn
 from chainlake.cli.errors import MissingPackage, UnknownVerb
 from chainlake.cli.exits import help_lines
 from chainlake.env.processes.ending import end, unexpected
+from chainlake.env.processes.work import working_on
 from chainlake.env.threads import one_thread_each
 from chainlake.env.variables import check_variables, unknown_variables
 from chainlake.errors import ChainlakeError, InfrastructureError
@@ -167,7 +168,8 @@ def _run(argv: list[str] | None) -> int:
         check_variables()
         for line in unknown_variables():
             print(f"warning: {line}", file=sys.stderr)
-        return int(module.run(args))
+        with working_on([_COMMAND, *argv]):
+            return int(module.run(args))
     except ModuleNotFoundError as error:
         return _report(error if error.name is None or error.name.startswith("chainlake") else MissingPackage.of(error))
     except ChainlakeError as error:

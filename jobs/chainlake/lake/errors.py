@@ -33,17 +33,17 @@ class LockBusy(InfrastructureError):
     """Someone else held a lock for the whole wait: exit code 5, like every error that a retry can fix."""
 
     @classmethod
-    def held(cls, purpose: str, holder: str) -> LockBusy:
-        """For a lock that another process holds."""
+    def held(cls, what: str, holder: str) -> LockBusy:
+        """For what the lock protects, in words, and who uses it."""
         return cls(
-            f"the lock '{purpose}' could not be acquired: held by {holder}",
+            f"{what} cannot be changed now: in use by {holder}",
             hint="Wait for that process to end, or end it, and run this again.",
         )
 
     @classmethod
-    def held_here(cls, purpose: str) -> LockBusy:
-        """For a lock that this process holds elsewhere."""
-        return cls(f"the lock '{purpose}' could not be acquired: another part of this process held it all the time")
+    def held_here(cls, what: str) -> LockBusy:
+        """For what another part of this process uses."""
+        return cls(f"{what} cannot be changed now: another part of this process used it all the time")
 
 
 class NoLock(InfrastructureError):
@@ -67,10 +67,10 @@ class LockLost(InfrastructureError):
     """A lock was lost just before a commit under it; nothing was committed."""
 
     @classmethod
-    def of(cls, purpose: str, holder: str) -> LockLost:
-        """For the lock, and a description of who holds it now."""
+    def of(cls, what: str, holder: str) -> LockLost:
+        """For what it protects, in words, and who uses that now."""
         return cls(
-            f"the lock '{purpose}' was lost (its lease ran out, or its connection ended); held now by {holder}; "
+            f"the lock on {what} was lost (its lease ran out, or its connection ended); in use now by {holder}; "
             "nothing was committed",
             hint="Run this again.",
         )

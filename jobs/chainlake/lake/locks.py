@@ -24,7 +24,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,6 +33,7 @@ from chainlake.env.variables import value_of
 from chainlake.lake.errors import LockBusy, NoLock
 from chainlake.lake.leases.conditional import require_conditional_writes
 from chainlake.lake.leases.lease import StoreLock, Watch
+from chainlake.lake.leases.machine import UNKNOWN, guarded, holder_text, own_holder
 from chainlake.paths import Home
 from chainlake.storage.resolve import storage_of
 
@@ -306,7 +306,7 @@ class _Wait:
     def __init__(self, holder: Callable[[], str], purpose: str, wait_s: float) -> None:
         self._holder, self._purpose = holder, purpose
         self._deadline = time.monotonic() + wait_s
-        self._notice = Notice(lambda: f"the lock '{purpose}', held by {holder()}")
+        self._notice = Notice(lambda: f"{guarded(purpose)}, in use by {holder()}")
 
     def left_s(self) -> float:
         """Seconds until it gives up."""
@@ -319,13 +319,13 @@ class _Wait:
     def pause(self, seconds: float) -> None:
         """One turn of a wait for another process."""
         if not self.left_s():
-            raise LockBusy.held(self._purpose, self._holder())
+            raise LockBusy.held(guarded(self._purpose), self._holder())
         self.turn()
         time.sleep(seconds)
 
     def ours(self) -> LockBusy:
         """The error if the wait was for this process itself."""
-        return LockBusy.held_here(self._purpose)
+        return LockBusy.held_here(guarded(self._purpose))
 
 
 def _mutex_of(path: Path | str) -> threading.Lock:
@@ -355,9 +355,7 @@ def _try(handle: int) -> bool:
 
 
 def _signature(purpose: str) -> bytes:
-    return json.dumps(
-        {"purpose": purpose, "pid": os.getpid(), "host": os.uname().nodename, "since": datetime.now(UTC).isoformat()}
-    ).encode()
+    return json.dumps(own_holder(purpose)).encode()
 
 
 def _sign(path: Path, purpose: str) -> None:
@@ -367,7 +365,6 @@ def _sign(path: Path, purpose: str) -> None:
 
 def _holder(path: Path) -> str:
     try:
-        known = json.loads(path.read_bytes())
-        return f"process {known['pid']} on {known['host']} since {known['since']} for {known['purpose']}"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "an unknown process"
+        return holder_text(json.loads(path.read_bytes()))
+    except (OSError, ValueError):
+        return UNKNOWN

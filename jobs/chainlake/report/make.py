@@ -112,7 +112,12 @@ def after_step(home: Home, seconds: float) -> None:
                 log.info("report: another step is making it: %s", index_of(home))
                 return
             if outcome is None:
-                log.info("report: left for a later step, since it would take more than its share: %s", index_of(home))
+                log.info(
+                    "report: a later step brings it up to date, since it may take %.0f %% of the steps' time, "
+                    "which is too little so far; 'chainlake report' makes it at once: %s",
+                    100 * SHARE,
+                    index_of(home),
+                )
                 return
             left = (
                 f", {len(outcome.left)} definitions left for a later step or 'chainlake report'" if outcome.left else ""

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from chainlake.env.variables import value_of
 from chainlake.lake.errors import LockLost
 from chainlake.lake.leases import conditional
-from chainlake.lake.leases.machine import LockHolder, holder_text, is_dead, own_holder
+from chainlake.lake.leases.machine import LockHolder, guarded, holder_text, is_dead, own_holder
 from chainlake.paths import Home
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.port import Storage
@@ -183,7 +183,7 @@ class _Lease:
             LockLost: it does not, or nobody can tell.
         """
         if not self._own():
-            raise LockLost.of(self.purpose, self._watch.holder())
+            raise LockLost.of(guarded(self.purpose), self._watch.holder())
 
     def release(self) -> None:
         """Let go; if the store is unreachable, the lease runs out instead."""

@@ -7,6 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypedDict
 
+from chainlake.env.processes.work import work
+
+#: A holder about whom nothing is known.
+UNKNOWN = "an unknown process"
+
 
 class LockHolder(TypedDict, total=False):
     """The holder of a lock, as its file names it; other releases may write fewer fields.
@@ -16,6 +21,7 @@ class LockHolder(TypedDict, total=False):
         pid: the process id.
         host: the name of its machine.
         since: when it took the lock.
+        work: the command that it carries out; empty if it is none.
         machine: identifies its machine since the last boot, and its PID namespace; empty if the system does not say.
         started: when the process started, in the system's ticks.
     """
@@ -24,6 +30,7 @@ class LockHolder(TypedDict, total=False):
     pid: int
     host: str
     since: str
+    work: str
     machine: str
     started: str
 
@@ -35,16 +42,33 @@ def own_holder(purpose: str) -> LockHolder:
         "pid": os.getpid(),
         "host": os.uname().nodename,
         "since": datetime.now(UTC).isoformat(),
+        "work": work(),
         "machine": _machine(),
         "started": _started(os.getpid()),
     }
 
 
 def holder_text(signed: LockHolder | None) -> str:
-    """A holder, described in words."""
-    if signed is None or not {"pid", "host", "since", "purpose"} <= signed.keys():
-        return "an unknown process"
-    return f"process {signed['pid']} on {signed['host']} since {signed['since']} for {signed['purpose']}"
+    """A holder in words: what it does, which process it is, and since when, to the second."""
+    if not isinstance(signed, dict) or not {"pid", "host", "since"} <= signed.keys():
+        return UNKNOWN
+    command = f"{signed['work']}, " if signed.get("work") else ""
+    since = str(signed["since"])[: len("YYYY-MM-DD HH:MM:SS")].replace("T", " ")
+    return f"{command}process {signed['pid']} on {signed['host']}, since {since} UTC"
+
+
+def guarded(purpose: str) -> str:
+    """What a lock protects, in words.
+
+    Args:
+        purpose: the lock's name.
+    """
+    kind, _, name = purpose.partition("-")
+    return {"ops": "the tables of ops", "report": "the report", "docs": "Data Docs"}.get(purpose) or {
+        "source": f"the events of {name}",
+        "table": f"table {name}",
+        "alerts": f"the alerts of {name}",
+    }.get(kind, f"the lock '{purpose}'")
 
 
 def is_dead(signed: LockHolder | None) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from chainlake.errors import InfrastructureError
 from chainlake.lake.errors import LockLost
+from chainlake.lake.leases.machine import UNKNOWN, guarded
 from chainlake.paths import Home
 
 #: With these, either side ends a connection within half a minute after the other has vanished.
@@ -67,16 +68,17 @@ class Session:
     def holder(self) -> str:
         """A description of who holds the lock."""
         found = self._ask(
-            "SELECT a.application_name || ' since ' || a.backend_start FROM pg_locks l "
+            "SELECT replace(a.application_name, 'chainlake ', 'process ') || ', since ' "
+            "|| to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC' FROM pg_locks l "
             "JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted "
             "AND l.classid::bigint = %s AND l.objid::bigint = %s AND l.objsubid = 2",
             tuple(key % (1 << 32) for key in self._keys),
         )
-        return f"{found} for {self.purpose}" if found else "an unknown process"
+        return str(found).replace("@", " on ", 1) if found else UNKNOWN
 
     def held(self) -> bool:
         """Whether anybody holds the lock."""
-        return self.holder() != "an unknown process"
+        return self.holder() != UNKNOWN
 
     def require(self) -> None:
         """Make sure that the connection, and with it the lock, is still there.
@@ -89,7 +91,7 @@ class Session:
         try:
             self._ask("SELECT 1", ())
         except (NoDatabase, psycopg2.Error):
-            raise LockLost.of(self.purpose, "a process that cannot be identified from here") from None
+            raise LockLost.of(guarded(self.purpose), "a process that cannot be identified from here") from None
 
     def close(self) -> None:
         """End the connection, which frees the lock."""

@@ -169,7 +169,7 @@ class AbandonedDays(InfrastructureError):
     @classmethod
     def waited(cls, source: str, unfit: list[date], timeout_s: float, holder: str) -> AbandonedDays:
         """Someone is, and took longer than was waited for."""
-        return cls._of(source, unfit, f"and was so for {timeout_s:.0f} s: {holder}")
+        return cls._of(source, unfit, f"and was so for {timeout_s:.0f} s, by {holder}")
 
     @classmethod
     def _of(cls, source: str, unfit: list[date], why: str) -> AbandonedDays:
