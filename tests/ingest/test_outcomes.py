@@ -19,7 +19,16 @@ from chainlake.ingest.events.corrections import superseded_loads
 from chainlake.ingest.events.local import resolve_local
 from chainlake.ingest.landing.completeness import Arrived, day_rows
 from chainlake.ingest.landing.discovery import Landed, Landing
-from chainlake.ingest.landing.outcomes import FilesUnread, FilesWaiting, RereadFailed, days_of, left_by, unread
+from chainlake.ingest.landing.outcomes import (
+    FilesUnread,
+    FilesWaiting,
+    RereadFailed,
+    copies,
+    days_of,
+    left_by,
+    quarantined_rows,
+    unread,
+)
 from chainlake.ingest.landing.plan import effective, make_plan
 from chainlake.ingest.landing.waiting_log import EARLY, early, note_waiting
 from chainlake.ingest.parser_version import parser_version
@@ -83,8 +92,10 @@ def test_what_a_run_ends_with():
 
     left, failure = error(D[5])
     assert isinstance(failure, FilesUnread) and failure.exit_code == 4
-    assert failure.what == "1 file of bars cannot be read as they are: bars_20250105.csv (damaged: why)"
-    assert left.text() == "2 files not read: bars_20250105.csv (damaged: why), readme (no_format: why)"
+    damaged = "bars_20250105.csv (damaged: why; 5 rows of it are ingested)"
+    assert "Deliver a damaged file again" in (failure.hint or "") and "'chainlake lint bars'" in (failure.hint or "")
+    assert failure.what == f"1 file of bars cannot be read as they are: {damaged}"
+    assert left.text() == f"2 files not read: {damaged}, readme (no_format: why)"
     # An old day's file fails no other day, and one without a date only the run that finds it.
     left, failure = error(D[6])
     assert failure is None and left.result()["unread"] == 2
@@ -96,6 +107,21 @@ def test_what_a_run_ends_with():
     assert isinstance(failure, FilesWaiting) and failure.exit_code == 5
     back = pickle.loads(pickle.dumps(failure))
     assert (back.summary, back.result) == (failure.summary, {"files": 1})
+
+
+def test_rows_in_quarantine_and_copies_are_said_by_file():
+    def file(path, bad=0, checksum="x", **more):
+        return row(path, rows_quarantined=bad, checksum=checksum, **more)
+
+    rows = [file("a"), file("b", 1, "y"), file("c", 3, "z")]
+    assert quarantined_rows("bars", rows) == (
+        "4 rows of bars in quarantine: c (3 of 5), b (1 of 5); "
+        'why: chainlake sql "SELECT line, reason, field, value, raw FROM quarantine.bars"'
+    )
+    assert quarantined_rows("bars", rows[:1]) == copies("bars", rows) == ""
+    assert copies("bars", [file("b"), *rows[:1], file("d"), file("e", outcome="empty", rows=0)]) == (
+        "files of bars that are copies: a (the same bytes as b, d); remove one if it landed under a wrong name"
+    )
 
 
 def test_a_file_that_waits_is_not_gone():

@@ -33,6 +33,26 @@ def notes(lake, monkeypatch, capsys) -> list[str]:
     return json.loads(capsys.readouterr().out)["notes"]
 
 
+def test_rows_in_quarantine_and_a_file_that_landed_twice_are_said(lake, monkeypatch, capsys, caplog):
+    lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1) + "no row\n")
+    lake.land("bars", "bars_20250102.csv", bars("2025-01-02", A1))
+    lake.land("bars", "bars_20250103.csv", bars("2025-01-02", A1))
+    with caplog.at_level("INFO"):
+        lake.ingest("bars", "2025-01-01", "2025-01-04")
+    said = notes(lake, monkeypatch, capsys)
+    quarantine = (
+        "1 row of bars in quarantine: bars_20250101.csv (1 of 3); "
+        'why: chainlake sql "SELECT line, reason, field, value, raw FROM quarantine.bars"'
+    )
+    twice = (
+        "files of bars that are copies: bars_20250102.csv (the same bytes as bars_20250103.csv); "
+        "remove one if it landed under a wrong name"
+    )
+    assert [line for line in said if line in (quarantine, twice)] == [quarantine, twice], said
+    logged = [record.getMessage() for record in caplog.records]
+    assert f"ingest bars: {quarantine}" in logged and f"ingest bars: {twice}" in logged
+
+
 def test_a_file_that_moves_or_changes_between_listing_and_reading_is_read_later(lake, monkeypatch, capsys):
     moved = lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1, B1))
     lake.land("bars", "bars_20250102.csv", bars("2025-01-02", A1))
@@ -109,7 +129,7 @@ def test_status_says_before_an_ingest_which_landed_files_no_format_takes(lake, m
     def packed(member: str) -> bytes:
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w") as out:
-            out.writestr(member, bars("2025-01-01", A1))
+            out.writestr(member, bars("2025-01-04", A1))
         return archive.getvalue()
 
     lake.land("bars", "bars_20250101.csv", bars("2025-01-01", A1))

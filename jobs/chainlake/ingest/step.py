@@ -21,7 +21,7 @@ from chainlake.ingest.landing.completeness import Arrived, CountedDay, changing_
 from chainlake.ingest.landing.discovery import discover
 from chainlake.ingest.landing.edits import prepare_tables
 from chainlake.ingest.landing.lost import note_lost_days, trusted_days
-from chainlake.ingest.landing.outcomes import Left, RereadFailed, left_by, unread
+from chainlake.ingest.landing.outcomes import Left, RereadFailed, copies, left_by, quarantined_rows, unread
 from chainlake.ingest.landing.plan import Plan, effective, make_plan
 from chainlake.ingest.landing.waiting_log import EARLY, early, note_waiting, removed_rows
 from chainlake.ingest.loads import Loads, load_of_contents
@@ -32,7 +32,7 @@ from chainlake.lake.delta.data_files import DataFile
 from chainlake.lake.faults import around
 from chainlake.lake.locks import file_lock
 from chainlake.lake.records import ops
-from chainlake.lake.records.runs import Phase, phase
+from chainlake.lake.records.runs import LOG, Phase, phase
 from chainlake.lake.remembered import remember
 from chainlake.paths import Home
 from chainlake.run.common import discard, staging_folder
@@ -232,6 +232,11 @@ class _Attempt:
             with around("ingest.final"):
                 ops.append(home, "event_days", day_list, self.run_id)
             remember(home, source.name, [row["day"] for row in day_list], self.days.end)
+        fresh = {row["checksum"] for row in files}
+        alike = copies(source.name, (row for row in current.values() if row["checksum"] in fresh))
+        for line in (quarantined_rows(source.name, files), alike):
+            if line:
+                LOG.info("ingest %s: %s", source.name, line)
         taken = Taken(
             files=len(self.plan.taken) - len(lost),
             rows=sum(c.rows_read for c in counts.values()),

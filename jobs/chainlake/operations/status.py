@@ -24,7 +24,7 @@ from chainlake.errors import ChainlakeError
 from chainlake.ingest.landing.completeness import Arrived
 from chainlake.ingest.landing.discovery import untaken
 from chainlake.ingest.landing.first import first_ingest
-from chainlake.ingest.landing.outcomes import READ, unread, why_unread
+from chainlake.ingest.landing.outcomes import READ, copies, quarantined_rows, unread, why_unread
 from chainlake.ingest.landing.waiting_log import early
 from chainlake.lake.locks import held
 from chainlake.lake.records import ops
@@ -144,7 +144,8 @@ class RecordedFiles:
     @classmethod
     def of(cls, home: Home) -> RecordedFiles:
         """Those of an installation."""
-        columns = ["source", "path", "file_id", "load_id", "file_date", "revision", "outcome", "reason", "rows_raw"]
+        columns = ["source", "path", "file_id", "load_id", "file_date", "revision", "outcome", "reason"]
+        columns += ["checksum", "rows_read", "rows_raw", "rows_quarantined"]
         return cls(ops.current_table(home, "files", columns=columns), ops.current(home, "waiting_files"))
 
 
@@ -220,7 +221,8 @@ def _undone(judged: Judged, attempt: Attempt) -> int:
 
 
 def left_files(home: Home, recorded: RecordedFiles) -> list[str]:
-    """A line for each landed file that was not read, is waiting, or is dated in the future."""
+    """A line for each landed file that was not read, is waiting, or is dated in the future, and for each source with
+    rows in quarantine or copies of files."""
     now = datetime.now(UTC)
     files = recorded.files
     waiting = [row for row in recorded.waiting if row["waits"]]
@@ -236,7 +238,21 @@ def left_files(home: Home, recorded: RecordedFiles) -> list[str]:
                 *((row["file_date"], _place(row)) for row in waiting if early(row["file_date"], now)),
             ],
         ),
+        *_of_sources(files),
     ]
+
+
+def _of_sources(files: pa.Table) -> list[str]:
+    """A line for each source with rows in quarantine, and for each with files that are copies of others."""
+    bad = files.filter(pc.greater(files["rows_quarantined"], 0))
+    counts = files["checksum"].value_counts()
+    twice = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
+    alike = files.filter(pc.is_in(files["checksum"], twice))
+    found = []
+    for rows, text in ((bad, quarantined_rows), (alike, copies)):
+        for source in sorted(rows["source"].unique().to_pylist()):
+            found.append(text(source, rows.filter(pc.equal(rows["source"], source)).to_pylist()))
+    return [line for line in found if line]
 
 
 def untaken_files(home: Home, recorded: RecordedFiles) -> list[str]:

@@ -13,6 +13,7 @@ import io
 import os
 import struct
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -326,6 +327,10 @@ def _distinguished() -> Iterator[None]:
 
 
 def _damaged(error: Exception) -> Damaged:
+    if isinstance(error, EOFError):
+        return Damaged("its compressed data end too early, as in a file that was copied only in part")
+    if isinstance(error, gzip.BadGzipFile | zlib.error):
+        return Damaged(f"its compressed data are broken ({error})")
     return Damaged(f"{type(error).__name__}: {error}")
 
 

@@ -167,7 +167,8 @@ class FilesUnread(InputError):
     def __init__(self, source: Source, files: Mapping[str, str], result: Ingested) -> None:
         super().__init__(
             f"{counted(len(files), 'file')} of {source.name} cannot be read as they are: {_named(files)}",
-            hint="All other files are ingested; replace or remove these, or describe them in the source's formats.",
+            hint="All other files are ingested. Deliver a damaged file again under its name; describe one that no "
+            f"format fits in {source.file}; remove others. 'chainlake lint {source.name}' says more about each.",
         )
         self._given = (source, files, result)
         self.result = result
@@ -204,8 +205,40 @@ def _named(files: Mapping[str, str], first: Collection[str] = ()) -> str:
 
 
 def why_unread(row: FileRow) -> str:
-    """Outcome and reason of a row of ``ops.files``, in one line."""
-    return f"{row['outcome']}: {row['reason']}" if row["reason"] else str(row["outcome"])
+    """Outcome and reason of a row of ``ops.files``, and how many rows of the file are ingested, in one line."""
+    why = f"{row['outcome']}: {row['reason']}" if row["reason"] else str(row["outcome"])
+    kept = row["rows_raw"]
+    return f"{why}; {counted(kept, 'row')} of it {'is' if kept == 1 else 'are'} ingested" if kept else why
+
+
+def quarantined_rows(source: str, rows: Iterable[FileRow]) -> str:
+    """How many rows of files are in quarantine, of which files, and where they can be looked at; empty if none is.
+
+    Args:
+        source: the source.
+        rows: rows of ``ops.files`` for it.
+    """
+    bad = sorted(((row["rows_quarantined"] or 0, row) for row in rows), key=lambda one: -one[0])
+    files = {row["path"]: f"{number} of {row['rows_read']}" for number, row in bad if number}
+    if not files:
+        return ""
+    return (
+        f"{counted(sum(number for number, _ in bad), 'row')} of {source} in quarantine: {_named(files)}; "
+        f'why: chainlake sql "SELECT line, reason, field, value, raw FROM quarantine.{source}"'
+    )
+
+
+def copies(source: str, rows: Iterable[FileRow]) -> str:
+    """The files with rows that hold the same bytes as another one; empty if there are none. Args as above."""
+    by_bytes: dict[str, list[str]] = {}
+    for row in rows:
+        if row["rows_raw"] and is_read(row) and row["checksum"]:
+            by_bytes.setdefault(row["checksum"], []).append(row["path"])
+    alike = {sorted(paths)[0]: ", ".join(map(one_line, sorted(paths)[1:])) for paths in by_bytes.values() if paths[1:]}
+    if not alike:
+        return ""
+    named = _named({path: f"the same bytes as {others}" for path, others in sorted(alike.items())})
+    return f"files of {source} that are copies: {named}; remove one if it landed under a wrong name"
 
 
 def left_by(
