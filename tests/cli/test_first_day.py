@@ -171,4 +171,4 @@ SHIPPED = sorted(Path(PROJECT / "dags" / "config").glob("*/*.*"))
 def test_what_is_shipped_passes_its_own_lint(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lint", "--test", "--strict", *map(str, SHIPPED)]) == 0
     said = capsys.readouterr().out
-    assert re.fullmatch(rf"{len(SHIPPED)} files: 0 errors, 0 warnings, [7-9] tests run\n", said)
+    assert re.fullmatch(rf"{len(SHIPPED)} definitions: 0 errors, 0 warnings, [7-9] tests run\n", said)

@@ -24,6 +24,22 @@ def lint(capsys: pytest.CaptureFixture[str], *args: str | Path) -> tuple[int, st
     return code, capsys.readouterr().out
 
 
+def test_landed_files_are_counted_apart_and_a_definition_is_named_from_here(
+    project: Path, home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = home.landing("stock")
+    folder.mkdir(parents=True)
+    (folder / "us_equity_minute_trade_20131007.csv").write_text("Ticker,ts,open,high,low,close,volume\nA,1,1,1,1,1,1\n")
+    monkeypatch.chdir(project)
+    code, said = lint(capsys, "stock", "shakeout")
+    first, *_, last = said.splitlines()
+    assert code == 3 and first.startswith("error: sources/stock.yaml: us_equity_minute_trade_20131007.csv:1: bars: ")
+    assert "'ticker' (or is it 'Ticker'?)" in first and last == "2 definitions and 1 landed file: 1 error, 0 warnings"
+    main(["lint", "stock", "shakeout", "--json"])
+    counts = json.loads(capsys.readouterr().out)
+    assert (counts["files"], counts["landed_files"]) == (2, 1)
+
+
 def with_tests(project: Path, tests: str) -> Path:
     """The pattern ``shakeout`` with ``tests`` in its front matter, in place of its own, which are its last key."""
     file = project / "patterns" / "shakeout.sase"
@@ -42,8 +58,8 @@ def test_names_and_paths_and_all(project: Path, capsys: pytest.CaptureFixture[st
     one = lint(
         capsys, "shakeout", "stock", "pattern/shakeout", "i5n_speed_profile", project / "models" / "bac_beta.yaml"
     )
-    assert one == (0, "5 files: 0 errors, 0 warnings\n")
-    assert lint(capsys) == (0, "6 files: 0 errors, 0 warnings\n")
+    assert one == (0, "5 definitions: 0 errors, 0 warnings\n")
+    assert lint(capsys) == (0, "6 definitions: 0 errors, 0 warnings\n")
     code, said = lint(capsys, "shakout")
     assert code == 2 and "there is no source or pattern or model 'shakout'" in said
     assert "Did you mean shakeout?" in said
@@ -118,7 +134,7 @@ def test_a_node_that_no_event_has(project: Path, home: Home, capsys: pytest.Capt
     code, said = lint(capsys, "bac_beta", "--strict")
     assert code == 1 and "no event of stock in the lake has the ticker 'SPY'" in said and "1 warning" in said
     ops.append(home, "rates", [{**keys[0], "key": "SPY"}], "r2")
-    assert lint(capsys, "bac_beta", "--strict") == (0, "1 file: 0 errors, 0 warnings\n")
+    assert lint(capsys, "bac_beta", "--strict") == (0, "1 definition: 0 errors, 0 warnings\n")
 
 
 def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -134,8 +150,8 @@ def test_json(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_tests_of_a_pattern(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with_tests(project, inline("[{down: 1, back: 2}]"))
-    assert lint(capsys, "shakeout", "--test") == (0, "1 file: 0 errors, 0 warnings, 1 test run\n")
-    assert lint(capsys, "shakeout") == (0, "1 file: 0 errors, 0 warnings\n")
+    assert lint(capsys, "shakeout", "--test") == (0, "1 definition: 0 errors, 0 warnings, 1 test run\n")
+    assert lint(capsys, "shakeout") == (0, "1 definition: 0 errors, 0 warnings\n")
 
 
 @pytest.mark.parametrize(
@@ -193,7 +209,7 @@ def test_events_beside_the_pattern_have_the_types_of_the_source(
         "PATTERN SEQ(Reading one, Reading other)\nWHERE one.detector = '1205168'\n  AND other.detector = one.detector\n"
         "  AND other.speed < one.speed\nWITHIN 10 min\nMEASURES one.speed - other.speed AS fell\n"
     )
-    assert lint(capsys, "slow", "--test") == (0, "1 file: 0 errors, 0 warnings, 1 test run\n")
+    assert lint(capsys, "slow", "--test") == (0, "1 definition: 0 errors, 0 warnings, 1 test run\n")
 
 
 def test_tests_change_no_match(project: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import gzip
 import io
 import lzma
 import re
@@ -130,7 +131,7 @@ def test_of_several_formats_each_says_why_it_does_not_fit(tmp_path: Path) -> Non
     file = tmp_path / "a.csv"
     file.write_text(GOOD.replace("Last Price", "Lst Price"))
     said = parsed(source(tmp_path, text), file)[1][0][1]
-    assert "bars: no column 'Last Price'" in said and "other: no column zeit" in said
+    assert "bars: no column 'Last Price'" in said and "other: no column 'zeit'" in said
     whats = [error.what for error in lint(tmp_path, text, file).errors]
     assert len(whats) == 2 and "bars" in whats[0] and "other" in whats[1]
 
@@ -161,6 +162,43 @@ def test_the_page_lists_the_texts_of_a_boolean(tmp_path: Path) -> None:
     good, bad = parsed(source(tmp_path, text), file)
     assert [row["on"] for row in good] == [True] * 5 + [False] * 5 + [True]
     assert [reason for reason, _ in bad] == ["not_boolean"] * 4
+
+
+def test_a_column_that_header_asks_for_is_said_with_the_one_most_like_it(tmp_path: Path) -> None:
+    text = TEXT.replace("    time:", "    header: [ts, ticker, Last Price, size]\n    skip_lines: 1\n    time:")
+    file = tmp_path / "a.csv"
+    file.write_text("made by hand\n" + GOOD.replace("Last Price", "LastPrc").replace("size", "note"))
+    said = "no column 'Last Price' (or is it 'LastPrc'?), 'size', which 'header' asks for"
+    good, bad = parsed(source(tmp_path, text), file)
+    assert good == [] and lint(tmp_path, text, file).errors
+    assert [reason for reason, _ in bad] == ["no_format"]
+    (error,) = lint(tmp_path, text, file).errors
+    assert error.what == f"a.csv:2: bars: {said}"
+    assert error.hint == (
+        "The header has ts, ticker, LastPrc, note. Write the names as the file has them, in 'header' and 'map', or "
+        "correct that line of the file."
+    )
+
+
+def test_landed_files_are_looked_at_to_the_end_of_a_block(tmp_path: Path) -> None:
+    """Cells that cannot be used are told after the good rows of their block, lines that are no rows before them."""
+    folder = tmp_path / "landing" / "x"
+    folder.mkdir(parents=True)
+    (folder / "a.csv").write_text(GOOD + "2025-01-01T10:02:00Z,A,dear,9\n2025-01-01T10:02:00Z,A\n")
+    report = lint(tmp_path, TEXT)
+    assert report.files == 1 and "2 rows of 4 would go to quarantine" in report.warnings[0].what
+
+
+def test_a_cut_file_is_one_error_in_plain_words(tmp_path: Path) -> None:
+    whole = gzip.compress(GOOD.encode() + b"".join(b"%d\n" % (at * at) for at in range(50_000)))
+    (tmp_path / "a.csv.gz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "b.csv.gz").write_bytes(whole[:-8] + bytes(8))
+    report = lint(tmp_path, TEXT, tmp_path / "a.csv.gz", tmp_path / "b.csv.gz")
+    assert [error.what.partition(" (")[0] for error in report.errors] == [
+        "a.csv.gz: damaged: its compressed data end too early, as in a file that was copied only in part",
+        "b.csv.gz: damaged: its compressed data are broken",
+    ]
+    assert not [one for one in report.warnings if "line 0" in one.what]
 
 
 def test_lint_says_what_would_go_to_quarantine(tmp_path: Path) -> None:

@@ -61,16 +61,18 @@ class NoFormat(DefinitionError):
         """Its header lacks a column, which the definition names where the finding points to."""
         at = missing.needed
         what = f"{path}: {form}: {missing.text}"
-        return cls(what, file=file, line=at.line, column=at.at, hint=_header(header))
+        do = "List the columns that a file may lack under 'optional'."
+        return cls(what, file=file, line=at.line, column=at.at, hint=f"{_header(header)} {do}")
 
     @classmethod
-    def header(cls, file: str, path: str, form: str, why: str, header: Sequence[str]) -> NoFormat:
-        """Its header is another one."""
-        return cls(f"{path}: {form}: {why}", file=file, hint=_header(header))
+    def header(cls, file: str, path: str, form: str, line: int, why: str, header: Sequence[str]) -> NoFormat:
+        """Its header, in a line of the file, is another one."""
+        do = "Write the names as the file has them, in 'header' and 'map', or correct that line of the file."
+        return cls(f"{path}:{line}: {form}: {why}", file=file, hint=f"{_header(header)} {do}")
 
 
 def _header(header: Sequence[str]) -> str:
-    return f"The header has {', '.join(header)[:_SHOWN]}. List the columns that a file may lack under 'optional'."
+    return f"The header has {', '.join(header)[:_SHOWN]}."
 
 
 @dataclass(frozen=True)

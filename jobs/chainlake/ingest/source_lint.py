@@ -160,7 +160,7 @@ class _Look:
             for column in missing:
                 self.wrong(NoFormat.lacking(file, path, form.name, column, header))
             if not missing:
-                self.wrong(NoFormat.header(file, path, form.name, one.why, header))
+                self.wrong(NoFormat.header(file, path, form.name, form.lines_before, one.why, header))
         return False
 
     def rows(self, path: str, task: Task) -> None:
@@ -176,6 +176,9 @@ class _Look:
                 empty -= {name for name in empty if pc.count(piece.batch[name]).as_py()}
                 continue
             for row in piece.batch.to_pylist():
+                if row["reason"] == task.problem:
+                    # It stands for the whole file, whose problem is an error already.
+                    continue
                 why = (row["reason"], row["field"] or "")
                 bad[why] += 1
                 examples.setdefault(why, (row["line"], (row["value"] or row["raw"] or "")[:_SHOWN]))
@@ -194,7 +197,8 @@ class _Look:
     def pieces(self, task: Task) -> Iterator[RawRows | BadRows]:
         rows = 0
         for piece in parse_file(self.source, task):
-            if isinstance(piece, Counts) or (rows and not self.whole):
+            # The bad rows of a block come before its good ones and after them.
+            if isinstance(piece, Counts) or (rows and not self.whole and isinstance(piece, RawRows)):
                 return
             rows += len(piece.batch) if isinstance(piece, RawRows) else 0
             yield piece

@@ -117,15 +117,22 @@ class Format:
         names = (path, path.rsplit("/", 1)[-1], outer, outer.rsplit("/", 1)[-1])
         return any(fnmatchcase(name, self.glob) for name in names)
 
+    def absent(self, header: list[str]) -> dict[str, str | None]:
+        """The columns that ``header`` asks for and a file's header lacks, each with the name there that is most like
+        it, or None."""
+        free = [name for name in header if name not in self.header_test]
+        return {name: closest(name, free) for name in self.header_test if name not in header}
+
     def missing(self, header: list[str]) -> list[Missing]:
         """The columns without which a file with this ``header`` would be read wrongly."""
         return missing_columns(self.needed, header)
 
     def misfits(self, header: list[str]) -> list[str]:
         """Why a file with this ``header`` does not have this format or would be read wrongly; empty if it fits."""
-        absent = sorted(set(self.header_test) - set(header))
+        absent = self.absent(header)
         if absent:
-            return [f"no column {', '.join(absent)}, which 'header' asks for"]
+            named = (f"'{name}'" + (f" (or is it '{like}'?)" if like else "") for name, like in absent.items())
+            return [f"no column {', '.join(named)}, which 'header' asks for"]
         found = [
             f"{missing.text} (line {missing.needed.line}, column {missing.needed.at} of the definition)"
             for missing in self.missing(header)

@@ -64,6 +64,7 @@ class _Found:
     warnings: list[ChainlakeError] = field(default_factory=list)
     fixed: int = 0
     tests: int = 0
+    landed: int = 0
 
 
 @dataclass
@@ -110,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
     whole, waiting = _Found(), _Waiting()
     for name in given:
         try:
-            found = look.through(definition_file(home, name, *FOLDERS))
+            found = look.through(_from_here(definition_file(home, name, *FOLDERS)))
         except ChainlakeError as error:
             # A file that cannot be read must not hide the findings of the others.
             found = _Found([error])
@@ -123,11 +124,17 @@ def run(args: argparse.Namespace) -> int:
         whole.warnings += found.warnings
         whole.fixed += found.fixed
         whole.tests += found.tests
+        whole.landed += found.landed
     if not args.json:
         for source, names in waiting.names.items():
             print(f"waiting for source/{source}, which is broken: {', '.join(names)}")
     if args.json:
-        numbers = {"files": len(given), "errors": len(whole.errors), "warnings": len(whole.warnings)}
+        numbers = {
+            "files": len(given),
+            "landed_files": whole.landed,
+            "errors": len(whole.errors),
+            "warnings": len(whole.warnings),
+        }
         more = {"waiting": waiting.names} if waiting.names else {}
         output = {"findings": listed, **numbers, "tests": whole.tests, **more}
         print(json_visible(json.dumps(output, ensure_ascii=False)))
@@ -136,6 +143,12 @@ def run(args: argparse.Namespace) -> int:
     if any(isinstance(one, DefinitionError) for one in whole.errors):
         return DefinitionError.exit_code
     return max((one.exit_code for one in whole.errors), default=int(args.strict and bool(whole.warnings)))
+
+
+def _from_here(file: Path) -> Path:
+    """The file as one would write it in this folder, if it is below it: its path begins every line about it."""
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 def _print(level: str, those: Sequence[ChainlakeError]) -> None:
@@ -147,11 +160,12 @@ def _as_json(level: str, one: ChainlakeError) -> dict[str, Any]:
     return {"level": level, "what": one.what, **{k: v for k, v in one.details().items() if k != "excerpt"}}
 
 
-def _summary(args: argparse.Namespace, files: int, whole: _Found) -> str:
+def _summary(args: argparse.Namespace, definitions: int, whole: _Found) -> str:
     tests = f", {counted(whole.tests, 'test')} run" if args.test else ""
     ending = f", {counted(whole.fixed, 'file')} formatted" if args.fix else ""
     numbers = f"{counted(len(whole.errors), 'error')}, {counted(len(whole.warnings), 'warning')}"
-    return f"{counted(files, 'file')}: {numbers}{tests}{ending}"
+    with_files = f" and {counted(whole.landed, 'landed file')}" if whole.landed else ""
+    return f"{counted(definitions, 'definition')}{with_files}: {numbers}{tests}{ending}"
 
 
 class _Look:
@@ -229,7 +243,7 @@ class _Look:
 
         if yaml_kind(file) == "source":
             source = lint_source(self.home, file, self.args.on)
-            return _Found(list(source.errors), list(source.warnings))
+            return _Found(list(source.errors), list(source.warnings), landed=source.files)
         model = lint_model(file, load_sources(self.home), lambda source: self.schema(source.name).observed)
         return _Found(list(model.errors), list(model.warnings))
 
