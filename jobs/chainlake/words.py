@@ -16,7 +16,7 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def closest(word: str, known: Collection[str], cutoff: float = 0.6) -> str | None:
+def closest(word: str, known: Collection[str], cutoff: float = 0.62) -> str | None:
     """The one of ``known`` most like ``word``, whose case and punctuation count for nothing; None if none is.
 
     Args:

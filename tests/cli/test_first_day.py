@@ -90,6 +90,7 @@ def test_an_unknown_verb_names_the_one_that_was_meant(
 
 def test_one_way_to_name_what_was_meant() -> None:
     assert closest("Ticker_", ["ticker", "price"]) == "ticker" and closest("zzz", ["ticker"]) is None
+    assert closest("window", ["kind", "nodes", "facets"]) is None
     assert nearest("tiker", ["ticker", "price"]) == "Did you mean ticker?"
     assert (
         nearest("zzz", [f"k{n:02}" for n in range(30)])
