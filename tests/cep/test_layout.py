@@ -127,11 +127,11 @@ def test_command_prints_findings_and_exits_with_3_only_for_errors(
     assert main(["lint", str(good)]) == 0
     out = capsys.readouterr().out
     assert f"warning: {good}:5:20: b shares no condition" in out and "larger than a day" in out
-    assert out.endswith("1 file: 0 errors, 2 warnings\n")
+    assert out.endswith("1 definition: 0 errors, 2 warnings\n")
     assert main(["lint", str(good), str(bad)]) == 3
     out = capsys.readouterr().out
     assert f"error: {bad}:4:26: the events have no attribute klose\n    PATTERN" in out
-    assert "hint: Did you mean close?" in out and "2 files: 3 errors, 2 warnings" in out
+    assert "hint: Did you mean close?" in out and "2 definitions: 3 errors, 2 warnings" in out
     assert main(["lint", str(tmp_path / "none.sase")]) == 2
     (tmp_path / "latin.sase").write_bytes(b"# \xe9\n")
     assert main(["lint", str(tmp_path / "latin.sase")]) == 3
@@ -166,9 +166,9 @@ def test_a_file_that_cannot_be_read_hides_none_of_the_others(
     assert f"error: {wide}:1: is not UTF-8 text" in out
     assert f"error: {none}: there is no such file" in out and f"error: {folder}: this is not a file" in out
     assert f"error: {bad}:1:13: the window needs a unit" in out and messy.read_text() == NEAT
-    assert "\n5 files: " in out and out.endswith(", 1 file formatted\n")
+    assert "\n5 definitions: " in out and out.endswith(", 1 file formatted\n")
     assert main(["lint", str(none), str(folder)]) == 2
-    assert capsys.readouterr().out.endswith("2 files: 2 errors, 0 warnings\n")
+    assert capsys.readouterr().out.endswith("2 definitions: 2 errors, 0 warnings\n")
     assert main(["lint", str(wide)]) == 3
     assert main(["lint", str(none), str(messy.with_name("x" * 300))]) == 2
 
@@ -182,6 +182,6 @@ def test_a_name_that_no_table_can_have_is_an_error(
     assert main(["lint", str(file)]) == 3
     out = capsys.readouterr().out
     assert "cannot be the name of a pattern" in out or "a pattern cannot be named all" in out
-    assert out.endswith("1 file: 1 error, 0 warnings\n")
+    assert out.endswith("1 definition: 1 error, 0 warnings\n")
     good = file.rename(tmp_path / "a-b_1.sase")
     assert main(["lint", str(good)]) == 0

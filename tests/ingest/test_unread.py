@@ -30,7 +30,9 @@ def notes(lake, monkeypatch, capsys) -> list[str]:
     import argparse
 
     assert status.run(argparse.Namespace(start=None, end=None, definition=None, state=None, json=True)) == 0
-    return json.loads(capsys.readouterr().out)["notes"]
+    every = json.loads(capsys.readouterr().out)["notes"]
+    # No pattern is defined here, and nothing may be ingested yet: that is said, too, and is of no file.
+    return [line for line in every if not line.startswith(("no pattern and no model is defined", "no day of "))]
 
 
 def test_rows_in_quarantine_and_a_file_that_landed_twice_are_said(lake, monkeypatch, capsys, caplog):
