@@ -88,6 +88,25 @@ def test_files_land_before_their_run_and_detection_follows_ingest(played: Any) -
     assert chain.landed == 2
 
 
+def test_until_a_detection_has_ended_only_the_first_days_are_ingested_and_detected(played: Any) -> None:
+    airflow, plan = played
+    for folder, text in (("sources", "key: share\n"), ("models", "source: market\nstart: 2025-10-01\n")):
+        (airflow.home.config / folder / "market.yaml").write_text(text)
+    plan["market"] = plan["road"]
+    drive(airflow, plan)
+    order = [line.rsplit(" with", 1)[0] for line in airflow.created]
+    assert set(order[:4]) == {f"{step}_{source} {D1}" for step in ("ingest", "detect") for source in plan}
+    assert len(order) == 12
+
+
+@pytest.mark.parametrize("failed", ["ingest_road", "detect_road"])
+def test_what_waits_for_the_first_detection_does_not_wait_for_one_that_fails(played: Any, failed: str) -> None:
+    airflow, plan = played
+    airflow.fails.add(f"{failed} {D1}")
+    chain = drive(airflow, plan)
+    assert [run.dag_id for run in chain.runs if run.state == "failed"] == [failed]
+
+
 def test_a_failed_ingest_stops_its_source_with_the_reason(played: Any) -> None:
     airflow, plan = played
     airflow.fails.add("ingest_road 2025-10-01")

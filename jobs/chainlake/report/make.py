@@ -76,20 +76,22 @@ def index_of(home: Home) -> Path:
     return folder_of(home) / "index.html"
 
 
-def make_report(home: Home, *, everything: bool = False) -> Outcome:
+def make_report(home: Home, *, everything: bool = False, only: str | None = None) -> Outcome:
     """Make the pages of all definitions whose days have changed.
 
     Args:
         home: the installation.
         everything: make all pages again, even those that are up to date.
+        only: make the first page and the pages of this definition, and leave the others for a later run.
 
     Raises:
         ChainlakeError: the lake's records cannot be read.
     """
     folder = folder_of(home)
     with local_lock(home, _LOCK):
-        take_due(folder)
-        return _make(home, None, everything=everything)
+        if only is None:
+            take_due(folder)
+        return _make(home, None, everything=everything, only=only)
 
 
 def after_step(home: Home, seconds: float) -> None:
@@ -138,7 +140,7 @@ def _within(home: Home, folder: Path) -> Outcome | None:
     return _make(home, budget)
 
 
-def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outcome:
+def _make(home: Home, budget: float | None, *, everything: bool = False, only: str | None = None) -> Outcome:
     began, folder = time.monotonic(), folder_of(home)
     kept = Kept() if everything else Kept.read(folder)
     judged, loaded, notes = judge_all(home)
@@ -152,12 +154,13 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
     due.sort(key=lambda one: kept.pages[one.name].at if one.name in kept.pages else 0.0)
     made, left = [], []
     for one in due:
-        if budget is not None and time.monotonic() - began > budget:
+        late = budget is not None and time.monotonic() - began > budget
+        if late or only not in (None, one.name):
             left.append(one.name)
         elif _page(kept, one, folder):
             made.append(one.name)
     kept.left = left
-    late = [f"report: the page of {name} is older than its days" for name in left]
+    older = [f"report: the page of {name} is older than its days" for name in left]
     last = time.monotonic()
     docs = index_page(home)
     where = f"../{docs.relative_to(home.root)}" if docs.exists() else None
@@ -170,7 +173,7 @@ def _make(home: Home, budget: float | None, *, everything: bool = False) -> Outc
         *not_ingested(home, judged, all_definitions=True),
         *cut_off_attempts(home, judged, None, all_definitions=True),
         *failures(kept),
-        *late,
+        *older,
     ]
     replace_file(folder / "index.html", overview.page(home, entries, problems, where))
     kept.base_s = base + time.monotonic() - last

@@ -2,7 +2,8 @@
 
 The scheduler runs everything; this module only decides what may start. A source's days are ingested in order. The
 detect and monitor runs of a day start when its ingest has succeeded, alongside the ingest of the next day and alongside
-other sources.
+other sources. Until the first detection has ended, only first days are ingested and detected, so that there are matches
+to show early.
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ class Chain:
     def _advance(self, source: str, shipped: dict[date, ShippedDay]) -> None:
         ingest = self.lines[f"ingest_{source}"]
         run = ingest.current
-        if run is not None and not run.asked:
+        if run is not None and not run.asked and (run is ingest.runs[0] or self._detected):
             before = [earlier for earlier in ingest.runs if earlier.day < run.day and not earlier.ok]
             if before:
                 run.skipped = f"the ingest of {before[0].day} did not succeed"
@@ -143,9 +144,15 @@ class Chain:
             run = line.current if line is not None else None
             if run is not None and not run.asked and state[run.day].ended:
                 if state[run.day].ok:
-                    self._ask(run)
+                    if step == "detect" or self._detected:
+                        self._ask(run)
                 else:
                     run.skipped = f"the ingest of {run.day} did not succeed"
+
+    @property
+    def _detected(self) -> bool:
+        """Whether a detection has ended, of whatever source; what is not needed for the first matches waits for it."""
+        return any(run.ended for run in self.runs if run.dag_id.startswith("detect_"))
 
     def _ask(self, run: DagRun) -> None:
         """Create the run of a day, unless one from an earlier ``make run`` is still in progress; that one will do."""

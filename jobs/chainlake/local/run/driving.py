@@ -87,8 +87,8 @@ def drive(airflow: Driven, chain: Chain, progress: Progress) -> None:
                 progress.ended(airflow.api, run)
                 run.reported = True
                 first.look(run)
-            if lines := first.said():
-                progress.say(lines)
+            for said in first.said():
+                progress.say(said)
             progress.tasks(airflow.api, chain)
 
 

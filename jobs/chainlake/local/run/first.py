@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 
 from chainlake.env.processes.ending import reason_with_stack
 from chainlake.lake.records import ops
@@ -27,7 +29,7 @@ class First:
     """
 
     home: Home
-    _found: list[str] = field(default_factory=list, init=False)
+    _found: SimpleQueue[str] = field(default_factory=SimpleQueue, init=False)
     _thread: threading.Thread | None = field(default=None, init=False)
     _over: bool = field(default=False, init=False)
 
@@ -38,30 +40,30 @@ class First:
             self._thread = threading.Thread(target=self._show, args=(run,), daemon=True)
             self._thread.start()
 
-    def said(self) -> str:
-        """What there is to print, given once; otherwise empty."""
-        lines, self._found = self._found, []
-        return "\n".join(lines)
+    def said(self) -> list[str]:
+        """What there is to print, each given once."""
+        return [self._found.get() for _ in range(self._found.qsize())]
 
     def _show(self, run: DagRun) -> None:
         try:
-            lines = first_matches(self.home, run)
+            for said in first_matches(self.home, run):
+                self._over = True
+                self._found.put(said)
         except Exception as error:
             # The chain continues; if something is wrong with the lake, its steps will report it.
-            lines = [f"the first matches cannot be shown: {reason_with_stack(explained(self.home, error))}"]
-        if lines:
-            self._over, self._found = True, lines
+            self._over = True
+            self._found.put(f"the first matches cannot be shown: {reason_with_stack(explained(self.home, error))}")
 
 
-def first_matches(home: Home, run: DagRun) -> list[str]:
-    """Some of a day's matches, of the pattern that has the fewest, and the page on which they are drawn.
+def first_matches(home: Home, run: DagRun) -> Iterator[str]:
+    """Some of a day's matches, of the pattern that has the fewest; then, once it is made, the page that draws them.
 
     Args:
         home: the installation.
         run: a detect run that has succeeded.
 
-    Returns:
-        lines to print; none if the day has no matches.
+    Yields:
+        what is to be printed; nothing if the day has no matches.
 
     Raises:
         ChainlakeError: the tables cannot be read, or the report cannot be made.
@@ -76,7 +78,7 @@ def first_matches(home: Home, run: DagRun) -> list[str]:
     done = [row for row in ops.current(home, "intervals") if row["day"] == run.day and row["status"] == "done"]
     counts = {mine[row["definition"]]: row["rows"] for row in done if row["definition"] in mine and row["rows"]}
     if not counts:
-        return []
+        return
     pattern = min(counts, key=lambda name: (counts[name], name))
     cursor = SqlConnection(home).query(
         "SELECT strftime(start_ts, '%H:%M:%S') AS \"from\", strftime(end_ts, '%H:%M:%S') AS \"to\", "
@@ -86,10 +88,7 @@ def first_matches(home: Home, run: DagRun) -> list[str]:
     header = [column[0] for column in cursor.description or []]
     kept = [at for at, name in enumerate(header) if not name.endswith(_OF_EVERY_EVENT)][:_COLUMNS]
     rows = [[row[at] for at in kept] for row in cursor.fetchall()]
-    index = make_report(home).index
+    yield f"first matches, {counts[pattern]} of {pattern} on {run.day}:\n{table([header[at] for at in kept], rows)}"
+    index = make_report(home, only=f"pattern/{pattern}").index
     page = index.parent / "patterns" / f"{pattern}.html"
-    return [
-        f"first matches, {counts[pattern]} of {pattern} on {run.day}:",
-        table([header[at] for at in kept], rows),
-        f"  drawn on {page if page.exists() else index}",
-    ]
+    yield f"the first matches are drawn on {page if page.exists() else index}"
