@@ -160,7 +160,11 @@ LEARNERS = Table(
         Column("loss", pa.float64(), "Sum of its losses of the day, each before it learnt from the example."),
         Column("loss_alone", pa.float64(), "The same for a learner that never shares."),
         Column("loss_static", pa.float64(), "The same for a learner that shares at every check."),
-        Column("errors", pa.int64(), "Predictions of the day more than 1 off, or not of the same sign (logistic; a prediction of 0 has none)."),
+        Column(
+            "errors",
+            pa.int64(),
+            "Predictions of the day more than 1 off, or not of the same sign (logistic; a prediction of 0 has none).",
+        ),
         Column("event_date", pa.date32(), "UTC day of ts.", False),
     ),
     key=("model", "group_id", "ts", "kind", "learner"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
+from datetime import date
 
 from chainlake.terminal import one_line, visible
 
@@ -53,7 +54,9 @@ def table(header: Sequence[object], rows: Iterable[Sequence[object]], caption: s
     aligned = frozenset(right)
 
     def cells(name: str, row: Sequence[object], **more: object) -> Html:
-        of = ("n" if number in aligned else None for number in range(len(row)))
+        of = (
+            "n" if number in aligned else "day" if isinstance(cell, date) else None for number, cell in enumerate(row)
+        )
         return tag("tr", *(tag(name, cell, class_=kind, **more) for cell, kind in zip(row, of, strict=True)))
 
     body = [cells("td", row) for row in rows]

@@ -52,7 +52,7 @@ def test_every_reason_is_counted_and_shown() -> None:
     assert (take_b.entered, take_b.left, report.matches) == (3, 1, 1)
     counted = {reason: (miss.count, miss.examples) for reason, miss in take_b.misses.items()}
     assert counted == {
-        "no b in scope": (1, [{"a": 7}]),
+        "no b in the right order within the window": (1, [{"a": 7}]),
         "a.x < b.x": (1, [{"a": 0, "b": 3}]),
         "a forbidden n where n.x > b.x": (1, [{"a": 0, "b": 5}]),
     }

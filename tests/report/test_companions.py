@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
-from datetime import date
+import shutil
+from dataclasses import replace
+from datetime import date, timedelta
 
 import pytest
 
@@ -11,8 +14,8 @@ from chainlake.catalog.models import LoadedModel, load_models
 from chainlake.definitions.source import load_sources
 from chainlake.paths import Home
 from chainlake.report import companions
-from chainlake.schemas.models import FAULT_SCORES, LEARNERS, METRICS, ZONE_EVENTS
-from tests.report.companion_rows import OCTOBER, add, fault_score, learner_day, zone_event
+from chainlake.schemas.models import ALERTS, FAULT_SCORES, LEARNERS, METRICS, ZONE_EVENTS
+from tests.report.companion_rows import NOON, OCTOBER, add, fault_score, learner_day, zone_event
 
 
 def loaded(home: Home, name: str) -> LoadedModel:
@@ -34,6 +37,33 @@ def cells(text: str) -> list[list[str]]:
 @pytest.mark.parametrize("name", ["road_queue", "next_speed", "loop_lengths"])
 def test_a_model_that_found_nothing_says_so(name: str, home: Home) -> None:
     assert re.search("None yet|No day is done yet", page(home, name))
+
+
+def test_a_threshold_monitor_shows_the_mean_at_its_alerts_as_points_about_the_threshold(home: Home) -> None:
+    own = replace(home, config=home.root / "own")
+    shutil.copytree(home.config / "sources", own.config / "sources")
+    (own.config / "models").mkdir()
+    (own.config / "models" / "slow.yaml").write_text(
+        "kind: threshold\nsource: traffic\nstart: 2025-10-01\nnodes: ['1']\nvalue: speed\nthreshold: 50\n"
+        "round: {length: 5 min}\n"
+    )
+    alerts = [(0, "below", 49.826719), (60, "recovered", 52.373311)]
+    add(own, ALERTS, [{"monitor": "slow", "ts": NOON + timedelta(minutes=minute), "kind": kind, "mean": mean,
+                       "n_collected": 15} for minute, kind, mean in alerts])  # fmt: skip
+    text = page(own, "slow")
+    assert [row[1:] for row in cells(text) if row] == [["recovered", "52.37", "15"], ["below", "49.83", "15"]]
+    made = "".join(companions.found(own, loaded(own, "slow")))
+    layers = json.loads(re.search(r'class="spec">(.*?)</script>', made).group(1))["layer"]
+    # Between two alerts nothing is known of the mean, so that no line joins them.
+    assert {layer["mark"]["type"] for layer in layers} == {"point", "rule", "text"}
+    points = next(layer for layer in layers if layer["mark"]["type"] == "point")
+    assert [(row["k"], row["v"]) for row in points["data"]["values"]] == [
+        ("it fell below", 49.826719),
+        ("it came back", 52.373311),
+    ]
+    lo, hi = points["encoding"]["x"]["scale"]["domain"]
+    assert all(lo < row["t"] < hi for row in points["data"]["values"])
+    assert points["encoding"]["y"]["scale"]["zero"] is False
 
 
 def test_safe_zones_show_true_alerts_apart_from_violations(home: Home) -> None:

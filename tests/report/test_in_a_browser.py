@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from chainlake.days import day_start_us
+from chainlake.markup import table, tag
 from chainlake.paths import Home
 from chainlake.report import companions
 from chainlake.report.drawing import charts
@@ -114,6 +116,62 @@ def test_a_legend_of_many_names_stays_in_a_narrow_picture(page: Page, reported: 
         page.open(path)
         assert page.draw_all() == 3
         assert faults_of(page) == [] and page.errors == []
+
+
+def test_a_table_of_sentences_has_short_rows_in_a_narrow_window(page: Page, reported: Home) -> None:
+    said = "speed is 18.7 mph lower at position 102.7 mi (52.2 to 33.5); on average 2.2 mph higher than before"
+    when = tag("time", "2025-10-03 23:15:00 (10-04 06:15:00 UTC)")
+    drawn = table(("from", "day", "in words"), [(when, date(2025, 10, 3), said)], "Changes of a model, latest first")
+    path = reported.root / "report" / "sentences.html"
+    path.write_text(document("Sentences", [drawn], depth=0, crumbs=[]))
+    page.wide(400)
+    page.open(path)
+    line = page.run("document.querySelector('td time').getBoundingClientRect().height")
+    assert page.run("document.querySelector('tbody tr').getBoundingClientRect().height") < 7 * line
+    # A day is one word, and a caption ends where its window ends.
+    assert page.run("getComputedStyle(document.querySelectorAll('td')[1]).whiteSpace") == "nowrap"
+    assert page.run("document.querySelector('caption').getBoundingClientRect().right") <= 400
+    page.wide(1280)
+
+
+def test_the_line_of_an_event_is_in_a_wide_window_without_scrolling(page: Page, reported: Home) -> None:
+    attributes = ("open (USD)", "high (USD)", "low (USD)", "close (USD)", "volume (shares)")
+    file = tag("code", "us_equity_minute_trade_20131009.csv.gz", class_="file")
+    when = tag("time", "2013-10-09 14:23:00 (18:23:00 UTC)")
+    row = (tag("b", "down"), when, "AIG", "47.86", "47.86", "47.77", "47.77", "26,571", file, "1,234")
+    drawn = table(("name", "time", "ticker", *attributes, "file", "line"), [row], "Events", right=[3, 4, 5, 6, 7, 9])
+    path = reported.root / "report" / "events.html"
+    path.write_text(document("Events", [drawn], depth=0, crumbs=[]))
+    page.wide(1280)
+    page.open(path)
+    assert (
+        page.run("(() => { const box = document.querySelector('.wide'); return box.scrollWidth - box.clientWidth; })()")
+        == 0
+    )
+
+
+def test_a_label_of_the_grid_names_the_year_where_days_are_left_out(page: Page, reported: Home) -> None:
+    text = pages(reported)["index.html"].read_text()
+    head, rest = text.split('id="grid-data">', 1)
+    data = json.loads(rest[: rest.index("</script>")])
+    # Three stretches of days, of which the first days stand too close in a narrow window to be named all.
+    data["spans"], data["days"] = [["2013-10-06", 2], ["2015-08-24", 4], ["2025-09-30", 5]], 11
+    for row in data["rows"]:
+        row.update(states="0x11", counts="1x11", why={})
+    path = reported.root / "report" / "stretches.html"
+    path.write_text(f'{head}id="grid-data">{json.dumps(data)}{rest[rest.index("</script>") :]}')
+    page.wide(400)
+    page.open(path)
+    page.run(
+        "window.written = []; const write = CanvasRenderingContext2D.prototype.fillText;"
+        "CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {"
+        " if (y === 11) written.push(text); return write.call(this, text, x, y); };"
+        "dispatchEvent(new Event('resize'))"
+    )
+    written = page.run("written")
+    page.wide(1280)
+    years = [label for label in written if len(label) == len("2013-10-06")]
+    assert years[0] == "2013-10-06" and "2015-08-24" < years[1] < "2015-08-28"
 
 
 def test_what_cannot_be_read_is_found(page: Page, tmp_path: Path) -> None:

@@ -133,6 +133,9 @@ def test_a_ranking_shows_its_best_matches(reported: Home) -> None:
     # The deepest drop of five minutes is 60 to 20; the second 59 to 25.
     assert "rank 1 of the day from 2025-03-02 00:00 UTC, score 40" in page.text
     assert "rank 2 of the day from 2025-03-02 00:00 UTC, score 34" in page.text
+    # How a search works is not its meaning, and is said in the folded part only.
+    meaning, _, search = page.text.partition("How it is searched")
+    assert "ranks" in meaning and "strategy" not in meaning and "strategy" in search
 
 
 def test_the_page_of_a_model_tells_its_changes_in_words(reported: Home) -> None:

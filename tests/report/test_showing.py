@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from chainlake.days import us_of
-from chainlake.report.showing import Clock, comment, number, with_code
+from chainlake.report.showing import Clock, comment, number, short, with_code
 from tests.report.companion_rows import NOON
 
 
@@ -43,3 +43,9 @@ def test_a_number_has_all_digits_before_the_point_and_no_noise() -> None:
     assert number(1669875.48) == "1,669,875" and number(16698754.8) == "16,698,755" and number(0.0) == "0"
     assert number(-12345.678) == "-12,345.7" and number(100.0) == "100" and number(0.00012345678) == "0.000123457"
     assert number(1.5e-7) == "1.5e-07" and number(2e20) == "2e+20" and number(float("inf")) == "inf"
+
+
+def test_a_computed_value_has_four_digits() -> None:
+    assert [short(one) for one in (53.273333, 0.883754, 1234567.8, -0.0065, 52, None, float("nan"))] == [
+        "53.27", "0.8838", "1,234,568", "-0.0065", "52", "–", "–"
+    ]  # fmt: skip

@@ -21,7 +21,7 @@ from chainlake.model_change.faults.config import FaultsConfig
 from chainlake.paths import Home
 from chainlake.report.drawing import charts
 from chainlake.report.page import chart
-from chainlake.report.showing import Clock, counted, number, plain, unit_of
+from chainlake.report.showing import Clock, counted, number, plain, short, unit_of
 from chainlake.schemas.models import ALERTS, FAULT_SCORES, LEARNERS, METRICS, ZONE_EVENTS
 
 Row = dict[str, Any]
@@ -58,9 +58,11 @@ def _listed(
     return joined([table(header, rows[:LISTED], title, right=list(right)), *rest])
 
 
-def _span(first_us: int, last_us: int, clock: Clock) -> charts.Span:
+def _span(first_us: int, last_us: int, clock: Clock, *, aside: float = 0.0) -> charts.Span:
+    """The last days up to ``last_us``, with a share of them as room for a name on either side."""
     lo = max(first_us, last_us - DAYS * US_PER_DAY)
-    return charts.Span(lo, max(last_us, lo + 1), clock)
+    room = int(aside * max(last_us - lo, 1))
+    return charts.Span(lo - room, max(last_us, lo + 1) + room, clock)
 
 
 def _days(shown: Sequence[date]) -> charts.DaySpan:
@@ -83,17 +85,23 @@ def _alerts(rows: list[Row], loaded: LoadedModel) -> list[Html]:
     rows.sort(key=lambda row: row["ts"], reverse=True)
     what = f"mean of {measured(config.response, loaded.source)}"
     listed = [
-        (clock.html(us_of(one["ts"])), one["kind"], number(one["mean"]), number(one["n_collected"])) for one in rows
+        (clock.html(us_of(one["ts"])), one["kind"], short(one["mean"]), number(one["n_collected"])) for one in rows
     ]
     header = (f"time (in {clock.zone})", "what", what, "sensors asked")
     body = [_listed("Latest first", header, listed, ALERTS.path_name, right=[2, 3])]
     if len(rows) > 1:
-        times = [(us_of(one["ts"]), plain(one["mean"])) for one in reversed(rows)]
-        span = _span(times[0][0], times[-1][0], clock)
-        below = [us_of(one["ts"]) for one in rows if one["kind"] == "below" and us_of(one["ts"]) >= span.lo_us]
-        lines = {"at alerts": [one for one in times if one[0] >= span.lo_us]}
-        spec = charts.series(span, lines, title=what, height=150, level=(config.threshold, "threshold"), changes=below)
-        said = f"The mean whenever it fell below the threshold (dashed) or came back: {counted(len(below), 'fall')}."
+        span = _span(us_of(rows[-1]["ts"]), us_of(rows[0]["ts"]), clock, aside=0.08)
+        points = {
+            said: [
+                (us_of(one["ts"]), one["mean"])
+                for one in reversed(rows)
+                if one["kind"] == kind and us_of(one["ts"]) >= span.lo_us and plain(one["mean"]) is not None
+            ]
+            for kind, said in (("below", "it fell below"), ("recovered", "it came back"))
+        }
+        falls = sum(one["kind"] == "below" and us_of(one["ts"]) >= span.lo_us for one in rows)
+        spec = charts.dots(span, points, title=what, level=(config.threshold, "threshold"))
+        said = f"The mean whenever it fell below the threshold (dashed) or came back: {counted(falls, 'fall')}."
         body.insert(0, chart(spec, said, said, tall=210))
     return [section("Alerts", *body)]
 
@@ -181,7 +189,7 @@ def _learners(rows: list[Row], loaded: LoadedModel) -> list[Html]:
         for name in sums:
             sums[name] += row[name] or 0.0
     listed = [
-        (day, number(one["loss"]), number(one["loss_alone"]), number(one["loss_static"]), _gain(one))
+        (day, short(one["loss"]), short(one["loss_alone"]), short(one["loss_static"]), _gain(one))
         for day, one in sorted(by_day.items(), reverse=True)
     ]
     header = ("day (UTC)", "as they are", "never sharing", "sharing at every check", "kept of the gain")
@@ -202,8 +210,8 @@ def _learners(rows: list[Row], loaded: LoadedModel) -> list[Html]:
         (
             name,
             row["event_date"],
-            number(row["loss"]),
-            number(row["loss_alone"]),
+            short(row["loss"]),
+            short(row["loss_alone"]),
             number(row["errors"]),
             _values(row["weights"]),
         )
@@ -230,7 +238,7 @@ def _faults(rows: list[Row], loaded: LoadedModel) -> list[Html]:
     inside = config.length is not None
     listed = [
         (
-            said, last["machine"], _signed(last["top_counters"]), number(last["v_norm"]), f"{last['p']:.2g}",
+            said, last["machine"], _signed(last["top_counters"]), short(last["v_norm"]), f"{last['p']:.2g}",
             *([_first(last, clock)] if inside else []), *([last["group_id"]] if several else []),
         )
         for said, last in _flagged(rows)

@@ -20,7 +20,7 @@ from chainlake.lake.records.staleness import Judged
 from chainlake.paths import Home
 
 #: Raised by hand whenever a page would look different; then all pages are made again.
-VERSION = 5
+VERSION = 6
 _MADE, _DUE = ".made.json", ".due"
 
 

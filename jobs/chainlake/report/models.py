@@ -28,7 +28,7 @@ from chainlake.report.drawing.road import PLACE, Change, is_road, road_map
 from chainlake.report.drawing.states import shown, which_are
 from chainlake.report.page import chart, document
 from chainlake.report.reading import SourceReader
-from chainlake.report.showing import Clock, comment, counted, number, unit_of, with_code, with_unit
+from chainlake.report.showing import Clock, comment, counted, short, unit_of, with_code, with_unit
 
 #: The largest numbers of days drawn, and of events on them.
 DAYS, EVENTS = 4, 150_000
@@ -165,7 +165,7 @@ def _changes(of: Subject, config: ModelConfig) -> Html:
     shown = [row for row in rows if row["kind"] != "sync" or row["exceeded"]]
     listed = [
         (clock.html(us_of(row["ts"])), *([row["group_id"]] if several else []), _KINDS[row["kind"]],
-         in_words(of.source, config, row), _short(row["error_before"]))
+         in_words(of.source, config, row), short(row["error_before"]))
         for row in shown[:LISTED]
     ]  # fmt: skip
     header = (f"from (in {clock.zone})", *(["group"] if several else []), "what", "in words", "size")
@@ -194,21 +194,17 @@ def in_words(source: Source, config: ModelConfig, row: Mapping[str, Any]) -> str
     if not after:
         return "too few different values to determine a model"
     if not before:
-        return ", ".join(f"{name} {_short(value)}" for name, value in after.items())
+        return ", ".join(f"{name} {short(value)}" for name, value in after.items())
     curve = profile_feature(config)
     if curve is not None and config.features[curve].low is not None:
         return _curve_words(source, config, config.features[curve], (before, after))
     moved = sorted(after, key=lambda name: -_relative(before.get(name), after[name]))
-    parts = [f"{name} goes from {_short(before.get(name))} to {_short(after[name])}" for name in moved[:3]]
+    parts = [f"{name} goes from {short(before.get(name))} to {short(after[name])}" for name in moved[:3]]
     return ", ".join(parts)
 
 
 def _beta(entries: Sequence[Mapping[str, Any]] | None) -> dict[str, float]:
     return {str(one["feature"]): float(one["value"]) for one in entries or ()}
-
-
-def _short(value: float | None) -> str:
-    return number(None if value is None else float(f"{value:.4g}"))
 
 
 def _relative(before: float | None, after: float) -> float:

@@ -276,7 +276,7 @@ def _recent(home: Home, entries: Sequence[Entry]) -> Html:
 
 
 def _bar(share: float) -> Html:
-    return tag("span", class_="bar", style=f"width:{max(share, 0.004) * 11:.2f}rem")
+    return tag("span", class_="bar", style=f"width:calc({max(share, 0.004):.4f} * var(--bar))")
 
 
 def _costs(home: Home, since: Mapping[str, int]) -> dict[str, int]:

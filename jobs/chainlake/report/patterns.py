@@ -6,6 +6,7 @@ changes, so a section must not show anything that depends on today's date.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -134,7 +135,9 @@ def _meaning(of: Subject) -> Html:
     pattern = of.compiled.pattern
     text = pattern.text.text
     said = [tag("p", with_code(one)) for one in comment(text)]
-    rows = list(_terms([*bounds(pattern), *ranking(pattern)]))
+    # How the best are found is said with the rest of the search, which is folded.
+    kept = itertools.takewhile(lambda line: not line.startswith("strategy"), ranking(pattern))
+    rows = list(_terms([*bounds(pattern), *kept]))
     whole_text = "\n".join(explain(pattern, chosen_orders(pattern)))
     return section(
         "What it means",

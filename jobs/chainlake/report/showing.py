@@ -37,6 +37,13 @@ def number(value: Any) -> str:
     return str(value)
 
 
+def short(value: float | None) -> str:
+    """A computed value with four digits, as no more can be compared at a glance, or all those before the point."""
+    if value is None or not math.isfinite(value):
+        return number(value)
+    return number(float(round(value)) if abs(value) >= 1000 else float(f"{value:.4g}"))
+
+
 def plain(value: Any) -> float | None:
     """A value for a chart; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):

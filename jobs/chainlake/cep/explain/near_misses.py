@@ -318,9 +318,9 @@ class _Probe:
             yield found.at(left)
 
     def _alone(self, step: Step, bindings: Bindings, rows: np.ndarray, stage: Stage) -> None:
-        """Count partial matches that find no event in their scope."""
+        """Count partial matches that find no event where order and window allow one."""
         if bindings.singles or bindings.groups:
-            self._drop(stage, f"no {step.name} in scope", bindings, rows)
+            self._drop(stage, f"no {step.name} in the right order within the window", bindings, rows)
 
     def _fail(self, stage: Stage, clause: Clause, bindings: Bindings, rows: np.ndarray) -> None:
         """Count partial matches that a condition ended."""

@@ -184,18 +184,21 @@
 
     ticks(g) {
       g.fillStyle = css("soft"); g.strokeStyle = css("grid"); g.lineWidth = 1; g.textAlign = "left";
-      let last = -1e9;
+      let last = -1e9, named = true;
       const step = this.days > 800 ? "year" : this.days > 45 ? "month" : "day";
       for (let d = this.from; d < this.to; d++) {
         const day = this.day(d);
         const begins = this.begins.has(d) && this.begins.size > 1;
+        if (begins) named = false;
         if (!begins && step === "year" && !day.endsWith("-01-01")) continue;
         if (!begins && step === "month" && !day.endsWith("-01")) continue;
         const x = this.left + (d - this.from) * this.cell;
-        const label = begins ? day : step === "year" ? day.slice(0, 4) : step === "month" ? day.slice(0, 7) : day.slice(5);
+        /* Where days are left out, the first label that fits names the year. */
+        const label = !named ? day : step === "year" ? day.slice(0, 4) : step === "month" ? day.slice(0, 7) : day.slice(5);
         const wide = g.measureText(label).width;
         if (x < last + 10 || x + wide > this.width) continue;
         last = x + wide;
+        named = true;
         g.fillText(label, x, 11);
         /* Days are left out before it. */
         g.strokeStyle = css(begins && d > this.from ? "soft" : "grid");

@@ -304,11 +304,19 @@ def series(
     line = {"type": "line", "strokeWidth": 1.3, "point": {"size": 18} if few else False}
     layers.append({"data": {"values": rows}, "mark": line, "encoding": {"x": x, "y": y, "color": colour}})
     if level is not None:
-        at, said = level
-        layers.append({"data": {"values": [{"v": at}]}, "mark": {"type": "rule", "style": "ink", "strokeDash": [6, 4]},
-                       "encoding": {"y": y}})  # fmt: skip
-        layers += _written([{"v": at, "n": said}], {"align": "right", "dy": -7, "x": {"expr": "width - 4"}}, {"y": y})
+        layers += _level(level, y)
     return base(layers, height)
+
+
+def _level(level: tuple[float, str], y: Spec) -> list[Spec]:
+    """A dashed horizontal line with its name."""
+    at, said = level
+    rule = {"type": "rule", "style": "ink", "strokeDash": [6, 4]}
+    name = {"align": "right", "dy": -7, "x": {"expr": "width - 4"}}
+    return [
+        {"data": {"values": [{"v": at}]}, "mark": rule, "encoding": {"y": y}},
+        *_written([{"v": at, "n": said}], name, {"y": y}),
+    ]
 
 
 def dots(
@@ -317,6 +325,7 @@ def dots(
     *,
     title: str,
     height: int = 150,
+    level: tuple[float, str] | None = None,
     changes: Sequence[int] = (),
 ) -> Spec:
     """Points of several kinds over days, distinguished by colour and shape, with the times of changes.
@@ -326,10 +335,11 @@ def dots(
         points: kind → microsecond and value of each point.
         title: title of the vertical axis.
         height: height of the plot, in pixels.
+        level: value and name of a horizontal line, around which the axis is chosen; None: no line, and the axis has 0.
         changes: times of vertical lines, microseconds.
     """
-    x, y = span.axis(), height_axis("v", title, zero=True)
-    layers: list[Spec] = []
+    x, y = span.axis(), height_axis("v", title, zero=level is None)
+    layers: list[Spec] = [] if level is None else _level(level, y)
     if changes:
         rule = {"type": "rule", "style": "loud", "strokeWidth": 1, "strokeDash": [3, 3], "opacity": 0.8}
         values = [{"t": us // 1000} for us in changes]

@@ -25,6 +25,10 @@ CELLS = 30_000
 _HEIGHT = 340
 #: The largest number of matches drawn on a map.
 MATCHES = 300
+#: From this many matches on, lines and dots are thin, since thick ones would hide the map.
+_DENSE = 40
+#: Widths of the outline and of the line of a match, size and edge of its dots, and the lines' opacity.
+_THICK, _THIN = (4.5, 2.2, 46, 1.4, 0.9), (1.8, 0.7, 12, 0.7, 0.5)
 
 
 @dataclass(frozen=True)
@@ -99,16 +103,17 @@ def road_map(
             {"field": "k", "title": source.key},
             {"field": "why", "title": "match"},
         ]
-        for width, tone_of_line in ((4.5, "#000000"), (2.2, "#ffffff")):
-            mark = {"type": "line", "color": tone_of_line, "strokeWidth": width, "opacity": 0.9}
+        outline, line, dot, edge, opacity = _THIN if len(matches) >= _DENSE else _THICK
+        for width, tone_of_line in ((outline, "#000000"), (line, "#ffffff")):
+            mark = {"type": "line", "color": tone_of_line, "strokeWidth": width, "opacity": opacity}
             layers.append({"data": {"values": ways}, "mark": mark, "encoding": where})
         point = {
             "type": "point",
             "filled": True,
-            "size": 46,
+            "size": dot,
             "color": "#ffffff",
             "stroke": "#000000",
-            "strokeWidth": 1.4,
+            "strokeWidth": edge,
             "opacity": 1,
         }
         layers.append({"data": {"values": ways}, "mark": point, "encoding": {"x": x, "y": y, "tooltip": tips}})
