@@ -345,7 +345,7 @@ def test_the_query_is_one_statement_of_reading(filled: Home, tmp_path: Any) -> N
 def test_a_column_keeps_its_meaning_where_a_flat_name_is_like_it() -> None:
     import duckdb
 
-    from chainlake.lake.sql.matches import flat_select
+    from chainlake.lake.sql.flat import flat_select
 
     event = pa.struct([("ts", pa.int64())])
     schema = pa.schema([("a", pa.list_(event)), ("a_first", event), ("A_count", pa.int64()), ("c", event)])

@@ -43,6 +43,7 @@ VERBS = {
     "restate": "compute stale days again, however old",
     "sql": "query the published tables, without a JVM",
     "contract": "print what readers of a table can rely on, as a data contract (ODCS)",
+    "views": "print the statements that make the tables known to Spark or Trino",
     "changes": "print what was added, withdrawn and changed in a table since a version or commit",
     "shadow": "show what an edit of a pattern or model would do to its rows before it goes live",
     "alerts": "send published and withdrawn matches and model changes to webhooks",
@@ -65,7 +66,19 @@ VERBS = {
 ROOMS = {
     "steps": ("ingest", "detect", "monitor", "validate"),
     "history": ("plan", "backfill", "restate", "shadow", "retire"),
-    "lake": ("status", "check", "sql", "contract", "changes", "alerts", "maintain", "tune", "picture", "report"),
+    "lake": (
+        "status",
+        "check",
+        "sql",
+        "contract",
+        "views",
+        "changes",
+        "alerts",
+        "maintain",
+        "tune",
+        "picture",
+        "report",
+    ),  # fmt: skip
     "files": ("init", "generate", "match", "try", "backtest", "explain", "lint", "schema"),
 }
 

@@ -37,6 +37,15 @@ class NotInTheLake(UsageError):
         ).holding(name=name)
 
     @classmethod
+    def without_tables(cls, lake: str, schemas: Sequence[str]) -> NotInTheLake:
+        """The lake has no table in any of these schemas."""
+        said = " or ".join(schemas)
+        return cls(
+            f"the lake at {lake} has no table in {said} yet",
+            hint="`chainlake ingest`, `detect` and `monitor` make tables.",
+        ).holding(name=said)
+
+    @classmethod
     def needs_schema(cls, name: str, full: Sequence[str]) -> NotInTheLake:
         """Tables of that name exist, but it was written without a schema."""
         return cls(f"table {name} needs its schema", hint=f"Write {' or '.join(full)}.").holding(name=name)

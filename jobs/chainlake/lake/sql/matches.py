@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from chainlake.errors import DefinitionError
+from chainlake.lake.sql.flat import FLAT, flat_select
 from chainlake.lake.sql.scan import literal, quoted
 from chainlake.paths import Home
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 #: The views of a match table whose events carry ``seq``: its rows in the order in which they are published, and the
 #: events that they use up.
 ORDERED, CONSUMED = "_ordered", "_consumed"
-#: The view of a match table without structs and arrays, for programs that understand only plain columns.
-FLAT = "_flat"
 
 
 def view_of(name: str) -> tuple[str, str] | None:
@@ -35,7 +34,7 @@ def view_select(home: Home, pattern: str, schema: pa.Schema, rows: str, kind: st
         pattern: name of the pattern.
         schema: the schema of its match table.
         rows: the table, as SQL.
-        kind: :data:`ORDERED`, :data:`CONSUMED` or :data:`FLAT`.
+        kind: :data:`ORDERED`, :data:`CONSUMED` or ``flat.FLAT``.
     """
     if kind == FLAT:
         return flat_select(rows, schema)
@@ -50,44 +49,6 @@ def view_select(home: Home, pattern: str, schema: pa.Schema, rows: str, kind: st
         )
     policy = _policy(home, pattern)
     return None if policy is None or not policy.consumes else consumed_select(rows, names, policy.consume)
-
-
-def flat_select(rows: str, schema: pa.Schema) -> str:
-    """The SELECT of :data:`FLAT`, with one row per match.
-
-    An event ``a`` gives its fields as ``a_ts``, ``a_close``; several events give their number as ``a_count`` and the
-    fields of the first and the last as ``a_first_ts``, ``a_last_ts``. A name that is already taken gets a ``_`` at its
-    end, so that a column of the table never changes its meaning.
-
-    Args:
-        rows: a match table, as SQL.
-        schema: the schema of that table.
-    """
-    nested = [field for field in schema if pa.types.is_list(field.type) or pa.types.is_struct(field.type)]
-    # DuckDB's names are case-insensitive.
-    taken = {field.name.lower() for field in schema if field not in nested}
-
-    def free(name: str) -> str:
-        while name.lower() in taken:
-            name += "_"
-        taken.add(name.lower())
-        return quoted(name)
-
-    columns = []
-    for field in schema:
-        column = f"m.{quoted(field.name)}"
-        if field not in nested:
-            columns.append(column)
-            continue
-        events = [(column, field.name)]
-        if pa.types.is_list(field.type):
-            columns.append(f"len({column}) AS {free(f'{field.name}_count')}")
-            events = [(f"{column}[1]", f"{field.name}_first"), (f"{column}[-1]", f"{field.name}_last")]
-        kind = field.type.value_type if pa.types.is_list(field.type) else field.type
-        for event, name in events if pa.types.is_struct(kind) else ():
-            for one in (kind.field(i).name for i in range(kind.num_fields)):
-                columns.append(f"struct_extract({event}, {literal(one)}) AS {free(f'{name}_{one}')}")
-    return f"SELECT {', '.join(columns)} FROM {rows} AS m"
 
 
 def _names(schema: pa.Schema) -> dict[str, bool]:
