@@ -10,7 +10,7 @@ ARGS ?=
 
 .PHONY: help setup run airflow test test-fast fuzz simulate check docs lock clean clean-data replay-proof kill-proof \
   kill-random damage-proof spark-proof store-proof own-airflow-proof cluster-proof heavy-proof docker-proof \
-  docker-image docker-run docker-stop report-proof
+  docker-image docker-run docker-stop report-proof thrift-proof
 
 help: ## show this list
 	@echo "Chainlake: event patterns and model changes in a data lake"
@@ -104,6 +104,9 @@ docker-stop: ## stop the containers; volumes stay (ARGS=--volumes removes them, 
 
 report-proof: .venv/.installed ## the report of the shipped data in a real browser without a network (needs chromium)
 	@$(PY) -m tests.proof.report_pages $(ARGS)
+
+thrift-proof: .venv/.installed ## the commands of docs/readers.md for a server for JDBC and ODBC, on a shipped day
+	@$(PY) -m tests.proof.thrift_server
 
 fuzz: .venv/.installed ## random patterns on both backends, and damaged files (ARGS="--seconds 600 --files 10000")
 	@$(PY) -m tests.fuzz $(ARGS)
