@@ -45,6 +45,7 @@ OF_VERB: dict[str, dict[int, str]] = {
     "check": {1: "a table does not hold what was written to it"},
     "sql": {},
     "contract": {},
+    "views": {},
     "changes": {},
     "alerts": {3: "a definition with alerts is wrong"},
     "maintain": {},
