@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
+from chainlake.schemas.table import TIMESTAMP, Check, Column, Table, described
 
 _FIXED = (
     Column("match_id", pa.string(), "Hash of pattern name and bound event ids, 128 bit, hex.", False),
@@ -30,10 +31,9 @@ class MatchName:
     kleene: bool
     fields: tuple[tuple[str, pa.DataType], ...]
 
-    @property
-    def arrow_type(self) -> pa.DataType:
-        """Struct, or list of structs for a Kleene name."""
-        struct = pa.struct([pa.field(field, kind) for field, kind in self.fields])
+    def arrow_type(self, meanings: Mapping[str, str]) -> pa.DataType:
+        """Struct, or list of structs for a Kleene name; ``meanings`` are the comments of its fields."""
+        struct = pa.struct([described(one, kind, meanings.get(one)) for one, kind in self.fields])
         return pa.list_(pa.field("element", struct)) if self.kleene else struct
 
 
@@ -49,6 +49,7 @@ class MatchShape:
         counted: names for which only the number of events is kept.
         measures: computed columns, with their types.
         ranking: for a ranked pattern, the columns by which its matches are compared, each with type and comment.
+        meanings: comments of the events' columns, as ``events.<source>`` has them, for the fields of the names.
     """
 
     pattern: str
@@ -58,6 +59,7 @@ class MatchShape:
     counted: tuple[str, ...] = ()
     measures: tuple[tuple[str, pa.DataType], ...] = ()
     ranking: tuple[tuple[str, pa.DataType, str], ...] = ()
+    meanings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def table_name(self) -> str:
@@ -76,7 +78,7 @@ def matches_table(shape: MatchShape) -> Table:
             *(
                 Column(
                     n.name,
-                    n.arrow_type,
+                    n.arrow_type(shape.meanings),
                     f"Events bound to {n.name}, by (ts, event_id)." if n.kleene else f"Event bound to {n.name}.",
                 )
                 for n in shape.names

@@ -6,11 +6,23 @@ from typing import Literal, get_args
 
 import pyarrow as pa
 
-from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
+from chainlake.schemas.table import TIMESTAMP, Check, Column, Table, described
 
 #: An array of (feature, value) in model order: unlike maps, arrays can be compared.
 COEFFICIENTS = pa.list_(
-    pa.field("element", pa.struct([pa.field("feature", pa.string()), pa.field("value", pa.float64())]))
+    pa.field(
+        "element",
+        pa.struct(
+            [
+                described("feature", pa.string(), "Name of the feature or counter."),
+                described(
+                    "value",
+                    pa.float64(),
+                    "Its number in this vector; a coefficient has the unit of the response per unit of the feature.",
+                ),
+            ]
+        ),
+    )
 )
 
 ChangeKind = Literal["init", "sync", "change", "node_change", "recovered", "unidentifiable"]
@@ -86,9 +98,13 @@ ZONES = pa.list_(
         "element",
         pa.struct(
             [
-                pa.field("node", pa.string()),
-                pa.field("coverage", pa.float64()),
-                pa.field("levels", pa.list_(pa.field("element", pa.float64()))),
+                described("node", pa.string(), "Name of the node."),
+                described("coverage", pa.float64(), "Share of its past vectors that are in its zone, 0 to 1."),
+                described(
+                    "levels",
+                    pa.list_(pa.field("element", pa.float64())),
+                    "The zone's levels, facet by facet, in the unit of the facet's value.",
+                ),
             ]
         ),
     )

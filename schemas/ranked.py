@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from chainlake.schemas.table import TIMESTAMP, Check, Column, Table
+from chainlake.schemas.table import TIMESTAMP, Check, Column, Table, described
 
 #: What identifies a row.
 KEY = ("scope_kind", "scope_start", "per", "match_id")
 #: The UTC day of this time owns a row: all periods that begin on a day are published together.
 DAY_COLUMN = "scope_start"
 
-_EVENT = pa.struct([("name", pa.string()), ("event_id", pa.string()), ("ts", TIMESTAMP)])
+_EVENT = pa.struct(
+    [
+        described("name", pa.string(), "Name in the pattern to which the event is bound."),
+        described("event_id", pa.string(), "Hash that identifies the event, 128 bit, hex."),
+        described("ts", TIMESTAMP, "Time of the event, UTC."),
+    ]
+)
 _NUMBERS = pa.list_(pa.field("element", pa.float64()))
 
 

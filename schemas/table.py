@@ -8,6 +8,18 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")
+_COMMENT = "comment"
+
+
+def described(name: str, kind: pa.DataType, comment: str | None, *, nullable: bool = True) -> pa.Field:
+    """A column, or a field of a struct, with its comment where Delta and Spark look for it; ``None`` is no comment."""
+    return pa.field(name, kind, nullable=nullable, metadata=None if comment is None else {_COMMENT: comment})
+
+
+def comment_of(field: pa.Field) -> str | None:
+    """The comment of a column or of a field of a struct; ``None`` if it has none."""
+    found = (field.metadata or {}).get(_COMMENT.encode())
+    return None if found is None else found.decode()
 
 
 @dataclass(frozen=True)
@@ -16,7 +28,7 @@ class Column:
 
     Args:
         name: column name.
-        type: Arrow type.
+        type: Arrow type; the fields of a struct are made by :func:`described`, with comments of their own.
         comment: what it holds, with unit; visible in ``DESCRIBE``.
         nullable: ``False`` makes it a NOT NULL constraint of the table.
         volatile: ``True`` for columns that depend on when or from which file a row was written; they are left out
@@ -65,9 +77,7 @@ class Table:
 
     def arrow(self) -> pa.Schema:
         """The Arrow schema; comments are kept in the field metadata."""
-        return pa.schema(
-            [pa.field(c.name, c.type, nullable=c.nullable, metadata={"comment": c.comment}) for c in self.columns]
-        )
+        return pa.schema([described(c.name, c.type, c.comment, nullable=c.nullable) for c in self.columns])
 
     @property
     def column_names(self) -> list[str]:

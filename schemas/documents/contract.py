@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from chainlake.schemas.table import Column, Table
+from chainlake.schemas.table import Column, Table, comment_of
 
 #: The version of the standard.
 API_VERSION = "v3.2.0"
@@ -100,6 +100,12 @@ def _column(column: Column, table: Table) -> dict[str, Any]:
     return entry
 
 
+def _field(field: pa.Field) -> dict[str, Any]:
+    """A field of a struct, with its comment if it has one."""
+    comment = comment_of(field)
+    return {"name": field.name, **_type(field.type), **({} if comment is None else {"description": comment})}
+
+
 def _type(kind: pa.DataType) -> dict[str, Any]:
     """The type in the standard's words, with the types inside a list, a struct or a map."""
     entry: dict[str, Any] = {
@@ -108,7 +114,7 @@ def _type(kind: pa.DataType) -> dict[str, Any]:
     }
     if pa.types.is_struct(kind):
         fields = [kind.field(i) for i in range(kind.num_fields)]
-        entry["properties"] = [{"name": field.name, **_type(field.type)} for field in fields]
+        entry["properties"] = [_field(field) for field in fields]
     elif pa.types.is_list(kind):
         entry["items"] = _type(kind.value_type)
     elif pa.types.is_map(kind):

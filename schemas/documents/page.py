@@ -25,11 +25,12 @@ _HEAD = """\
 
 <!-- Made by `make docs` from the files in schemas/; edit those. -->
 
-All tables of a lake, as `schemas/` defines them. They are Delta tables at `lake/<schema>/<name>/`; comments of tables
-and columns are in the tables, too, so `DESCRIBE` shows them. **Bold** columns are the key. *Volatile* columns say when
-or from which file a row was written; they are left out wherever tables are compared or checksummed
-([Same tables](semantics.md#same-tables)). Times are microseconds in UTC, days are UTC days; other units are in the
-meaning. Hashes have 128 bits, written as 32 hexadecimal digits.
+All tables of a lake, as `schemas/` defines them. They are Delta tables at `lake/<schema>/<name>/`; comments of tables,
+columns, and fields inside columns are in the tables, too, as they were when a table was made: `DESCRIBE` shows those of
+columns, `DeltaTable(path).schema()` all. An event in a match has the comments that `events.<source>` has. **Bold**
+columns are the key. *Volatile* columns say when or from which file a row was written; they are left out wherever tables
+are compared or checksummed ([Same tables](semantics.md#same-tables)). Times are microseconds in UTC, days are UTC days;
+other units are in the meaning. Hashes have 128 bits, written as 32 hexadecimal digits.
 
 Names in angle brackets stand for those of your definitions: the shipped source `stock` has the key `ticker`, the
 attributes `open`, `high`, `low`, `close`, `volume`, and the tables `raw.stock`, `events.stock` and `quarantine.stock`.
@@ -111,7 +112,8 @@ def families() -> list[tuple[str, str, tuple[Table, ...]]]:
         ("<attribute>", pa.null()),
     )
     names = (MatchName("<name>", False, fields), MatchName("<repeated name>", True, fields))
-    matches = matches_table(MatchShape("<pattern>", 1, "<source>", names))
+    meanings = {column.name: column.comment for column in events_table(source).columns}
+    matches = matches_table(MatchShape("<pattern>", 1, "<source>", names, meanings=meanings))
     tables = (
         (raw_table(source), events_table(source), quarantine_table(source)),
         (matches,),

@@ -42,6 +42,8 @@ def test_the_contract_fits_the_standard(
     assert events["event_date"]["partitioned"] is True
     down = next(column for column in tables["matches.shakeout"]["properties"] if column["name"] == "down")
     assert {"ticker", "ts", "close"} <= {field["name"] for field in down["properties"]}
+    (close,) = (field for field in down["properties"] if field["name"] == "close")
+    assert close["description"] == "Last price of the minute [USD]"
     # The schema can fail: a column without a name.
     del document["schema"][0]["properties"][0]["name"]
     with pytest.raises(jsonschema.ValidationError):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from chainlake.schemas.documents.page import families, main, type_name
-from chainlake.schemas.table import TIMESTAMP, Column, Table
+from chainlake.schemas.table import TIMESTAMP, Column, Table, comment_of
 
 ROOT = Path(__file__).parents[2]
 TABLES = [table for _, _, tables in families() for table in tables]
@@ -33,6 +34,21 @@ def test_the_page_has_every_schema_that_tables_are_made_in() -> None:
 def test_a_column_has_a_meaning(column: Column) -> None:
     assert column.comment[:1].strip() and column.comment.endswith(".")
     assert column.comment.rstrip(".").lower().replace(" ", "_") != column.name
+
+
+def _inside(kind: pa.DataType) -> Iterator[pa.Field]:
+    if pa.types.is_list(kind):
+        yield from _inside(kind.value_type)
+    if pa.types.is_struct(kind):
+        for field in kind:
+            yield field
+            yield from _inside(field.type)
+
+
+def test_a_field_inside_a_column_has_a_meaning() -> None:
+    fields = [(table, field) for table in TABLES for column in table.columns for field in _inside(column.type)]
+    bare = [f"{table.path_name}: {field.name}" for table, field in fields if not (comment_of(field) or "").endswith(".")]
+    assert len(fields) > 20 and not bare
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.path_name)

@@ -20,7 +20,7 @@ from chainlake.lake.delta.sums.checksums import checksums
 from chainlake.lake.store.errors import Overtaken, RowsOutside
 from chainlake.lake.store.port import Applied, Change, Lake, Part, Staged, Turn
 from chainlake.paths import Home
-from chainlake.schemas.table import Table
+from chainlake.schemas.table import Table, described
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.resolve import storage_of
 from tests.lake.stored import (
@@ -84,15 +84,36 @@ def test_counts_and_checksums_are_per_owner_and_day(lake: Lake, home: Home) -> N
     assert held(home) == sorted(map(str, table_of([*others, *staged]).to_pylist()))
 
 
+def _reworded(kind: pa.DataType) -> pa.DataType:
+    """The same type, with comments on the fields inside it."""
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_reworded(kind.value_type)))
+    if pa.types.is_struct(kind):
+        return pa.struct([described(one.name, _reworded(one.type), "In other words.") for one in kind])
+    return kind
+
+
 @pytest.mark.on_spark()
 def test_a_table_whose_columns_were_described_in_other_words_is_published_to(lake: Lake, home: Home) -> None:
     """A release may reword every comment; the lake was made by the one before."""
     put(lake, [row("a"), row("b", D2)], part_of(D1, D2))
-    columns = tuple(replace(one, comment=f"{one.comment} In other words.") for one in PLAIN.columns)
+    columns = tuple(
+        replace(one, comment=f"{one.comment} In other words.", type=_reworded(one.type)) for one in PLAIN.columns
+    )
     reworded = replace(PLAIN, comment="In other words.", columns=columns)
     assert put(lake, [row("a", x=2.0), row("c", D2)], part_of(D1, D2), reworded) == Applied(1, 1, 1, 2)
     assert held(home) == sorted(map(str, table_of([row("a", x=2.0), row("c", D2)]).to_pylist()))
     assert put(lake, [row("d", D3)], part_of(D3), reworded) == Applied(1, 0, 0, 3)
+
+
+@pytest.mark.on_spark()
+def test_fields_inside_a_column_keep_their_comments_whichever_back_end_publishes(lake: Lake, home: Home) -> None:
+    commented = replace(PLAIN, columns=tuple(replace(one, type=_reworded(one.type)) for one in PLAIN.columns))
+    put(lake, [row("a")], part_of(D1), commented)
+    put(lake, [row("a", x=2.0)], part_of(D1), commented)
+    types = {field.name: field.type for field in DeltaTable(home.table("matches", "rows")).schema().fields}
+    inside = [*types["a"].fields, *types["b"].element_type.fields]
+    assert [field.metadata for field in inside] == [{"comment": "In other words."}] * 3
 
 
 @pytest.mark.on_spark()

@@ -85,6 +85,9 @@ def test_what_a_run_read_and_wrote(run: Home, tmp_path: Path, monkeypatch: pytes
     assert {field["field"] for field in lineage["dataset"]} >= {"open", "close", "volume"}
     described = {column["name"]: column["description"] for column in read["facets"]["schema"]["fields"]}
     assert described["ts"] == "Time of the event, UTC."
+    (down_column,) = (column for column in written["facets"]["schema"]["fields"] if column["name"] == "down")
+    inside = {field["name"]: field["description"] for field in down_column["fields"]}
+    assert inside["close"] == "Last price of the minute [USD]" and inside["ts"] == "Time of the event, UTC."
     assert events[3]["run"]["facets"]["errorMessage"]["message"] == "no such column"
 
 

@@ -5,7 +5,7 @@ An error in one file never hides another file: errors are collected, and each is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from chainlake.lake.delta.reader import UnreadableTable
 from chainlake.lake.records.defined.definitions import Definition
 from chainlake.lake.records.defined.registered import later_versions, next_version
 from chainlake.paths import Home
+from chainlake.schemas.events import events_table
 from chainlake.schemas.matches import MatchShape, matches_table
 from chainlake.schemas.table import Table
 
@@ -228,4 +229,5 @@ def _fits(home: Home, table: Table) -> bool:
 
 def shape_of(pattern: Pattern, source: Source, version: int) -> MatchShape:
     """The output columns of ``pattern`` on ``source``."""
-    return match_shape(pattern, version=version, key=source.key, types=source.event_columns())
+    shape = match_shape(pattern, version=version, key=source.key, types=source.event_columns())
+    return replace(shape, meanings={column.name: column.comment for column in events_table(source).columns})

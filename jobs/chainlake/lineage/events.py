@@ -29,7 +29,7 @@ from openlineage.client.generated.schema_dataset import SchemaDatasetFacet, Sche
 from chainlake.lineage.flows import Flow
 from chainlake.paths import Home
 from chainlake.schemas.ops_rows import RunRow
-from chainlake.schemas.table import Table
+from chainlake.schemas.table import Table, comment_of
 
 #: The namespace of our jobs.
 NAMESPACE = "chainlake"
@@ -125,7 +125,7 @@ def _inside(kind: pa.DataType) -> list[SchemaDatasetFacetFields]:
     if not pa.types.is_struct(kind):
         return []
     inner = (kind.field(i) for i in range(kind.num_fields))
-    return [SchemaDatasetFacetFields(one.name, str(one.type)) for one in inner]
+    return [SchemaDatasetFacetFields(f.name, str(f.type), comment_of(f), fields=_inside(f.type)) for f in inner]
 
 
 def _place(home: Home, table: Table) -> tuple[str, str]:
