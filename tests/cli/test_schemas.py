@@ -308,6 +308,26 @@ def test_what_the_reader_refuses_the_schema_refuses(kind: str, edit: tuple[str, 
     assert checked(kind, read_yaml(wrong).data)
 
 
+def test_the_files_that_the_extension_of_an_editor_names_exist_and_agree(tmp_path: Path) -> None:
+    assert main(["init", str(tmp_path / "made")]) == 0
+    folder = tmp_path / "made" / "editors"
+    manifest = json.loads((folder / "package.json").read_text())
+    # What VS Code requires of every extension, and the characters that it allows in a name.
+    assert {"name", "version", "publisher"} <= manifest.keys() and manifest["engines"]["vscode"].startswith("^")
+    assert re.fullmatch(r"[a-z0-9-]+", manifest["name"]) and re.fullmatch(r"\d+\.\d+\.\d+", manifest["version"])
+    (language,), (coloured,) = manifest["contributes"]["languages"], manifest["contributes"]["grammars"]
+    assert language["extensions"] == [".sase"] and coloured["language"] == language["id"]
+    read = json.loads((folder / coloured["path"]).read_text())
+    assert coloured["scopeName"] == read["scopeName"] == "source.sase"
+    assert language["extensions"] == [f".{ending}" for ending in read["fileTypes"]]
+    assert coloured["embeddedLanguages"] == {read["repository"]["front"]["contentName"]: "yaml"}
+    typing = json.loads((folder / language["configuration"]).read_text())
+    assert next(lexer.pieces(typing["comments"]["lineComment"] + " said")).kind == "comment"
+    named = {coloured["path"].removeprefix("./"), language["configuration"].removeprefix("./")}
+    known = {*named, "package.json", "source.schema.json", "model.schema.json"}
+    assert {file.name for file in folder.iterdir()} == known
+
+
 def words_of(scope: str) -> re.Pattern[str]:
     patterns = grammar()["repository"]["query"]["patterns"]
     return re.compile(next(one["match"] for one in patterns if one["name"] == scope))

@@ -142,7 +142,7 @@ def _shared(name: str, made: Made, program: Path) -> dict[str, str]:
         ("config/patterns/", "which events together are a match, with tests"),
         ("data/", "a sample"),
         (".github/workflows/", "what is checked before an edit goes live"),
-        ("editors/", "JSON schemas and a grammar, for editors; `chainlake schema` prints them"),
+        ("editors/", "JSON schemas, and an extension of VS Code that colours patterns; `chainlake schema` prints them"),
     ]
     if made.model is not None:
         commands.append(f"chainlake try {made.model} {made.data}")

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from chainlake.starter.editors.grammar import grammar
+from chainlake.starter.editors.grammar import GRAMMAR_FILE, LANGUAGE_FILE, extension, grammar, language
 from chainlake.starter.editors.schemas import model_schema, pattern_schema, source_schema
 
 #: What ``chainlake schema`` prints.
@@ -19,11 +19,13 @@ EDITORS: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 def editor_files() -> dict[str, str]:
-    """The files of a project: schemas, the grammar, and the settings of VS Code that name the schemas."""
-    names = {"source": "source.schema.json", "model": "model.schema.json", "grammar": "sase.tmLanguage.json"}
+    """The files of a project: schemas, the grammar, and what makes VS Code use both."""
+    names = {"source": "source.schema.json", "model": "model.schema.json", "grammar": GRAMMAR_FILE}
     schemas = {f"./editors/{names[kind]}": f"config/{kind}s/*.yaml" for kind in ("source", "model")}
     return {
         **{f"editors/{name}": _json(EDITORS[kind]()) for kind, name in names.items()},
+        "editors/package.json": _json(extension()),
+        f"editors/{LANGUAGE_FILE}": _json(language()),
         ".vscode/settings.json": _json({"yaml.schemas": schemas}),
     }
 

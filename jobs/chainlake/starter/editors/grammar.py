@@ -8,6 +8,9 @@ from typing import Any
 from chainlake.cep.language import ast, functions
 from chainlake.cep.language.parsing.lexer import ELSEWHERE, KEYWORDS, soft
 
+#: Names of the files beside the manifest of VS Code.
+GRAMMAR_FILE, LANGUAGE_FILE = "sase.tmLanguage.json", "language-configuration.json"
+
 
 def grammar() -> dict[str, Any]:
     """The grammar: YAML between the two ``---`` lines, and the query."""
@@ -41,6 +44,44 @@ def grammar() -> dict[str, Any]:
             },
         },
     }
+
+
+def extension() -> dict[str, Any]:
+    """The manifest (``package.json``) with which VS Code takes the folder as an extension that colours patterns."""
+    known = grammar()
+    endings = [f".{ending}" for ending in known["fileTypes"]]
+    coloured = {
+        "language": "sase",
+        "scopeName": known["scopeName"],
+        "path": f"./{GRAMMAR_FILE}",
+        "embeddedLanguages": {known["repository"]["front"]["contentName"]: "yaml"},
+    }
+    return {
+        "name": "sase",
+        "displayName": known["name"],
+        "description": "Colours the pattern files of Chainlake.",
+        "version": "1.0.0",
+        "publisher": "chainlake",
+        "engines": {"vscode": "^1.60.0"},
+        "categories": ["Programming Languages"],
+        "contributes": {
+            "languages": [
+                {
+                    "id": "sase",
+                    "aliases": [known["name"]],
+                    "extensions": endings,
+                    "configuration": f"./{LANGUAGE_FILE}",
+                }
+            ],
+            "grammars": [coloured],
+        },
+    }
+
+
+def language() -> dict[str, Any]:
+    """What VS Code knows of patterns besides colours: how a comment begins, and which characters come in pairs."""
+    pairs = [["(", ")"], ["[", "]"], ["{", "}"]]
+    return {"comments": {"lineComment": "#"}, "brackets": pairs, "autoClosingPairs": [*pairs, ["'", "'"]]}
 
 
 def _words(words: Iterable[str]) -> str:
