@@ -65,6 +65,22 @@ def test_a_table_has_times_and_what_the_pattern_mentions(events: str, capsys: py
     assert second.split()[-1] == "27.0" and count == "(2 rows)" and err == ""
 
 
+RANKED = f"{PAIR} RANK BY MAX(h.temp) TOP 2 PER DAY"
+
+
+@pytest.mark.parametrize("query", [PAIR, SET, RANKED], ids=["pair", "set", "ranked"])
+@pytest.mark.parametrize("rows", [0, 1], ids=["no events", "no match"])
+def test_the_header_is_the_same_whatever_is_found(
+    query: str, rows: int, events: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    few = tmp_path / "few.csv"
+    few.write_text("".join(EVENTS.splitlines(keepends=True)[: rows + 1]))
+    options = ("--format", "csv", "--zone", "Europe/Berlin")
+    head, *found = said(capsys, query, events, *options)[0].splitlines()
+    assert found and said(capsys, query, str(few), *options)[0].splitlines() == [head]
+    assert ("rise,scope_start,scope_end,rank,score,criteria" in head) == (query == RANKED)
+
+
 def test_csv_json_and_upright_say_the_same(events: str, capsys: pytest.CaptureFixture[str]) -> None:
     rows = list(csv.DictReader(io.StringIO(said(capsys, PAIR, events, "--format", "csv")[0])))
     assert rows[1] == {

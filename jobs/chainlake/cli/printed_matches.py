@@ -41,7 +41,7 @@ def printed_rows(
 
     Args:
         pattern: the pattern.
-        events: the events, one row per id, and the ids as they are printed.
+        events: the events, one row per id, and the ids as they are printed; without events, the columns are the same.
         batches: the pattern's matches in these events.
         key: the column that says which events belong to one series, if there is one.
         zone: zone of the local times that are shown beside UTC.
@@ -49,8 +49,9 @@ def printed_rows(
     table, ids = events
     shown = {name.name: _attributes(name.attributes, table, key) for name in pattern.names}
     wanted = {"ts", *(attr for attrs in shown.values() for attr in attrs)}
-    values = {name: table[name].to_pylist() for name in wanted}
-    local = None if zone is None else [local_text(ts, zone) for ts in values["ts"]]
+    # A table without rows may have no columns.
+    values = {name: table[name].to_pylist() for name in wanted if name in table.column_names}
+    local = None if zone is None else [local_text(ts, zone) for ts in values.get("ts", ())]
 
     def event(name: str, row: int) -> dict[str, Any]:
         own = {attr: values[attr][row] for attr in shown[name]}
@@ -61,11 +62,10 @@ def printed_rows(
     fixed = ["id", "ts", *([] if local is None else ["local"])]
     names = [name.name for name in pattern.names]
     ranking = pattern.extras.ranking
-    hidden = frozenset[str]() if ranking is None else ranking.rule.unsaid
-    first = next(batches, None)
     # Where nothing matches, the columns are the same, so that programs find them.
-    computed = [one.name for one in pattern.extras.measures] if first is None else list(first.measures)
-    measures = [name for name in computed if name not in hidden]
+    measures = [*(one.name for one in pattern.extras.measures), *(() if ranking is None else ranking.rule.said)]
+    # A search that fails does so before anything is printed.
+    first = next(batches, None)
     fields = [None if name in kleene else [*fixed, *shown[name]] for name in names]
 
     def rows() -> Iterator[list[Any]]:
@@ -87,4 +87,5 @@ def _bound(found: Any, name: str, event: Any) -> Any:
 
 def _attributes(mentioned: Sequence[str], events: pa.Table, key: str | None) -> list[str]:
     wanted = dict.fromkeys([*([] if key is None else [key]), *mentioned])
-    return [name for name in wanted if name in events.column_names and name not in ("event_id", "ts", "type")]
+    known = wanted if not len(events) else events.column_names
+    return [name for name in wanted if name in known and name not in ("event_id", "ts", "type")]

@@ -134,6 +134,11 @@ class Rule:
         return frozenset(found if self.per else found | {"per"})
 
     @property
+    def said(self) -> tuple[str, ...]:
+        """The others of ``COLUMNS``, which a row has after the measures."""
+        return tuple(name for name in COLUMNS if name not in self.unsaid)
+
+    @property
     def criteria(self) -> int:
         """The largest number of criteria of a branch."""
         return max(len(one.criteria) for one in self.scores)

@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.cep.library import as_dicts, from_table
     from chainlake.cep.search.find import find
     from chainlake.cep.search.statistics import Statistics
+    from chainlake.cli.printed_matches import printed_rows
 
     if args.format != "lines" and (args.episodes or args.near_misses):
         raise OptionsClash.format_of_matches()
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
         check_episodes(pattern)
     if not len(events.table):
         if args.format != "lines":
-            FORMATS[args.format]([name.name for name in pattern.names], iter(()), sys.stdout)
+            _print_rows(args.format, printed_rows(pattern, (events.table, []), iter(()), events.key, zone))
         print("note: the files hold no events", file=sys.stderr)
         return 0
     table, ids = from_table(with_type(events.table, pattern))
@@ -99,8 +100,6 @@ def run(args: argparse.Namespace) -> int:
         for batch in batches:
             _print(as_dicts(pattern, batch, ids))
     else:
-        from chainlake.cli.printed_matches import printed_rows
-
         _print_rows(args.format, printed_rows(pattern, (table, ids), iter(batches), _key(events, table), zone))
     if not batches.matches:
         print(f"note: {_nothing(pattern, table)}", file=sys.stderr)

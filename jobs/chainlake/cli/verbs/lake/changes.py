@@ -67,7 +67,7 @@ def _fields(kind: pa.DataType, zone: ZoneInfo | None) -> list[str] | None:
 
 
 def _named(names: Sequence[str], zone: ZoneInfo | None) -> list[str]:
-    """The names, with one for the local time after ``ts``."""
+    """The names, with one for the local time after ``ts``, or after the start of a match."""
     return [part for name in names for part in ((name, "local") if _followed(name, names, zone) else (name,))]
 
 
