@@ -173,6 +173,15 @@ def test_changes_show_the_local_time_beside_ts() -> None:
     assert _fields(kind, zone) == ["event_id", "ts", "local", "x"] and _fields(pa.int64(), zone) is None
 
 
+def test_changes_show_the_local_time_beside_the_start_of_a_match() -> None:
+    at, zone = datetime(2025, 7, 1, 2, tzinfo=UTC), ZoneInfo("America/New_York")
+    table = pa.table({"match_id": ["m"], "start_ts": [at], "a": [{"ts": at}]})
+    assert changes._named(table.column_names, zone) == ["match_id", "start_ts", "start_local", "a"]
+    local = "2025-06-30 22:00:00-04:00"
+    assert list(changes._rows(table, zone)) == [["m", at, local, {"ts": at, "local": local}]]
+    assert list(changes._rows(table, None)) == [["m", at, {"ts": at}]]
+
+
 def test_structs_become_columns() -> None:
     rows = iter([[1, {"x": 2, "y": 3}, [4]], [5, None, None]])
     columns, flattened = flat(["a", "b", "c"], [None, ["x", "y"], None], rows)

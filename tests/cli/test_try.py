@@ -63,6 +63,20 @@ def test_it_finds_what_the_monitor_finds(readings: Path, capsys: pytest.CaptureF
     assert [line.split()[0] for line in shown[2:]] == ["bend", "bend", "(2"]
 
 
+def test_a_pattern_is_not_taken_and_the_verb_for_it_is_named(
+    readings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = readings.parent / "config" / "patterns"
+    folder.mkdir()
+    (folder / "onset.sase").write_text("PATTERN SEQ(A a)")
+    for given in ("onset", str(folder / "onset.sase")):
+        assert main(["try", given, str(readings)]) == 2
+        said = " ".join(capsys.readouterr().err.split())
+        assert "is a pattern" in said and f"chainlake match {given} {readings} --near-misses" in said
+    assert main(["try", "onse", str(readings)]) == 2
+    assert "there is no model 'onse'" in capsys.readouterr().err
+
+
 def test_a_table_has_both(readings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["try", str(Path(readings.parent, "config", "models", "bend.yaml")), str(readings)]) == 0
     changes, metrics = capsys.readouterr().out.split("\n\n")

@@ -338,6 +338,20 @@ class EndsInFuture(UsageError):
         )
 
 
+class IsPattern(UsageError):
+    """A verb for models was given a pattern."""
+
+    @classmethod
+    def of(cls, pattern: str, files: Sequence[Path]) -> IsPattern:
+        """For the pattern as it was given, and the files that it was to be run over."""
+        more = " …" if len(files) > 1 else ""
+        hint = (
+            f"Run 'chainlake match {pattern} {files[0]}{more} --near-misses' to see what nearly matches, or without "
+            "--near-misses for the matches; add --source NAME to read files as they land for a source."
+        )
+        return cls(f"'{pattern}' is a pattern, and try runs models", hint=hint)
+
+
 class NoRounds(InputError):
     """A model has nothing to draw on some days."""
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chainlake.cli.errors import NoRounds
-from chainlake.cli.named import definition_file
+from chainlake.cli.errors import IsPattern, NoRounds
+from chainlake.cli.named import UnknownName, definition_file, definition_files
 from chainlake.cli.tables import FORMATS
 from chainlake.cli.zones import add_zone_argument, shown_zone
 from chainlake.days import day_of_us, us_of
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     from chainlake.model_change.library import monitor
 
     home = Home.from_env()
-    model = load_one(definition_file(home, args.model, "model"), load_sources(home))
+    model = load_one(_file_of(home, args), load_sources(home))
     zone = shown_zone(home, args.zone, model.source.name)
     events = read_landed(model.source.name, args.files)
     if not len(events):
@@ -84,6 +84,23 @@ def run(args: argparse.Namespace) -> int:
     columns, rows = _metrics(result, _METRICS)
     FORMATS["table"](columns, map(_short, rows), sys.stdout)
     return 0
+
+
+def _file_of(home: Home, args: argparse.Namespace) -> Path:
+    """The file of the model.
+
+    Raises:
+        UsageError: there is no such model; if it is a pattern, the error says what runs one.
+    """
+    try:
+        file = definition_file(home, args.model, "model")
+    except UnknownName as error:
+        if args.model in {one.stem for one in definition_files(home, "pattern")}:
+            raise IsPattern.of(args.model, args.files) from error
+        raise
+    if file.suffix == ".sase":
+        raise IsPattern.of(args.model, args.files)
+    return file
 
 
 def _short(row: Sequence[Any]) -> list[Any]:

@@ -25,6 +25,8 @@ EXAMPLE = (
     "  chainlake changes matches.NAME --since-version 12\n"
     "  chainlake changes matches.NAME --since-commit 2025-10-02T06:00:00Z --format json"
 )
+#: Times that are also shown by the clock of a zone: of an event, and of a match or an episode as a whole.
+_LOCAL = {"ts": "local", "start_ts": "start_local"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,12 +70,12 @@ def _fields(kind: pa.DataType, zone: ZoneInfo | None) -> list[str] | None:
 
 def _named(names: Sequence[str], zone: ZoneInfo | None) -> list[str]:
     """The names, with one for the local time after ``ts``, or after the start of a match."""
-    return [part for name in names for part in ((name, "local") if _followed(name, names, zone) else (name,))]
+    return [part for name in names for part in ((name, _LOCAL[name]) if _followed(name, names, zone) else (name,))]
 
 
 def _followed(name: str, names: Collection[str], zone: ZoneInfo | None) -> bool:
     """Whether the local time stands after this one of the names."""
-    return zone is not None and name == "ts" and "local" not in names
+    return zone is not None and name in _LOCAL and _LOCAL[name] not in names
 
 
 def _rows(table: pa.Table, zone: ZoneInfo | None) -> Iterator[Sequence[Any]]:
@@ -83,16 +85,16 @@ def _rows(table: pa.Table, zone: ZoneInfo | None) -> Iterator[Sequence[Any]]:
 
 
 def _with_local(value: Any, zone: ZoneInfo | None) -> Any:
-    """An event, or a list of events, with local times beside ``ts``."""
+    """A row, an event, or a list of events, with local times beside those of ``_LOCAL``."""
     if zone is None:
         return value
     if isinstance(value, list):
         return [_with_local(item, zone) for item in value]
-    if not isinstance(value, dict) or "ts" not in value:
+    if not isinstance(value, dict):
         return value
     found: dict[str, Any] = {}
     for name, item in value.items():
         found[name] = item
         if _followed(name, value, zone):
-            found["local"] = local_text(item, zone)
+            found[_LOCAL[name]] = local_text(item, zone)
     return found
