@@ -16,6 +16,7 @@ import os
 import tempfile
 import time
 from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chainlake-report-") as folder:
         os.environ |= {"CHAINLAKE_HOME": folder, "CHAINLAKE_CONFIG": f"{folder}/config"}
+        Path(folder, "config").mkdir()
         home = Home.from_env()
         make(home, args.patterns, args.years)
         last = FIRST + timedelta(days=365 * args.years - 1)
@@ -136,8 +138,8 @@ def _time(day: date, at: int) -> Any:
 
 def add_day(home: Home, compiled: list[CompiledPattern], day: date) -> None:
     """Write what a daily run leaves in ``ops``."""
+    from chainlake.lake.records.defined.fingerprints import fingerprint
     from chainlake.lake.records.event_days import EventDays
-    from chainlake.lake.records.staleness import fingerprint
 
     ops.append(home, "event_days", [{
         "source": "lab", "day": day, "status": "complete", "rows": EVENTS, "duplicates": 0, "conflicts": 0,

@@ -25,8 +25,8 @@ from chainlake.catalog.patterns import load_patterns  # noqa: E402
 from chainlake.definitions.source import load_sources  # noqa: E402
 from chainlake.lake.delta.tables import ensure_table  # noqa: E402
 from chainlake.lake.records import ops  # noqa: E402
+from chainlake.lake.records.defined.fingerprints import fingerprint  # noqa: E402
 from chainlake.lake.records.event_days import EventDays  # noqa: E402
-from chainlake.lake.records.staleness import fingerprint  # noqa: E402
 from chainlake.paths import Home  # noqa: E402
 from chainlake.schemas.events import events_table  # noqa: E402
 from chainlake.schemas.raw import raw_table  # noqa: E402
@@ -67,6 +67,7 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="chainlake-status-") as folder:
         os.environ |= {"CHAINLAKE_HOME": folder, "CHAINLAKE_CONFIG": f"{folder}/config"}
+        Path(folder, "config").mkdir()
         pairs = make(Home.from_env(), args.patterns, args.years)
         print(f"{pairs} pairs of definition and day; wall and CPU seconds of {args.runs} runs, and peak memory")
         found = {}
@@ -86,7 +87,7 @@ def main() -> None:
 
 def make(home: Home, patterns: int, years: int) -> int:
     """Make patterns, days of events, and a row per pattern and day; some days are late, edited, failed or missing."""
-    (home.config / "sources").mkdir(parents=True)
+    (home.config / "sources").mkdir()
     (home.config / "patterns").mkdir()
     (home.config / "sources" / "lab.yaml").write_text(SOURCE)
     for n in range(patterns):

@@ -1,0 +1,29 @@
+"""What the benchmarks import from the package is there: nobody runs them every day, and mypy does not read them."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+
+import pytest
+
+from chainlake.paths import PROJECT
+
+pytestmark = pytest.mark.slow
+
+
+def test_what_benchmarks_import_from_the_package_exists() -> None:
+    missing, seen = [], 0
+    for path in sorted((PROJECT / "benchmarks").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith(("chainlake.", "tests.")):
+                continue
+            module = importlib.import_module(str(node.module))
+            for one in node.names:
+                seen += 1
+                try:
+                    # A name may be one of a module, or a module of a room.
+                    getattr(module, one.name, None) or importlib.import_module(f"{node.module}.{one.name}")
+                except ModuleNotFoundError:
+                    missing.append(f"{path.name}:{node.lineno}: {node.module} has no {one.name}")
+    assert missing == [] and seen > 100
