@@ -119,7 +119,7 @@ def test_what_is_past_the_retention_goes_and_what_guards_the_table_stays(home: H
 def test_maintenance_waits_for_a_publish_and_a_publish_for_maintenance(home: Home) -> None:
     fill(home, 12)
     with file_lock(home, "table-matches.p"):
-        with pytest.raises(InfrastructureError, match="table-matches.p"):
+        with pytest.raises(InfrastructureError, match="table matches.p cannot be changed"):
             maintain_table(home, "matches", "p", wait_s=0.1)
         assert tables.version(home, "matches", "p") == 12
     begun, ended = threading.Event(), threading.Event()

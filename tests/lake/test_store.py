@@ -289,6 +289,6 @@ def test_a_change_of_tasks_is_committed_as_it_is(lake: Lake, home: Home, tmp_pat
 
 
 def test_a_lock_is_held_once(lake: Lake, home: Home) -> None:
-    with lake.lock("table-x"), pytest.raises(InfrastructureError, match="another part of this process held it"):
+    with lake.lock("table-x"), pytest.raises(InfrastructureError, match="another part of this process used it"):
         with lake.lock("table-x", wait_s=0.1):
             pass

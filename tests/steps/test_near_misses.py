@@ -30,7 +30,7 @@ def test_days_of_the_lake_are_searched(
     # Each name sees the 2,309 bars of the day, and what its own conditions leave of them goes on.
     assert sum(": 2,309 looked at" in line for line in out) == (2 if name == "shakeout" else 3)
     ended = [line for line in out if " rejected by: " in line]
-    assert any("down.close <= (down.open * (1 - 0.001))" in line for line in ended)
+    assert any("down.close <= down.open * (1 - 0.001)" in line for line in ended)
     last = "back.close >= down.open" if name == "shakeout" else "a forbidden rebound where"
     at = next(i for i, line in enumerate(out) if f"rejected by: {last}" in line)
     assert out[at + 1].startswith("      down 2013-10-07T") and "ticker=" in out[at + 1] and "open=" in out[at + 1]
