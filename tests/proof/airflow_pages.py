@@ -1,7 +1,7 @@
 """Airflow's pages of the shipped DAGs in a real browser: pictures for ``docs/airflow/``, and what they must offer.
 
-Usage: ``python -m tests.proof.airflow_pages ADDRESS``, with the address that ``make airflow`` prints. A page that lacks
-one of the words that the documentation promises ends it.
+Usage: ``python -m tests.proof.airflow_pages ADDRESS``: the address that ``make airflow`` prints, after ``make run``.
+A page that lacks one of the words that the documentation promises ends it.
 """
 
 from __future__ import annotations
@@ -36,6 +36,9 @@ class Shown:
 
 
 SHOWN = {
+    "home": Shown("/", None, ("Failed Dags", "Triggerer", "Asset Events")),
+    "documentation": Shown("/dags/detect_stock", "Dag Docs", ("Dag Documentation", "patterns on them")),
+    "runs": Shown("/dags/detect_stock/runs", None, ("scheduled__", "backfill__", "one run per UTC day")),
     "form": Shown("/dags/backfill_history", "Trigger Dag", ("first day (UTC)", "day after the last", "patterns")),
     "assets": Shown("/assets", None, ("events.stock", "matches.shakeout", "models.bac_beta")),
 }

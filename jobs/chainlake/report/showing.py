@@ -39,9 +39,7 @@ def number(value: Any) -> str:
 
 def short(value: float | None) -> str:
     """A computed value with four digits, as no more can be compared at a glance, or all those before the point."""
-    if value is None or not math.isfinite(value):
-        return number(value)
-    return number(float(round(value)) if abs(value) >= 1000 else float(f"{value:.4g}"))
+    return number(value) if value is None or math.isnan(value) else rounded(value, 4, thousands=",")
 
 
 def plain(value: Any) -> float | None:

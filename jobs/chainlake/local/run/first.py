@@ -13,6 +13,7 @@ from chainlake.lake.upkeep.damage import explained
 from chainlake.local.run.chain import DagRun
 from chainlake.local.run.summary import table
 from chainlake.paths import Home
+from chainlake.terminal import rounded
 
 #: How many matches and columns are shown.
 _ROWS, _COLUMNS = 3, 9
@@ -87,7 +88,8 @@ def first_matches(home: Home, run: DagRun) -> Iterator[str]:
     )
     header = [column[0] for column in cursor.description or []]
     kept = [at for at, name in enumerate(header) if not name.endswith(_OF_EVERY_EVENT)][:_COLUMNS]
-    rows = [[row[at] for at in kept] for row in cursor.fetchall()]
+    found = [[row[at] for at in kept] for row in cursor.fetchall()]
+    rows = [[rounded(value) if isinstance(value, float) else value for value in row] for row in found]
     yield f"first matches, {counts[pattern]} of {pattern} on {run.day}:\n{table([header[at] for at in kept], rows)}"
     index = make_report(home, only=f"pattern/{pattern}").index
     page = index.parent / "patterns" / f"{pattern}.html"
