@@ -133,3 +133,10 @@ def test_pages_of_an_earlier_version_are_written_anew_once(tmp_path: Path) -> No
     next((home.docs / ".store").glob("pages-*")).unlink()
     site(home, "third")
     assert "<script>old</script>" not in page.read_text()
+
+
+@pytest.mark.parametrize("label", ["models.zone_events of road_queue of 2025-10-01", "ranked.a__b of c_ of x"])
+def test_what_was_looked_at_is_named_as_its_tables_are(label: str) -> None:
+    from chainlake.quality import docs
+
+    assert docs.label_of(f"{docs._file_name(label)}-1a2b3c4d") == label

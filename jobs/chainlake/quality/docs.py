@@ -6,6 +6,7 @@ one go, under a lock. Only new pages are rendered; old results beyond a limit ar
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,7 +48,15 @@ class Kept:
 
 
 def _file_name(label: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "_" for c in label).strip("_")[:80]
+    """A label as a file can be named, from which `label_of` reads it back, but for its signs."""
+    words = re.sub(r"[^\w.-]+", " ", label).strip()
+    return words.replace("_", "__").replace(" ", "_")[:80]
+
+
+def label_of(run_name: str) -> str:
+    """What was looked at: the name of a run without the suffix that makes it unique."""
+    name = run_name.rpartition("-")[0] or run_name
+    return re.sub("__?", lambda found: "_" if len(found[0]) == 2 else " ", name)
 
 
 def index_page(home: Home) -> Path:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainlake.markup import Html, details, joined, link, section, table, tag
+from chainlake.quality.docs import label_of
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 _STYLE = """
@@ -106,7 +107,7 @@ class ResultPage(_Renderer):
         ]  # fmt: skip
         body = joined([
             verdict,
-            tag("p", f"{_label(run[0])}, checked at {_time(run[1])} UTC.", class_="about"),
+            tag("p", f"{label_of(run[0])}, checked at {_time(run[1])} UTC.", class_="about"),
             *(section(_sentence(one.expectation_config), *_broken(one)) for one in broken),
             section("Every expectation", table(("", "what must hold", "rule"), rows, "Broken ones first")),
         ])  # fmt: skip
@@ -120,7 +121,7 @@ class IndexPage(_Renderer):
         """The page for the links to pages of the site that Great Expectations gives."""
         results = sorted(links.get("validations_links", ()), key=lambda one: str(one["run_time"]), reverse=True)
         rows = [
-            (_verdict(one["validation_success"]), link(one["filepath"], _label(one["run_name"])),
+            (_verdict(one["validation_success"]), link(one["filepath"], label_of(one["run_name"])),
              one["expectation_suite_name"], f"{_time(one['run_time'])} UTC")
             for one in results
         ]  # fmt: skip
@@ -148,11 +149,6 @@ def _run(found: Any) -> tuple[str, Any]:
 
 def _time(value: Any) -> str:
     return f"{value:%Y-%m-%d %H:%M:%S}" if hasattr(value, "strftime") else str(value)[:19].replace("T", " ")
-
-
-def _label(name: str) -> str:
-    """What was looked at: the name of a run without the suffix that makes it unique."""
-    return name.rpartition("-")[0].replace("_", " ") or name
 
 
 def _sentence(config: Any) -> str:
