@@ -29,6 +29,12 @@ def closest(word: str, known: Collection[str], cutoff: float = 0.62) -> str | No
     return plain[close[0]] if close else None
 
 
+def guess(word: str, known: Collection[str]) -> str:
+    """The beginning of a hint: what was probably meant, with a space at the end; empty if nothing is like it."""
+    meant = closest(word, known)
+    return "" if meant is None else f"Did you mean {meant}? "
+
+
 def nearest(word: str, known: Iterable[object]) -> str | None:
     """A hint naming the known word most like ``word``, or listing some if none is; None if nothing is known."""
     names = sorted(str(name) for name in known)

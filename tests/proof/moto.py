@@ -10,13 +10,12 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from chainlake.env.ports import free_port
 from tests.proof.processes import Program, listens
-from tests.proof.s3proxy import BUCKET, settings
+from tests.proof.s3proxy import BUCKET, led_to
 
 _PACKAGE = "moto[s3,server]==5.2.5"
 
@@ -53,21 +52,14 @@ class Moto:
         self._program.stop(signal.SIGKILL)
 
 
-@contextmanager
-def serving(root: Path, cache: Path) -> Iterator[Moto]:
+def serving(root: Path, cache: Path) -> AbstractContextManager[Moto]:
     """A store of its own that runs for a block; the environment leads to it.
 
     Args:
         root: for its folder ``moto``.
         cache: of the program.
     """
-    server = Moto(_installed(cache), root / "moto", free_port(19_200))
-    server.start()
-    os.environ |= settings(server.url)
-    try:
-        yield server
-    finally:
-        server.stop()
+    return led_to(Moto(_installed(cache), root / "moto", free_port(19_200)))
 
 
 def _installed(cache: Path) -> Path:

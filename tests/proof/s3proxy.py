@@ -7,8 +7,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from chainlake.env.java import java_home
 from chainlake.env.ports import free_port
@@ -78,31 +79,45 @@ class Server:
         return max(times)
 
 
-def settings(url: str) -> dict[str, str]:
-    """The variables that lead to a server."""
-    return {
-        "CHAINLAKE_STORE_ENDPOINT": url,
+class Store(Protocol):
+    """A server of an object store with the bucket."""
+
+    url: str
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+
+    def stop(self) -> None:
+        """Kill it."""
+
+
+AnyStore = TypeVar("AnyStore", bound=Store)
+
+
+@contextmanager
+def led_to(server: AnyStore) -> Iterator[AnyStore]:
+    """The server runs for a block, and the environment leads to it."""
+    server.start()
+    os.environ |= {
+        "CHAINLAKE_STORE_ENDPOINT": server.url,
         "CHAINLAKE_STORE_ACCESS_KEY": KEY,
         "CHAINLAKE_STORE_SECRET_KEY": SECRET,
         "CHAINLAKE_STORE_REGION": "us-east-1",
     }
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
-@contextmanager
-def serving(root: Path, cache: Path) -> Iterator[Server]:
+def serving(root: Path, cache: Path) -> AbstractContextManager[Server]:
     """A store of its own that runs for a block; the environment leads to it.
 
     Args:
         root: for its folder ``s3``.
         cache: of the program.
     """
-    server = Server(server_jar(cache), root / "s3", free_port(19_100))
-    server.start()
-    os.environ |= settings(server.url)
-    try:
-        yield server
-    finally:
-        server.stop()
+    return led_to(Server(server_jar(cache), root / "s3", free_port(19_100)))
 
 
 def server_jar(cache: Path) -> Path:

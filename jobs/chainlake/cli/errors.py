@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chainlake.days import Days
 from chainlake.errors import DefinitionError, InfrastructureError, InputError, UsageError
-from chainlake.words import closest
+from chainlake.words import guess
 
 #: How a grid of values is written.
 _GRID = "Write fall=0.001..0.01:5 for five values, or fall=0.001,0.002."
@@ -24,9 +24,9 @@ class UnknownVerb(UsageError):
     @classmethod
     def of(cls, verb: str, known: Collection[str]) -> UnknownVerb:
         """For the word, and the verbs that there are."""
-        meant = closest(verb, known)
-        guess = "" if meant is None else f"Did you mean {meant}? "
-        return cls(f"there is no verb '{verb}'", hint=f"{guess}Verbs are {', '.join(known)}.").holding(verb=verb)
+        return cls(f"there is no verb '{verb}'", hint=f"{guess(verb, known)}Verbs are {', '.join(known)}.").holding(
+            verb=verb
+        )
 
 
 class MissingPackage(InfrastructureError):
@@ -167,10 +167,8 @@ class BadOption(UsageError):
     @classmethod
     def parameter(cls, option: str, name: str, known: Sequence[str]) -> BadOption:
         """The pattern does not have this parameter."""
-        meant = closest(name, known)
-        guess = "" if meant is None else f"Did you mean {meant}? "
         listed = f"Its parameters are {', '.join(known) or 'none: add params to the front matter'}."
-        return cls._of(option, f"{option}: the pattern has no parameter {name}", f"{guess}{listed}")
+        return cls._of(option, f"{option}: the pattern has no parameter {name}", f"{guess(name, known)}{listed}")
 
     @classmethod
     def group(cls, model: str, asked: str | None, groups: Sequence[str]) -> BadOption:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from chainlake.errors import ChainlakeError, DefinitionError, UsageError
-from chainlake.words import closest, nearest
+from chainlake.words import closest, guess, nearest
 
 
 class UnknownSource(DefinitionError):
@@ -223,9 +223,7 @@ class WrongEntry(DefinitionError):
     @classmethod
     def unknown(cls, key: str, known: Sequence[str]) -> WrongEntry:
         """A key is unknown here."""
-        meant = closest(key, known)
-        guess = "" if meant is None else f"Did you mean {meant}? "
-        return cls(f"unknown key '{key}'", hint=f"{guess}Allowed here: {', '.join(known)}.")
+        return cls(f"unknown key '{key}'", hint=f"{guess(key, known)}Allowed here: {', '.join(known)}.")
 
     @classmethod
     def cut(cls, before: str, key: str) -> WrongEntry:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from chainlake.errors import AuditFailed, InfrastructureError, UsageError
-from chainlake.words import closest
+from chainlake.words import guess
 
 
 class UnknownTable(UsageError):
@@ -17,9 +17,10 @@ class UnknownTable(UsageError):
     @classmethod
     def of(cls, names: Sequence[str], known: Iterable[str]) -> UnknownTable:
         """For names with their schema, and the names of the tables that could have been meant."""
-        meant = closest(names[0], sorted(known))
-        guess = "" if meant is None else f"Did you mean {meant}? "
-        error = cls(f"there is no table {', '.join(names)}", hint=f"{guess}'chainlake sql' lists the tables.")
+        error = cls(
+            f"there is no table {', '.join(names)}",
+            hint=f"{guess(names[0], sorted(known))}'chainlake sql' lists the tables.",
+        )
         return error.holding(names=tuple(names))
 
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from chainlake.errors import InfrastructureError, UsageError
-from chainlake.words import closest
+from chainlake.words import guess
 
 
 class OnlyReads(UsageError):
@@ -53,9 +53,9 @@ class NotInTheLake(UsageError):
     @classmethod
     def listed(cls, kind: str, name: str, known: Sequence[str]) -> NotInTheLake:
         """No table or schema of that name exists; the message lists those that do."""
-        meant = closest(name, known)
-        guess = "" if meant is None else f"Did you mean {meant}? "
-        return cls(f"there is no {kind} {name}", hint=f"{guess}There are {', '.join(known)}.").holding(name=name)
+        return cls(f"there is no {kind} {name}", hint=f"{guess(name, known)}There are {', '.join(known)}.").holding(
+            name=name
+        )
 
     @classmethod
     def inside(cls, kind: str, name: str, columns: str) -> NotInTheLake:
