@@ -95,6 +95,19 @@ def test_worker_code_travels_and_time_zone_is_utc(spark: SparkSession) -> None:
     assert files and all("days" in name for name in files)
 
 
+def test_workers_are_forked_from_a_process_that_has_imported_what_tasks_use(spark: SparkSession) -> None:
+    def work(batches):  # type: ignore[no-untyped-def]
+        import gc
+        import sys
+
+        # Only that process has put the objects away that were there before it forked.
+        there = gc.get_freeze_count() > 0 and {"duckdb", "pandas", "pyarrow.dataset"} <= sys.modules.keys()
+        for batch in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([there] * len(batch))], names=["there"])
+
+    assert {row.there for row in spark.range(2).mapInArrow(work, "there boolean").collect()} == {True}
+
+
 @pytest.mark.slow
 def test_the_code_archive_holds_jobs_and_schemas(tmp_path: Path) -> None:
     import zipfile

@@ -77,6 +77,13 @@ def test_lists_hold_ours_and_theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "-Duser.timezone=UTC" in wanted["spark.driver.extraJavaOptions"]
 
 
+def test_a_site_adds_to_the_folders_of_the_workers_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = site(tmp_path, monkeypatch, "spark.executorEnv.PYTHONPATH /x/site\n")
+    assert asked.merged({"spark.executorEnv.PYTHONPATH": "/ours.zip"})["spark.executorEnv.PYTHONPATH"] == (
+        "/ours.zip:/x/site"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [

@@ -73,7 +73,10 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
     # This is a variable, because the setting spark.local.dir causes a warning at every start.
     os.environ.setdefault("SPARK_LOCAL_DIRS", str(folder))
     builder = SparkSession.builder.master(site.master).appName(app)
+    archive = code_archive(folder)
     ours = settings(home, jars, folder, long_running=long_running)
+    if site.on_this_machine:
+        ours |= _forked_workers(archive)
     wanted = site.merged(ours)
     theirs = {key: value for key, value in wanted.items() if key not in ours and key not in FIXED}
     for key, value in wanted.items():
@@ -89,8 +92,17 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
     except Exception as error:
         raise NotStarted.of(error) from error
     session.sparkContext.setLogLevel("WARN")
-    session.sparkContext.addPyFile(str(code_archive(folder)))
+    session.sparkContext.addPyFile(str(archive))
     return session
+
+
+def _forked_workers(archive: Path) -> dict[str, str]:
+    """Settings with which workers are forked from `worker_daemon`; on a cluster, its code may not be there in time."""
+    return {
+        "spark.python.daemon.module": "chainlake.lake.spark.worker_daemon",
+        # It is started before tasks bring the code.
+        "spark.executorEnv.PYTHONPATH": str(archive),
+    }
 
 
 def _choose_python(site: Site) -> None:

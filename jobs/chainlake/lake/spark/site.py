@@ -73,6 +73,7 @@ _LISTS = {
     "spark.sql.extensions": ",",
     "spark.driver.extraClassPath": os.pathsep,
     "spark.driver.extraJavaOptions": " ",
+    "spark.executorEnv.PYTHONPATH": os.pathsep,
 }
 
 
