@@ -198,7 +198,7 @@ def test_what_lies_in_raw_is_what_is_counted_wherever_the_writer_refuses(
         flush(self)
 
     monkeypatch.setattr(DataFiles, "_flush", refusing)
-    monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", gathered)
+    monkeypatch.setattr(data_files, "_ROWS_GATHERED", gathered)
     monkeypatch.setattr(groups, "_HELD_ROWS", held)
     monkeypatch.setattr(lines, "CHUNK", 60)
     report = work(lake, source)(tasks)

@@ -264,6 +264,7 @@ def cut(home: Home, source: Source, days: list[date], version: int = 0) -> list[
 @pytest.mark.parametrize("column", ["ts", "ticker"])
 def test_slices_hold_every_row_once(lake: Lake, monkeypatch: pytest.MonkeyPatch, column: str) -> None:
     source = source_of(lake)
+    monkeypatch.setattr(data_files, "_ROWS_GATHERED", 20)
     monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", 20)
     for number, load in enumerate(("l", "m", "dead")):
         rows = raw_rows(200, number, load)
@@ -290,6 +291,7 @@ def rows_of(table: pa.Table) -> Any:
 
 
 def test_a_day_is_cut_by_what_lies_together_in_its_files(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_files, "_ROWS_GATHERED", 20)
     monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", 20)
     monkeypatch.setattr(planning, "_ROWS_PER_TASK", 60)
     rows = raw_rows(900, 1).filter(pc.equal(pc.field("event_date"), pa.scalar(DAYS[0])))

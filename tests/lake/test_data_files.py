@@ -92,6 +92,7 @@ def test_every_reader_sees_the_rows_as_they_were(home: Home, monkeypatch: pytest
 
 def published(home: Home, monkeypatch: pytest.MonkeyPatch) -> str:
     """Publish files of every kind of column, look at them without Spark, and return what all readers have to see."""
+    monkeypatch.setattr(data_files, "_ROWS_GATHERED", 70)
     monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", 70)
     rows = mixed(500)
     tables.ensure_table(home, MIXED)
@@ -132,6 +133,7 @@ def test_spark_sees_the_rows_as_they_were_and_writes_the_same_types(
 def test_bounds_hold_for_every_value_and_prune_without_losing_a_row(
     session: SparkSession | None, home: Home, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
+    monkeypatch.setattr(data_files, "_ROWS_GATHERED", 5)
     monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", 5)
     tables.ensure_table(home, MIXED)
     parts = [mixed(12, 10 * seed + number, days=1) for number in range(6)]
@@ -239,10 +241,23 @@ def test_files_of_writers_that_died_are_invisible_and_go_with_maintenance(home: 
     assert [str(path.relative_to(folder)) for path in folder.rglob("part*.parquet")] == [kept[0].path]
 
 
+@pytest.mark.parametrize(("rows", "groups"), [(9, [9]), (10, [10]), (11, [6, 5]), (23, [8, 8, 7]), (4, [4])])
+def test_rows_are_written_in_groups_of_about_one_size(
+    home: Home, monkeypatch: pytest.MonkeyPatch, rows: int, groups: list[int]
+) -> None:
+    """A group of few rows beside a large one would be read as often, and skip nothing."""
+    monkeypatch.setattr(data_files, "_ROWS_GATHERED", 5)
+    monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", 10)
+    tables.ensure_table(home, MIXED)
+    (file,) = write(home, MIXED, mixed(rows, days=1))
+    footer = pq.ParquetFile(Path(home.table("events", "mixed"), file.path)).metadata
+    assert [footer.row_group(at).num_rows for at in range(footer.num_row_groups)] == groups
+
+
 def test_many_partitions_are_not_all_open_and_an_error_leaves_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(data_files, "_ROWS_PER_GROUP", 6)
+    monkeypatch.setattr(data_files, "_ROWS_GATHERED", 6)
     monkeypatch.setattr(data_files, "_MOST_OPEN", 2)
     tables.ensure_table(home, MIXED)
     parts = [mixed(6, number) for number in range(3)]

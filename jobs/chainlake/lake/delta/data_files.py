@@ -26,8 +26,9 @@ from chainlake.schemas.table import Table
 from chainlake.storage.parquet import parquet_file, parquet_footer, parquet_writer
 from chainlake.storage.resolve import storage_of
 
-#: Rows that are gathered before they are written; also the most rows of a row group.
-_ROWS_PER_GROUP = 250_000
+#: Rows that are gathered before they are written, and the most rows of a row group: few enough that who reads a part of
+#: a file reads little else, and enough that a group costs little beside its rows.
+_ROWS_GATHERED, _ROWS_PER_GROUP = 65_536, 131_072
 #: With at least this many rows, an existing Parquet file becomes a data file as it is; smaller ones are put together.
 _ROWS_OF_A_FILE = 50_000
 #: The most files that are open at a time; with more partitions, each gets a new file whenever rows are written.
@@ -107,7 +108,7 @@ class DataFiles:
         rows = rows.select(self._schema.names).cast(self._loose)
         self._rules.check(rows)
         self._gathered.append(rows)
-        if sum(len(one) for one in self._gathered) >= _ROWS_PER_GROUP:
+        if sum(len(one) for one in self._gathered) >= _ROWS_GATHERED:
             self._flush()
 
     def take(self, path: str) -> None:
@@ -229,7 +230,9 @@ class _Open:
     def write(self, rows: pa.Table) -> None:
         for name in self._nulls:
             self._nulls[name] += rows[name].null_count
-        self._writer.write_table(rows, row_group_size=_ROWS_PER_GROUP)
+        # Groups of one size: a small one at the end would cost whoever reads as much as a large one.
+        groups = -(-len(rows) // _ROWS_PER_GROUP)
+        self._writer.write_table(rows, row_group_size=-(-len(rows) // groups))
 
     def end(self) -> DataFile:
         self._writer.close()
