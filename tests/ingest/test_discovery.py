@@ -358,3 +358,24 @@ def test_a_landing_folder_that_goes_is_waited_for(place):
     assert "the folder is missing" in discover(place.home, place.source(), NOW, known=True).waiting["."]
     place.folder.mkdir()
     assert discover(place.home, place.source(), NOW, known=True).waiting == {}
+
+
+def test_what_a_run_has_looked_into_is_looked_into_again_only_if_it_has_changed(place, monkeypatch):
+    """Files that have just landed, whose times do not tell whether they will change again."""
+    for name in ("20250102.csv", "20250103.csv"):
+        (place.folder / name).write_text(TEXT)
+    before, opened = place.look(), []
+    real = discovery.open_bytes
+    monkeypatch.setattr(discovery, "open_bytes", lambda file, member: opened.append(file) or real(file, member))
+    (place.folder / "20250103.csv").write_text(TEXT.replace("A", "B") + "\n")
+    (place.folder / "20250104.csv").write_text(TEXT)
+    found = discover(place.home, place.source(), NOW, before=before)
+    assert sorted(Path(file).name for file in opened) == ["20250103.csv", "20250104.csv"]
+    assert found == discover(place.home, place.source(), NOW)
+    assert found.files["20250103.csv"].checksum != before.files["20250103.csv"].checksum
+    # It cannot be told from what it was; who reads its rows notices.
+    stamp = os.stat(place.folder / "20250102.csv")
+    other = TEXT.replace("A", "B")
+    (place.folder / "20250102.csv").write_text(other)
+    os.utime(place.folder / "20250102.csv", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert place.counts("20250102.csv", before)["outcome"] == WAITING

@@ -18,7 +18,7 @@ from chainlake.ingest.errors import AccountsDiffer
 from chainlake.ingest.events.commit import Commits, Replaced, quarantined
 from chainlake.ingest.events.resolution import Resolution, Resolved, days_of_loads
 from chainlake.ingest.landing.completeness import Arrived, CountedDay, changing_rows, day_rows, passed_to
-from chainlake.ingest.landing.discovery import discover
+from chainlake.ingest.landing.discovery import Landing, discover
 from chainlake.ingest.landing.edits import prepare_tables
 from chainlake.ingest.landing.lost import note_lost_days, trusted_days
 from chainlake.ingest.landing.outcomes import Left, RereadFailed, copies, left_by, quarantined_rows, unread
@@ -73,11 +73,12 @@ def ingest(
     now = now or datetime.now(UTC)
     source = asked_source(home, source_name)
     with phase(home, run_id, source=source.name, step="ingest", phase="ingest", days=days) as report:
-        done = _idle(home, source, days, run_id, now)
-        if done is None:
-            done = _work(home, source, days, run_id, now, ports)
-        else:
+        found = _idle(home, source, days, run_id, now)
+        if isinstance(found, _Done):
+            done = found
             report.status, report.reason = "nothing", "no new or changed file"
+        else:
+            done = _work(home, source, days, run_id, now, ports, found)
         result: Ingested = {**done.taken, **done.left.result()}
         report.rows_in, report.rows_out = result["rows"], result["added"] + result["changed"]
         report.reason = done.left.text() or report.reason
@@ -97,17 +98,23 @@ class _Done:
     left: Left
 
 
-def _plan(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> Plan:
-    """Find what is to do; waiting files are recorded at once, whatever becomes of the rest."""
+def _plan(
+    home: Home, source: Source, days: Days, run_id: str, now: datetime, before: Landing | None = None
+) -> tuple[Plan, Landing]:
+    """Find what is to do, and what has landed; waiting files are recorded at once, whatever becomes of the rest.
+
+    Args:
+        before: what this run found when it planned before.
+    """
     files = ops.current(home, "files", source=source.name)
-    landing = discover(home, source, now, known=bool(files))
+    landing = discover(home, source, now, known=bool(files), before=before)
     read = {row["path"] for row in files}
     waiting = {
         **landing.waiting,
         **{p: EARLY for p, f in landing.files.items() if p not in read and early(f.file_date, now)},
     }
     note_waiting(home, source, waiting, run_id)
-    return make_plan(source, days, landing, files, trusted_days(home, source))
+    return make_plan(source, days, landing, files, trusted_days(home, source)), landing
 
 
 def _nothing() -> Taken:
@@ -129,12 +136,13 @@ def _left(source: Source, days: Days, plan: Plan, rows: Iterable[FileRow], lost:
     return left_by(source, unread(source.replaces, rows), {**plan.waiting, **lost}, taken, days, plan.due)
 
 
-def _idle(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> _Done | None:
-    """Do a run with nothing to read: only statuses of days change, written without a JVM. ``None`` if there is work."""
+def _idle(home: Home, source: Source, days: Days, run_id: str, now: datetime) -> _Done | Landing:
+    """Do a run with nothing to read: only statuses of days change, written without a JVM. If there is work, what has
+    landed."""
     with file_lock(home, f"source-{source.name}"):
-        plan = _plan(home, source, days, run_id, now)
+        plan, landing = _plan(home, source, days, run_id, now)
         if not plan.idle:
-            return None
+            return landing
         rows = day_rows(
             source,
             plan.days,
@@ -160,14 +168,16 @@ def _runs(home: Home, source: Source) -> list[RunRow]:
     return rows
 
 
-def _work(home: Home, source: Source, days: Days, run_id: str, now: datetime, ports: Ports | None) -> _Done:
+def _work(
+    home: Home, source: Source, days: Days, run_id: str, now: datetime, ports: Ports | None, before: Landing
+) -> _Done:
     from chainlake.quality.audit import warm_up
 
     warm_up()
     ports = ports or open_ports(home, f"ingest {source.name}")
     with ports.lake.lock(f"source-{source.name}"):
         # Someone else may have done the work since it was found, before the lock was taken.
-        plan = _plan(home, source, days, run_id, now)
+        plan, _ = _plan(home, source, days, run_id, now, before)
         if plan.idle:
             return _Done(_nothing(), _left(source, days, plan, plan.current.values(), {}))
         return _Attempt(home, source, days, run_id, now, ports, plan).run()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -79,11 +79,13 @@ class Landing:
         files: the files, by path.
         waiting: why others are left for later, by path.
         settling: the ones among ``waiting`` that are only too young or still growing.
+        contents: what was found in each file of the folder, for `discover` to use again.
     """
 
     files: dict[str, Landed]
     waiting: dict[str, str]
     settling: frozenset[str] = frozenset()
+    contents: Mapping[str, _Looked] = field(default_factory=dict, compare=False, repr=False)
 
     def waits(self, path: str) -> bool:
         """Whether ``path``, the archive that holds it or a folder above it waits."""
@@ -95,7 +97,9 @@ class Landing:
         return self.waiting.get(path) or next(above, "")
 
 
-def discover(home: Home, source: Source, now: datetime, *, known: bool = False) -> Landing:
+def discover(
+    home: Home, source: Source, now: datetime, *, known: bool = False, before: Landing | None = None
+) -> Landing:
     """All settled files of the landing folder of ``source``; a missing folder holds none.
 
     Whatever is wrong with one file, the others are found; files that cannot be read for now are among ``waiting``.
@@ -104,8 +108,11 @@ def discover(home: Home, source: Source, now: datetime, *, known: bool = False) 
         now: the current time, against which ``settle`` is measured.
         known: whether files of the source were read before; if so, a missing folder, such as one on a disk that is not
             mounted, is waited for.
+        before: what this run found earlier; only files that have changed since then are looked into again. One that was
+            replaced without a trace is noticed when it is read for its rows.
     """
-    memory = _Memory(home.root / "cache" / f"checksums-{source.name}.json", parser_version(source))
+    earlier = before.contents if before is not None else {}
+    memory = _Memory(home.root / "cache" / f"checksums-{source.name}.json", parser_version(source), earlier)
     walked = walk(home.landed(source.name), follow_links=source.follow_links)
     files: dict[str, Landed] = {}
     waiting = dict(walked.waiting)
@@ -128,7 +135,7 @@ def discover(home: Home, source: Source, now: datetime, *, known: bool = False) 
             for landed in found:
                 files[landed.path] = _doubled(landed) if landed.path in files else landed
     memory.save()
-    return Landing(files, dict(sorted(waiting.items())), frozenset(settling))
+    return Landing(files, dict(sorted(waiting.items())), frozenset(settling), memory.looked)
 
 
 class _NotYet(Exception):
@@ -283,12 +290,18 @@ def _checked(file: str, member: str | None) -> _Content:
         return _Content(member, text_digest("\0damaged"), "damaged", str(error))
 
 
+#: The state of a file, and its contents then.
+_Looked = tuple[Stamp, list[_Content]]
+
+
 class _Memory:
     """Checksums of files that have not changed since this version of the parser read them: it unpacks them, too."""
 
-    def __init__(self, path: Path, version: int) -> None:
+    def __init__(self, path: Path, version: int, earlier: Mapping[str, _Looked]) -> None:
         self._path = path
         self._version = version
+        self._earlier = earlier
+        self.looked: dict[str, _Looked] = {}
         self._old: dict[str, list[Any]] = {}
         self._new: dict[str, list[Any]] = {}
         try:
@@ -297,13 +310,17 @@ class _Memory:
             self._old = {}
 
     def get(self, path: str, stat: Stamp) -> list[_Content] | None:
+        known = self._earlier.get(path)
+        if known is not None and known[0] == stat:
+            self.looked[path] = known
         entry = self._old.get(path)
-        if entry is None or entry[0] != self._stamp(stat):
-            return None
-        self._new[path] = entry
-        return [_Content(*content) for content in entry[1]]
+        if entry is not None and entry[0] == self._stamp(stat):
+            self._new[path] = entry
+            self.looked[path] = stat, [_Content(*content) for content in entry[1]]
+        return self.looked[path][1] if path in self.looked else None
 
     def put(self, path: str, stat: Stamp, contents: list[_Content], young_s: float) -> None:
+        self.looked[path] = stat, contents
         # Both times are tested, because a file with an old modification time may have been written just now.
         if time.time() - max(stat.modified_ns, stat.changed_ns) / 1e9 > young_s:
             self._new[path] = [self._stamp(stat), [list(one) for one in contents]]
