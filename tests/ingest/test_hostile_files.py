@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from chainlake.ingest.landing.container import Damaged, NotReadable, members, open_bytes
-from chainlake.ingest.rows import lines, parse, typed
+from chainlake.ingest.rows import lines, parse, text_columns, typed
 from chainlake.ingest.rows.casts import times
 from tests.ingest.test_parse import BARS, Parsed, parsed
 
@@ -197,7 +197,7 @@ class Broken:
 
     def __init__(self, word: bytes) -> None:
         self.word = word
-        self.real = parse.read_block
+        self.real = text_columns.read_block
 
     def __call__(self, block, *rest):
         if any(self.word in line for line in block.lines):
@@ -206,7 +206,7 @@ class Broken:
 
 
 def test_an_error_that_nobody_foresaw_costs_its_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(parse, "read_block", Broken(b"evil"))
+    monkeypatch.setattr(text_columns, "read_block", Broken(b"evil"))
     text = HEAD + "".join(row(n, "A,1,1,evil" if n in (3, 17) else "A,1,1,x") for n in range(40))
     found = Parsed(tmp_path, BARS, **{"a.csv": text, "b.csv": HEAD + row(0)})
     assert [bad[:2] for bad in found.bad] == [(5, "parser_error"), (19, "parser_error")]
@@ -214,8 +214,20 @@ def test_an_error_that_nobody_foresaw_costs_its_line(tmp_path, monkeypatch):
     assert len(found.rows) == 39 and found.counts["a.csv"]["outcome"] == "ok"
 
 
+@pytest.mark.parametrize("size", [150, 100_000])
+def test_what_a_thread_could_not_read_ahead_is_read_line_by_line(tmp_path, monkeypatch, size):
+    monkeypatch.setattr(text_columns, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(lines, "CHUNK", size)
+    monkeypatch.setattr(text_columns, "read_block", Broken(b"evil"))
+    wrong = (3, 17, 18, 39)
+    text = HEAD + "".join(row(n, "A,1,1,evil" if n in wrong else "A,1,1,x") for n in range(40))
+    found = Parsed(tmp_path, BARS, **{"a.csv": text})
+    assert [bad[:2] for bad in found.bad] == [(n + 2, "parser_error") for n in wrong]
+    assert [line["line"] for line in found.rows] == [n + 2 for n in range(40) if n not in wrong]
+
+
 def test_a_file_at_which_the_parser_fails_throughout_is_one_row_and_stops_no_other(tmp_path, monkeypatch):
-    monkeypatch.setattr(parse, "read_block", Broken(b"evil"))
+    monkeypatch.setattr(text_columns, "read_block", Broken(b"evil"))
     few, many = (HEAD + "".join(row(k % 60, "A,1,1,evil") for k in range(n)) for n in (20, 5000))
     mixed = HEAD + row(0) + "".join(row(k % 60, "A,1,1,evil") for k in range(5000))
     files = {"a.csv": few, "b.csv": many, "c.csv": HEAD + row(0), "d.csv": mixed}
@@ -230,7 +242,7 @@ def test_a_file_at_which_the_parser_fails_throughout_is_one_row_and_stops_no_oth
 
 @pytest.mark.parametrize("lines_of_it", [3, 300])
 def test_a_parser_at_a_loss_is_said_before_what_else_is_wrong_with_a_file(tmp_path, monkeypatch, lines_of_it):
-    monkeypatch.setattr(parse, "read_block", Broken(b"evil"))
+    monkeypatch.setattr(text_columns, "read_block", Broken(b"evil"))
     yaml = BARS.replace("formats:", "path: 'a_(?P<date>\\d{8})'\nformats:")
     text = HEAD + "".join(row(k % 60, "A,1,1,evil") for k in range(lines_of_it))
     found = Parsed(tmp_path, yaml, **{"a_20240231.csv": text})

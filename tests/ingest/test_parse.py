@@ -382,9 +382,8 @@ def test_a_file_that_is_still_being_written_waits(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("worth", [1, 2, 3])
-def test_blocks_made_ahead_are_the_same_in_the_same_order(monkeypatch, worth):
+def test_blocks_made_ahead_are_the_same_in_the_same_order(worth):
     """Blocks of one and of two lines, of which all, the longer ones, or none are worth a thread."""
-    monkeypatch.setattr(lines, "_WORTH_A_THREAD", worth)
     made = []
 
     def numbered(stop, error=None):
@@ -394,16 +393,19 @@ def test_blocks_made_ahead_are_the_same_in_the_same_order(monkeypatch, worth):
         if error is not None:
             raise error
 
+    def ahead(found):
+        return lines.ahead(found, lambda block: len(block.lines) >= worth)
+
     for stop in range(6):
-        assert [int(block.numbers[0]) for block in lines.ahead(numbered(stop))] == list(range(stop))
+        assert [int(block.numbers[0]) for block in ahead(numbered(stop))] == list(range(stop))
     for stop in range(6):
         seen = []
         with pytest.raises(OSError, match="gone"):
-            for block in lines.ahead(numbered(stop, OSError("gone"))):
+            for block in ahead(numbered(stop, OSError("gone"))):
                 seen.append(int(block.numbers[0]))
         assert seen == list(range(stop))
     made.clear()
-    for block in lines.ahead(numbered(100)):
+    for block in ahead(numbered(100)):
         if block.numbers[0] == 3:
             break
     # One more is made while another is worked on, if that has enough lines.

@@ -8,9 +8,10 @@ becomes of a line depends on that line alone, never on where a block ends.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,9 +19,9 @@ from chainlake.ingest.landing.container import Content, gather
 from chainlake.schemas.ops_rows import FileProblem
 from chainlake.schemas.quarantine import RowProblem
 
+T = TypeVar("T")
+
 CHUNK = 4 << 20
-#: The lines that take longer to parse than it takes to start a thread.
-_WORTH_A_THREAD = 1_000
 #: A longer line is one quarantine row.
 LONGEST = 1 << 20
 #: How many characters of a bad line are kept.
@@ -130,17 +131,20 @@ def blocks(stream: Content, declared: str) -> Iterator[Block]:
             yield block
 
 
-def ahead(found: Iterator[Block]) -> Generator[Block, None, None]:
-    """The same blocks, each made in a thread while the one before it is worked on; what making them raises, this does.
+def ahead(found: Iterator[T], worth: Callable[[T], bool]) -> Generator[T, None, None]:
+    """The same items, each made in a thread while the one before it is worked on; what making them raises, this does.
 
-    What follows a short block, which is done before a thread could be of use, is made when it is asked for.
+    Args:
+        found: the items.
+        worth: whether working on an item takes long enough for a thread to be of use; if not, the next one is made when
+            it is asked for.
     """
     with ThreadPoolExecutor(1) as thread:
-        block = next(found, None)
-        while block is not None:
-            running = thread.submit(next, found, None) if len(block.lines) >= _WORTH_A_THREAD else None
-            yield block
-            block = next(found, None) if running is None else running.result()
+        one = next(found, None)
+        while one is not None:
+            running = thread.submit(next, found, None) if worth(one) else None
+            yield one
+            one = next(found, None) if running is None else running.result()
 
 
 def _utf8(stream: Content, declared: str) -> Iterator[tuple[bytes, str, bool]]:

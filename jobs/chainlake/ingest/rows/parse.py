@@ -7,7 +7,7 @@ raised it; if every line raises it, the file; but never another file.
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,7 +21,7 @@ from chainlake.definitions.formats.format import Format
 from chainlake.definitions.source import Source
 from chainlake.ingest.landing.container import Content, Damaged, NotReadable, gather, open_bytes
 from chainlake.ingest.rows.choice import HEAD, choose_format
-from chainlake.ingest.rows.lines import KEPT, BadLine, Block, ahead, blocks
+from chainlake.ingest.rows.lines import KEPT, BadLine, Block, blocks
 from chainlake.ingest.rows.parsed import (
     WAITING,
     BadRows,
@@ -34,7 +34,7 @@ from chainlake.ingest.rows.parsed import (
     bad_schema,
     raw_schema,
 )
-from chainlake.ingest.rows.text_columns import Texts, flat_columns, read_block
+from chainlake.ingest.rows.text_columns import TextBlock, Texts, flat_columns, text_blocks
 from chainlake.ingest.rows.typed import TypedRows, repeat
 from chainlake.ingest.rows.zones import Listing, LocalTimes
 from chainlake.schemas.ops_rows import FileProblem
@@ -117,7 +117,7 @@ class _Parser:
                     self.zone = LocalTimes(form.time.zone, partial(self._listing, form, header))
                     with (
                         open_bytes(task.file, task.member) as stream,
-                        closing(ahead(_without_header(stream, form))) as found,
+                        closing(self._text_blocks(stream, form, header)) as found,
                     ):
                         for block in found:
                             yield from self._block(block, form, header)
@@ -180,16 +180,19 @@ class _Parser:
             # If the file is damaged, what was read before the damage still tells the format.
             return gather(stream, HEAD)[0]
 
-    def _block(self, block: Block, form: Format, header: list[str]) -> Iterator[Piece]:
-        if block.bad:
-            yield self._bad_lines(block.bad, counted=True)
-        yield from _tolerant(block, partial(self._undone, form, header), self._failed)
+    def _text_blocks(self, stream: Content, form: Format, header: list[str]) -> Generator[TextBlock, None, None]:
+        return text_blocks(_without_header(stream, form), form, header, self.source.key)
 
-    def _undone(self, form: Format, header: list[str], block: Block) -> list[Piece]:
+    def _block(self, found: TextBlock, form: Format, header: list[str]) -> Iterator[Piece]:
+        if found.block.bad:
+            yield self._bad_lines(found.block.bad, counted=True)
+        yield from _tolerant(found, partial(self._undone, form, header), self._failed)
+
+    def _undone(self, form: Format, header: list[str], found: TextBlock) -> list[Piece]:
         """The rows of a block; if the parser fails, everything recorded about the block is undone."""
         before = replace(self.tally), self.zone.copy()
         try:
-            return list(self._read(block, form, header))
+            return list(self._read(found, form, header))
         except Exception:
             self.tally, self.zone = before
             raise
@@ -203,8 +206,8 @@ class _Parser:
         """The order in which the file lists its times, found by reading it separately: one block does not tell."""
         listing = Listing(form.time.zone)
 
-        def look(block: Block) -> list[Piece]:
-            texts = read_block(block, form, header, self.source.key)
+        def look(block: TextBlock) -> list[Piece]:
+            texts = block.rows(form, header, self.source.key)
             if len(texts.numbers):
                 rows = self._typed(texts, form)
                 kinds, keys = (column.fill_null("").dictionary_encode() for column in (rows.kind(), rows.key()))
@@ -217,7 +220,7 @@ class _Parser:
             return []
 
         with open_bytes(self.task.file, self.task.member) as stream:
-            for block in ahead(_without_header(stream, form)):
+            for block in self._text_blocks(stream, form, header):
                 # Lines at which the parser fails are ignored here.
                 list(_tolerant(block, look, lambda line: None))
         return listing
@@ -227,8 +230,8 @@ class _Parser:
         columns = dict(flat_columns(texts))
         return TypedRows(self.source, len(texts.numbers), columns, form, task.fields, task.file_date)
 
-    def _read(self, block: Block, form: Format, header: list[str]) -> Iterator[Piece]:
-        texts = read_block(block, form, header, self.source.key)
+    def _read(self, found: TextBlock, form: Format, header: list[str]) -> Iterator[Piece]:
+        texts = found.rows(form, header, self.source.key)
         if texts.bad:
             yield self._bad_lines(texts.bad, counted=True)
         if len(texts.numbers):
@@ -329,12 +332,15 @@ def _without_header(stream: Content, form: Format) -> Iterator[Block]:
         yield Block(block.lines[first:], block.numbers[first:], bad)
 
 
-def _tolerant(block: Block, work: Callable[[Block], list[Piece]], failed: Callable[[BadLine], None]) -> Iterator[Piece]:
+def _tolerant(
+    found: TextBlock, work: Callable[[TextBlock], list[Piece]], failed: Callable[[BadLine], None]
+) -> Iterator[Piece]:
     """What ``work`` makes of the good lines of a block, in order of lines, except those at which it fails."""
+    block = found.block
     if not block.lines:
         return
     try:
-        found = work(Block(block.lines, block.numbers, []))
+        pieces = work(TextBlock(Block(block.lines, block.numbers, []), found.texts))
     except (NotReadable, OSError, Damaged, MemoryError):
         # None of these is caused by a line.
         raise
@@ -345,9 +351,9 @@ def _tolerant(block: Block, work: Callable[[Block], list[Piece]], failed: Callab
             return
         half = len(block.lines) // 2
         for part in (slice(None, half), slice(half, None)):
-            yield from _tolerant(Block(block.lines[part], block.numbers[part], []), work, failed)
+            yield from _tolerant(TextBlock(Block(block.lines[part], block.numbers[part], [])), work, failed)
     else:
-        yield from found
+        yield from pieces
 
 
 def _words(error: Exception) -> str:

@@ -6,7 +6,8 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from chainlake.definitions.formats.format import Format
-from chainlake.ingest.rows.lines import KEPT, BadLine, Block
+from chainlake.ingest.rows.lines import KEPT, BadLine, Block, ahead
 from chainlake.schemas.quarantine import RowProblem
 from chainlake.words import counted
+
+#: The lines that take longer to parse than it takes to start a thread.
+_WORTH_A_THREAD = 1_000
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,41 @@ def split_line(line: str, form: Format) -> list[str]:
         return []
 
 
+@dataclass(frozen=True)
+class TextBlock:
+    """A block with its rows.
+
+    Args:
+        block: the lines.
+        texts: the rows, if they have been read.
+    """
+
+    block: Block
+    texts: Texts | None = None
+
+    def rows(self, form: Format, header: list[str], key: str) -> Texts:
+        """The rows; see `read_block`."""
+        return self.texts if self.texts is not None else read_block(self.block, form, header, key)
+
+
+def text_blocks(found: Iterator[Block], form: Format, header: list[str], key: str) -> Generator[TextBlock, None, None]:
+    """The rows of blocks, each read in a thread while the one before it is worked on; see `read_block`.
+
+    What making the blocks raises, this does.
+    """
+
+    def read() -> Iterator[TextBlock]:
+        for block in found:
+            texts = None
+            if block.lines:
+                # What fails here fails again where the lines at fault are looked for.
+                with suppress(Exception):
+                    texts = read_block(Block(block.lines, block.numbers, []), form, header, key)
+            yield TextBlock(block, texts)
+
+    return ahead(read(), lambda one: len(one.block.lines) >= _WORTH_A_THREAD)
+
+
 def read_block(block: Block, form: Format, header: list[str], key: str) -> Texts:
     """The rows of a block.
 
@@ -78,10 +117,10 @@ def _rows_of_cells(block: Block, form: Format, header: list[str], key: str) -> T
 
 def _csv_rows(block: Block, form: Format, header: list[str]) -> Texts:
     bad = list(block.bad)
-    lines = [line for line in block.lines if line and not line.isspace()]
-    numbers = block.numbers
-    if len(lines) < len(numbers):
-        numbers = numbers[[bool(line) and not line.isspace() for line in block.lines]]
+    lines, numbers = block.lines, block.numbers
+    if not all(map(bytes.strip, lines)):
+        numbers = numbers[[bool(line.strip()) for line in lines]]
+        lines = [line for line in lines if line.strip()]
     found = _read_csv(lines, form, len(header), strict=False)
     if found is None:
         reasons = _broken(lines, form)
