@@ -11,6 +11,8 @@ import psutil
 
 KINDS = ("jvm", "worker", "python")
 _SECONDS = 0.25
+#: What Spark's Python workers are forked from: its own daemon, or ours. They have its command line.
+_DAEMONS = {"pyspark.daemon", "chainlake.lake.spark.worker_daemon"}
 
 
 class PeakMemory:
@@ -88,8 +90,8 @@ def _kind(words: list[str]) -> str | None:
         return None
     if words[0].rsplit("/", 1)[-1] == "java":
         return "jvm"
-    if "pyspark.daemon" in words:
-        return "worker"  # workers are forks of the daemon, with its command line
+    if not _DAEMONS.isdisjoint(words):
+        return "worker"
     return "python" if "python" in words[0].rsplit("/", 1)[-1] else None
 
 

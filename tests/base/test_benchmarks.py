@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from benchmarks.processes import PeakMemory
+from chainlake.lake.spark import session
 from chainlake.paths import PROJECT
 
 pytestmark = pytest.mark.slow
@@ -27,3 +32,16 @@ def test_what_benchmarks_import_from_the_package_exists() -> None:
                 except ModuleNotFoundError:
                     missing.append(f"{path.name}:{node.lineno}: {node.module} has no {one.name}")
     assert missing == [] and seen > 100
+
+
+def test_the_workers_of_this_machine_are_measured_as_such() -> None:
+    daemon = session._forked_workers(Path("code.zip"))["spark.python.daemon.module"]
+    asleep = [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)", "-m"]
+    for module in (daemon, "pyspark.daemon"):
+        with PeakMemory() as memory:
+            process = subprocess.Popen([*asleep, module, "pyspark.worker"], stdout=subprocess.PIPE)
+            assert process.stdout is not None and process.stdout.readline()
+            memory._look()
+            process.kill()
+            process.wait()
+        assert memory.peak["worker"] > 0
