@@ -84,6 +84,13 @@ def test_a_site_adds_to_the_folders_of_the_workers_code(tmp_path: Path, monkeypa
     )
 
 
+@pytest.mark.parametrize(("folder", "forked"), [("/home/a b", True), (f"/home/a{os.pathsep}b", False)])
+def test_workers_are_forked_from_code_that_a_path_can_name(folder: str, forked: bool) -> None:
+    found = session._forked_workers(Path(folder, "chainlake-1.zip"))
+    assert found.get("spark.executorEnv.PYTHONPATH") == (f"{folder}/chainlake-1.zip" if forked else None)
+    assert ("spark.python.daemon.module" in found) is forked
+
+
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [

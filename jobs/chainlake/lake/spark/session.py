@@ -98,6 +98,9 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
 
 def _forked_workers(archive: Path) -> dict[str, str]:
     """Settings with which workers are forked from `worker_daemon`; on a cluster, its code may not be there in time."""
+    if os.pathsep in str(archive):
+        # No entry of PYTHONPATH can name it, and this Python may know the package from elsewhere.
+        return {}
     return {
         "spark.python.daemon.module": "chainlake.lake.spark.worker_daemon",
         # It is started before tasks bring the code.
