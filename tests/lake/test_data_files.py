@@ -254,6 +254,20 @@ def test_rows_are_written_in_groups_of_about_one_size(
     assert [footer.row_group(at).num_rows for at in range(footer.num_row_groups)] == groups
 
 
+@pytest.mark.parametrize(("days", "groups"), [(1, 12), (3, 5)])
+def test_rows_of_many_partitions_are_gathered_for_longer(
+    home: Home, monkeypatch: pytest.MonkeyPatch, days: int, groups: int
+) -> None:
+    """Twelve times ten rows: written each time, or after the first ten whenever there are thirty."""
+    monkeypatch.setattr(data_files, "_ROWS_GATHERED", 10)
+    monkeypatch.setattr(data_files, "_MOST_GATHERED", 40)
+    tables.ensure_table(home, MIXED)
+    files = write(home, MIXED, *(mixed(10, number, days, number=1.5) for number in range(12)))
+    folder = Path(home.table("events", "mixed"))
+    assert len(files) == days and sum(file.rows for file in files) == 120
+    assert {pq.ParquetFile(folder / file.path).metadata.num_row_groups for file in files} == {groups}
+
+
 def test_many_partitions_are_not_all_open_and_an_error_leaves_nothing(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,8 @@ from chainlake.storage.resolve import storage_of
 #: Rows that are gathered before they are written, and the most rows of a row group: few enough that who reads a part of
 #: a file reads little else, and enough that a group costs little beside its rows.
 _ROWS_GATHERED, _ROWS_PER_GROUP = 65_536, 131_072
+#: The most rows that are gathered, if they belong to many partitions: the rows of each become a group.
+_MOST_GATHERED = 250_000
 #: With at least this many rows, an existing Parquet file becomes a data file as it is; smaller ones are put together.
 _ROWS_OF_A_FILE = 50_000
 #: The most files that are open at a time; with more partitions, each gets a new file whenever rows are written.
@@ -84,6 +86,7 @@ class DataFiles:
         self._stored = pa.schema(plain)
         self._rules = Rules(table)
         self._gathered: list[pa.Table] = []
+        self._enough = _ROWS_GATHERED
         self._open: dict[date | None, _Open] = {}
         self._done: list[DataFile] = []
         self._written: list[str] = []
@@ -108,7 +111,7 @@ class DataFiles:
         rows = rows.select(self._schema.names).cast(self._loose)
         self._rules.check(rows)
         self._gathered.append(rows)
-        if sum(len(one) for one in self._gathered) >= _ROWS_GATHERED:
+        if sum(len(one) for one in self._gathered) >= self._enough:
             self._flush()
 
     def take(self, path: str) -> None:
@@ -148,7 +151,10 @@ class DataFiles:
         if not self._gathered:
             return
         rows, self._gathered = pa.concat_tables(self._gathered), []
-        for day, part in self._days(rows):
+        parts = self._days(rows)
+        # Rows that come next are mostly of as many partitions.
+        self._enough = min(_ROWS_GATHERED * len(parts), _MOST_GATHERED)
+        for day, part in parts:
             part = part.select(self._stored.names).cast(self._stored)
             unbound = {f.name for f in self._stored if pa.types.is_floating(f.type) and _has_nan(part[f.name])}
             file = self._open.get(day)
