@@ -148,6 +148,26 @@ def test_the_python_of_the_workers(
     assert os.environ["PYSPARK_DRIVER_PYTHON"] == sys.executable
 
 
+@pytest.mark.parametrize(
+    ("master", "variable", "chosen"),
+    [
+        ("local[2]", None, "127.0.0.1"),
+        ("local[2]", "10.0.0.7", "10.0.0.7"),
+        ("spark://a:7077", None, None),
+        ("k8s://https://a", "10.0.0.7", "10.0.0.7"),
+    ],
+)
+def test_the_address_of_the_driver(
+    monkeypatch: pytest.MonkeyPatch, master: str, variable: str | None, chosen: str | None
+) -> None:
+    monkeypatch.setenv("SPARK_MASTER", master)
+    monkeypatch.setenv("SPARK_LOCAL_IP", variable or "")
+    if variable is None:
+        monkeypatch.delenv("SPARK_LOCAL_IP")
+    session._choose_address(Site({}))
+    assert os.environ.get("SPARK_LOCAL_IP") == chosen
+
+
 def test_the_file_for_the_jvm_is_ours_alone_and_holds_any_value(tmp_path: Path) -> None:
     file = properties_file({"spark.a": "grüß \\ 😀", "spark.b": "x=y:z#!"}, tmp_path / "own")
     assert file.stat().st_mode & 0o777 == 0o600

@@ -67,9 +67,7 @@ def spark_session(home: Home, app: str, *, long_running: bool = False) -> SparkS
     for line in site.overruled:
         print(line, file=sys.stderr, flush=True)
     _choose_python(site)
-    if site.on_this_machine:
-        # On a cluster, workers must reach the driver, so there Spark or the user chooses its address.
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    _choose_address(site)
     # This is a variable, because the setting spark.local.dir causes a warning at every start.
     os.environ.setdefault("SPARK_LOCAL_DIRS", str(folder))
     builder = SparkSession.builder.master(site.master).appName(app)
@@ -118,6 +116,13 @@ def _choose_python(site: Site) -> None:
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+
+
+def _choose_address(site: Site) -> None:
+    """On this machine, the driver listens on loopback; on a cluster, workers must reach it, so Spark or the user says
+    where."""
+    if site.on_this_machine:
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 
 @contextmanager
