@@ -71,7 +71,7 @@ store-proof: .venv/.installed ## a lake in an object store, races, kills, the st
 	@$(PY) -m tests.proof.store_proof $(ARGS)
 
 own-airflow-proof: .venv/.installed ## a shipped day in an Airflow of its own: our wheel, a PostgreSQL, LocalExecutor
-	@$(PY) -m tests.proof.own_airflow
+	@$(PY) -m tests.proof.own_airflow $(ARGS)
 
 cluster-proof: .venv/.installed ## a Spark master and two workers: same tables; workers that see no folder are refused
 	@$(PY) -m tests.proof.cluster_proof $(ARGS)

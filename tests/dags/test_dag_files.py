@@ -236,6 +236,14 @@ def test_maintenance_waits_for_its_hour_and_holds_no_place_of_spark(dags: dict[s
     assert dag.timetable.expression == MAINTENANCE_CRON and f"{MAINTENANCE_TIMES}," in dag.doc_md
 
 
+def test_an_airflow_that_cannot_choose_kinds_of_runs_is_not_asked_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    from chainlake.airflow import releases
+
+    assert releases.runs_by("manual") == {"allowed_run_types": ["manual"]}
+    monkeypatch.setattr(releases, "DAG", lambda dag_id, schedule: None)
+    assert releases.runs_by("manual") == {}
+
+
 def test_parsing_imports_nothing_heavy() -> None:
     program = (
         "import sys\n"

@@ -1,12 +1,14 @@
 """``make own-airflow-proof``: one shipped day in an Airflow that a site has made itself, without our launcher.
 
 The wheel with the extra ``airflow`` in a virtual environment of its own, a PostgreSQL of the system, LocalExecutor, the
-folder ``dags`` as a DAG bundle, a pool of another name. Takes five minutes with packages at hand. ``OWN_AIRFLOW_VENV``
-names an environment that is there already.
+folder ``dags`` as a DAG bundle, a pool of another name. Takes five minutes with packages at hand. ``--airflow 3.1``
+takes the newest Airflow of that release, with what it needs, instead of our lock file's. ``OWN_AIRFLOW_VENV`` names an
+environment that is there already.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import secrets
@@ -30,21 +32,24 @@ COMPONENTS = ("api-server", "scheduler", "dag-processor")
 _ACCOUNT = "postgres"
 
 
-def main() -> int:
+def main(argv: list[str]) -> int:
     """Run the day; 0 if it ended green, with rows."""
+    parser = argparse.ArgumentParser(prog="python -m tests.proof.own_airflow", description=__doc__)
+    parser.add_argument("--airflow", metavar="RELEASE", help="such as 3.1 (default: the version of our lock file)")
+    args = parser.parse_args(argv)
     tools = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not tools:
         print("skipped: this machine has no PostgreSQL in /usr/lib/postgresql")
         return 0
-    return in_folder("own-airflow-", lambda root: _proof(root, tools[-1]))
+    return in_folder("own-airflow-", lambda root: _proof(root, tools[-1], args.airflow))
 
 
-def _proof(root: Path, postgres: Path) -> int:
+def _proof(root: Path, postgres: Path, release: str | None) -> int:
     # The database's account passes through.
     root.chmod(0o755)
     begun = time.monotonic()
-    python = _environment_of_its_own(root)
-    _say(begun, f"Airflow in {python.parent.parent}")
+    python = _environment_of_its_own(root, release)
+    _say(begun, f"Airflow {_version(python)} in {python.parent.parent}")
     with ExitStack() as stack:
         url = stack.enter_context(_database(root / "database", postgres))
         port = free_port(18080)
@@ -80,7 +85,7 @@ def _say(begun: float, text: str) -> None:
     print(f"[{time.monotonic() - begun:4.0f}s] {text}", flush=True)
 
 
-def _environment_of_its_own(root: Path) -> Path:
+def _environment_of_its_own(root: Path, release: str | None) -> Path:
     """The Python of a virtual environment that has our wheel with its extra, and what a site with PostgreSQL has."""
     given = os.environ.get("OWN_AIRFLOW_VENV")
     if given:
@@ -91,8 +96,15 @@ def _environment_of_its_own(root: Path) -> Path:
     python = root / "venv" / "bin" / "python"
     _run([*uv, "venv", "--quiet", "--python", "3.11", str(root / "venv")])
     wanted = [f"chainlake[airflow] @ {wheel.as_uri()}", "psycopg2-binary", "asyncpg"]
-    _run([*uv, "pip", "install", "--quiet", "--python", str(python), "-c", str(PROJECT / "requirements.txt"), *wanted])
+    versions = [f"apache-airflow=={release}.*"] if release else ["-c", str(PROJECT / "requirements.txt")]
+    _run([*uv, "pip", "install", "--quiet", "--python", str(python), *versions, *wanted])
     return python
+
+
+def _version(python: Path) -> str:
+    """The version of Airflow that it has."""
+    program = 'from importlib.metadata import version; print(version("apache-airflow"))'
+    return subprocess.run([str(python), "-c", program], capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _run(command: Sequence[str]) -> None:
@@ -170,4 +182,4 @@ def _airflow(root: Path, python: Path, environment: dict[str, str], *words: str)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -7,5 +7,6 @@
 * ``ranges``: the tasks of DAGs that are triggered manually
 * ``failures``: reports a task that has failed for good to a webhook
 * ``plugin``: the timetable: when a day's run starts, the day of a manual run, and the names of runs
+* ``releases``: what Airflow's releases have in different places
 * ``broken``: broken definitions, shown as a broken DAG file
 """

@@ -9,19 +9,18 @@ from typing import Any
 from airflow.sdk import (
     DAG,
     Asset,
-    CronTriggerTimetable,
     Metadata,
     Param,
     PokeReturnValue,
     get_current_context,
     task,
 )
-from airflow.sdk.exceptions import AirflowFailException
 
 from chainlake.airflow import page, ranges, tasks
 from chainlake.airflow.failures import tell_failure
 from chainlake.airflow.names import GATE, MAINTENANCE_CRON, SPARK_POOL, of_source
 from chainlake.airflow.plugin import DailyTimetable
+from chainlake.airflow.releases import AirflowFailException, CronTriggerTimetable, runs_by
 from chainlake.days import Days
 from chainlake.errors import ChainlakeError, UsageError
 from chainlake.paths import Home
@@ -65,7 +64,7 @@ def daily(step: str, source: str, description: str, doc: str, *, max_active_runs
         start_date=START,
         catchup=False,
         # Neither an asset nor another DAG says which day a run is for.
-        allowed_run_types=["scheduled", "backfill", "manual"],  # type: ignore[list-item]  # converted by Airflow
+        **runs_by("scheduled", "backfill", "manual"),
         max_active_runs=max_active_runs,
         default_args=TASK_ARGS,
     )
@@ -165,7 +164,7 @@ def maintenance(dag_id: str, description: str) -> DAG:
         start_date=START,
         catchup=False,
         is_paused_upon_creation=False,
-        allowed_run_types=["scheduled", "manual"],  # type: ignore[list-item]  # converted by Airflow
+        **runs_by("scheduled", "manual"),
         max_active_runs=1,
         default_args=TASK_ARGS,
     ) as dag:
@@ -205,7 +204,7 @@ def ranged(
         params=params,
         # A manual run of a paused DAG would wait silently, and without a schedule nothing runs by itself.
         is_paused_upon_creation=False,
-        allowed_run_types=["manual"],  # type: ignore[list-item]  # converted by Airflow
+        **runs_by("manual"),
         # Two runs at a time would compute the same days twice; within one, the pool limits how many Sparks run.
         max_active_runs=1,
         default_args=TASK_ARGS,

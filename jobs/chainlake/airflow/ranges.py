@@ -151,8 +151,7 @@ def run_line(line: Line, run_id: str) -> Computed:
         AirflowFailException: some failed in a way that a retry cannot fix; the others were run.
         InfrastructureError: one failed in a way that a retry can fix; those after it wait for the retry.
     """
-    from airflow.sdk.exceptions import AirflowFailException
-
+    from chainlake.airflow.releases import AirflowFailException
     from chainlake.run.common import REPAIR_HORIZON
 
     if line["error"]:

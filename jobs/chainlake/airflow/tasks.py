@@ -205,7 +205,7 @@ def run_verb(words: Sequence[str], *, run_id: str, driver: Literal["warm", "fres
         reason = f"{Killed.of(-code).summary} Its last line: {reason}"
     log.error("%s", reason)
     if code in LASTING:
-        from airflow.sdk.exceptions import AirflowFailException
+        from chainlake.airflow.releases import AirflowFailException
 
         raise AirflowFailException(reason)
     raise StepFailed(reason)
