@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import subprocess
 import sys
 import time
@@ -19,10 +17,10 @@ from chainlake.lake.errors import LockBusy, LockLost
 from chainlake.lake.leases import conditional, machine
 from chainlake.lake.leases.lease import VARIABLE, StoreLock, Watch
 from chainlake.lake.locks import file_lock, held, holder, require_locks
-from chainlake.local.postgres import Postgres
 from chainlake.paths import Home
 from chainlake.storage.errors import StoreFailed
 from chainlake.storage.resolve import storage_of
+from tests.lake.late import BEFORE, BETWEEN, late_commit, rows
 
 
 @pytest.fixture
@@ -92,6 +90,16 @@ def test_a_holder_without_signs_of_life_is_replaced_and_its_commits_are_refused(
     other.require()
     assert not elsewhere(remote, "ops").take()
     other.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("where", "ended"), [(BEFORE, "LockLost"), (BETWEEN, "Overtaken")])
+def test_a_late_commit_of_a_holder_that_was_stopped_is_refused(
+    where: str, ended: str, remote: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "1.5")
+    assert late_commit(remote, where, lambda pid: None) == ended
+    assert rows(remote) == ["newer"]
 
 
 @pytest.mark.slow
@@ -208,22 +216,6 @@ def test_a_password_that_was_not_written_as_a_url_wants_it_is_not_shown(
     with pytest.raises(InfrastructureError, match="is not the URL of a database") as caught, file_lock(home, "ops"):
         pass
     assert not any(piece in str(caught.value) for piece in ("S3", "CR", "ET"))
-
-
-@pytest.mark.slow
-def test_a_lock_in_a_database_names_its_holder_as_every_lock_does(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    database = Postgres(home.airflow / "postgres")
-    database.start(dict(os.environ))
-    try:
-        monkeypatch.setenv("CHAINLAKE_LOCKS", database.url)
-        with file_lock(home, "source-a"):
-            said = holder(home, "source-a")
-        assert re.fullmatch(
-            rf"process {os.getpid()} on {re.escape(os.uname().nodename)}, since [-\d]+ \d\d:\d\d:\d\d UTC", said
-        )
-        assert holder(home, "source-a") == machine.UNKNOWN and not held(home, "source-a")
-    finally:
-        database.stop()
 
 
 def test_a_lake_on_a_disk_has_its_locks_there(home: Home) -> None:

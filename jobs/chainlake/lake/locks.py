@@ -7,9 +7,10 @@ lost lock costs work but no rows.
 
 A Spark commit can land after the Python process that asked for it has died, so a lock that guards Spark commits is held
 by the JVM itself: ``java.nio`` ``FileChannel.lock``, which excludes Python's ``fcntl.lockf`` too and is freed when the
-JVM ends. Both kinds are per process, not per thread: a second channel on the same file in one JVM throws, and closing
-*any* descriptor of the file in one process frees that process's lock. So each file has an in-process mutex in front of
-it, and only the holder of the mutex touches the file.
+JVM ends. Such a file says nothing to other machines, so where these need to be kept out, their lock is taken first.
+Both kinds of file locks are per process, not per thread: a second channel on the same file in one JVM throws, and
+closing *any* descriptor of the file in one process frees that process's lock. So each file has an in-process mutex in
+front of it, and only the holder of the mutex touches the file.
 
 Locks are taken in this order: ``source-…`` or ``table-…`` first, ``ops`` always innermost.
 """
@@ -23,7 +24,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -81,7 +82,7 @@ _kept: dict[str, RemoteLock] = {}
 
 @contextmanager
 def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iterator[None]:
-    """Hold the lock ``purpose`` in the session's JVM.
+    """Hold the lock ``purpose`` in the session's JVM, among all writers of the lake.
 
     Args:
         spark: the session that will commit.
@@ -93,8 +94,11 @@ def jvm_lock(spark: SparkSession, home: Home, purpose: str, *, wait_s: float = W
         LockBusy: someone else held it the whole time; the message says who.
     """
     path = _path(home, purpose)
-    wait = _Wait(lambda: _holder(path), purpose, wait_s)
-    with _mutex(path, wait):
+    with ExitStack() as stack:
+        if _remote(home):
+            wait_s = stack.enter_context(_remote_lock(home, purpose, wait_s))
+        wait = _Wait(lambda: _holder(path), purpose, wait_s)
+        stack.enter_context(_mutex(path, wait))
         jvm = spark._jvm
         assert jvm is not None
         _require_usable(path)
@@ -139,10 +143,16 @@ def file_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iter
         LockBusy: someone else held it the whole time; the message says who.
         StoreFailed: the lake's store cannot be used for locks and commits.
     """
-    if not _remote(home):
-        with local_lock(home, purpose, wait_s=wait_s):
-            yield
-        return
+    lock: AbstractContextManager[float | None] = (
+        _remote_lock(home, purpose, wait_s) if _remote(home) else local_lock(home, purpose, wait_s=wait_s)
+    )
+    with lock:
+        yield
+
+
+@contextmanager
+def _remote_lock(home: Home, purpose: str, wait_s: float) -> Iterator[float]:
+    """Hold the lock that other machines see too; yields how many seconds of ``wait_s`` are left."""
     name = _name(home, purpose)
     wait = _Wait(lambda: "another part of this process", purpose, wait_s)
     with _mutex(name, wait):
@@ -153,7 +163,7 @@ def file_lock(home: Home, purpose: str, *, wait_s: float = WAIT_SECONDS) -> Iter
                 wait.pause(_REMOTE_POLL_SECONDS)
             with _guard:
                 _kept[name] = lock
-            yield
+            yield wait.left_s()
         finally:
             with _guard:
                 _kept.pop(name, None)

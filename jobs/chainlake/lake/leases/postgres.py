@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from typing import Any
 
 from chainlake.errors import InfrastructureError
 from chainlake.lake.errors import LockLost
-from chainlake.lake.leases.machine import UNKNOWN, guarded
+from chainlake.lake.leases.machine import UNKNOWN, guarded, holder_text, own_holder
 from chainlake.paths import Home
 
 #: With these, either side ends a connection within half a minute after the other has vanished.
 _ALIVE = {"keepalives": 1, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 _SERVER = "-c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3 -c idle_session_timeout=0"
 _CONNECT_S = 10
+#: The row of a lock that is held, for its keys as the server shows them.
+_HELD = "l.locktype = 'advisory' AND l.granted AND l.classid::bigint = %s AND l.objid::bigint = %s AND l.objsubid = 2"
+#: Stands between a statement and the process that makes it.
+_SIGNED = " -- "
 
 
 class NoDatabase(InfrastructureError):
@@ -52,6 +57,8 @@ class Session:
         self.purpose = purpose
         digest = hashlib.sha256(f"{home.lake}\0{purpose}".encode()).digest()
         self._keys = int.from_bytes(digest[:4], "big", signed=True), int.from_bytes(digest[4:8], "big", signed=True)
+        self._seen = tuple(key % (1 << 32) for key in self._keys)
+        self._signature = ""
         name = f"chainlake {os.getpid()}@{os.uname().nodename}"
         try:
             self._connection = psycopg2.connect(
@@ -63,22 +70,23 @@ class Session:
 
     def take(self) -> bool:
         """Take the lock if it is free; return whether it was."""
+        # A % would be taken for a place of a value.
+        self._signature = json.dumps(own_holder(self.purpose)).replace("%", "\\u0025")
         return bool(self._ask("SELECT pg_try_advisory_lock(%s, %s)", self._keys))
 
     def holder(self) -> str:
-        """A description of who holds the lock."""
-        found = self._ask(
-            "SELECT replace(a.application_name, 'chainlake ', 'process ') || ', since ' "
-            "|| to_char(a.backend_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS') || ' UTC' FROM pg_locks l "
-            "JOIN pg_stat_activity a USING (pid) WHERE l.locktype = 'advisory' AND l.granted "
-            "AND l.classid::bigint = %s AND l.objid::bigint = %s AND l.objsubid = 2",
-            tuple(key % (1 << 32) for key in self._keys),
+        """A description of who holds the lock, from the last statement of its connection."""
+        said = self._ask(
+            f"SELECT a.query FROM pg_locks l JOIN pg_stat_activity a USING (pid) WHERE {_HELD}", self._seen
         )
-        return str(found).replace("@", " on ", 1) if found else UNKNOWN
+        try:
+            return holder_text(json.loads(str(said).partition(_SIGNED)[2]))
+        except ValueError:
+            return UNKNOWN
 
     def held(self) -> bool:
         """Whether anybody holds the lock."""
-        return self.holder() != UNKNOWN
+        return self._ask(f"SELECT true FROM pg_locks l WHERE {_HELD}", self._seen) is not None
 
     def require(self) -> None:
         """Make sure that the connection, and with it the lock, is still there.
@@ -102,7 +110,8 @@ class Session:
 
         try:
             with self._connection.cursor() as cursor:
-                cursor.execute(sql, values)
+                # Each statement names the process, since others see the last one of a connection.
+                cursor.execute(f"{sql}{_SIGNED}{self._signature}", values)
                 row = cursor.fetchone()
         except psycopg2.Error as error:
             raise NoDatabase.of(error) from None

@@ -31,7 +31,7 @@ from chainlake.lake.delta.reader import open_table
 from chainlake.lake.delta.sums.checksums import checksums_of_frame
 from chainlake.lake.delta.where import Where, spark_literal, sql
 from chainlake.lake.errors import RowRefused
-from chainlake.lake.locks import WAIT_SECONDS, jvm_lock
+from chainlake.lake.locks import WAIT_SECONDS, jvm_lock, require_locks
 from chainlake.lake.spark.session import expect_rows
 from chainlake.lake.spark.types import frame_of, spark_schema
 from chainlake.lake.store.delta_commits import landed, require_files
@@ -193,6 +193,7 @@ class SparkLake:
         }
         spark = self.session()
         with _merging:
+            require_locks()
             for name, value in wanted.items():
                 spark.conf.set(name, value)
             try:
