@@ -1,13 +1,13 @@
 """``make cluster-proof``: a Spark master and two workers give the tables that one machine gives, or nothing.
 
 ``tables``: shipped days, a late file, an edited pattern, a pattern that uses events up and a model, on ``local[2]`` and
-a disk, and on a standalone cluster, whose workers share nothing with the driver but an object store (S3Proxy): the
-folders of the driver's home are empty for them. Lake and landed files lie in the store; the site's settings ask for
-other rows. All tables must be the same. ``killed``: on that cluster and store, after an edit of the pattern, a step's
-executor, a worker with its executor, and the driver are killed (SIGKILL) while Python works in a task; the step, or the
-next one, must leave the tables of one machine. ``refused``: one of two workers has another disk under the path of a
-lake on a disk: the step must be refused in one sentence and publish nothing. ``again``: without that worker the same
-step gives the events of the first part.
+a disk, and on a standalone cluster, whose workers share nothing with the driver but an object store (S3Proxy; Moto with
+``--server moto``): the folders of the driver's home are empty for them. Lake and landed files lie in the store; the
+site's settings ask for other rows. All tables must be the same. ``killed``: on that cluster and store, after an edit of
+the pattern, a step's executor, a worker with its executor, and the driver are killed (SIGKILL) while Python works in a
+task; the step, or the next one, must leave the tables of one machine. ``refused``: one of two workers has another disk
+under the path of a lake on a disk: the step must be refused in one sentence and publish nothing. ``again``: without
+that worker the same step gives the events of the first part.
 
 The workers are processes of this machine, in mount namespaces, so this runs as root.
 """
@@ -36,7 +36,8 @@ from tests.proof.cluster import QUICK, cluster, driver
 from tests.proof.history import SOURCE, compared, edit, environment, in_a_process, installation
 from tests.proof.parts import Part, add_only, run_parts
 from tests.proof.processes import Program, run, running
-from tests.proof.s3proxy import BUCKET, serving
+from tests.proof.s3proxy import BUCKET
+from tests.proof.servers import SERVERS, add_server
 from tests.proof.small import in_folder
 
 NAMES = ("tables", "killed", "refused", "again")
@@ -51,15 +52,16 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.proof.cluster_proof", description=__doc__)
     parser.add_argument("--days", type=int, default=2, help="shipped days of a source (default 2)")
     add_only(parser, NAMES)
+    add_server(parser)
     args = parser.parse_args(argv)
     if os.geteuid() != 0 or not sys.platform.startswith("linux"):
         print("skipped: only root on Linux can hide a folder from one process")
         return 0
     use_java()
-    return in_folder("cluster-proof-", lambda root: _proof(root, args.only, args.days))
+    return in_folder("cluster-proof-", lambda root: _proof(root, args.server, args.only, args.days))
 
 
-def _proof(root: Path, only: Sequence[str], days: int) -> int:
+def _proof(root: Path, server: str, only: Sequence[str], days: int) -> int:
     conf = _site(root)
     alone, hidden = installation(root / "alone", None), installation(root / "hidden", None)
     store = f"s3://{BUCKET}"
@@ -70,7 +72,7 @@ def _proof(root: Path, only: Sequence[str], days: int) -> int:
         Part("refused", lambda: _refused(root, hidden, conf)),
         Part("again", lambda: _again(root, alone, hidden, conf), ("tables", "refused")),
     )
-    with serving(root, alone.cache):
+    with SERVERS[server](root, alone.cache):
         return run_parts(parts, only)
 
 

@@ -67,6 +67,7 @@ from tests.proof.history import (
 from tests.proof.parts import Part, add_only, run_parts
 from tests.proof.processes import Program, run, running
 from tests.proof.s3proxy import BUCKET, Server
+from tests.proof.servers import add_server
 from tests.proof.small import in_folder
 
 _RACERS, _APPENDS = 3, 8
@@ -409,7 +410,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.proof.store_proof", description=__doc__)
     parser.add_argument("--days", type=int, default=2, help="shipped days of a source (default 2)")
     add_only(parser, NAMES)
-    parser.add_argument("--server", choices=("s3proxy", "moto"), default="s3proxy", help="the store (default s3proxy)")
+    add_server(parser)
     args = parser.parse_args(argv)
     run_all = proof if args.server == "s3proxy" else proof_on_moto
     return in_folder("chainlake-store-", lambda root: run_all(root, args.only, args.days))
