@@ -12,16 +12,16 @@ import argparse
 import json
 import os
 import secrets
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from chainlake.env.ports import free_port
 from chainlake.paths import PROJECT
+from tests.proof import database
 from tests.proof.processes import Program, run, running
 from tests.proof.small import in_folder
 
@@ -29,7 +29,6 @@ from tests.proof.small import in_folder
 SOURCE, DAYS = "stock", 1
 POOL = "chainlake"
 COMPONENTS = ("api-server", "scheduler", "dag-processor")
-_ACCOUNT = "postgres"
 
 
 def main(argv: list[str]) -> int:
@@ -37,11 +36,11 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.proof.own_airflow", description=__doc__)
     parser.add_argument("--airflow", metavar="RELEASE", help="such as 3.1 (default: the version of our lock file)")
     args = parser.parse_args(argv)
-    tools = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
-    if not tools:
+    tools = database.installed()
+    if tools is None:
         print("skipped: this machine has no PostgreSQL in /usr/lib/postgresql")
         return 0
-    return in_folder("own-airflow-", lambda root: _proof(root, tools[-1], args.airflow))
+    return in_folder("own-airflow-", lambda root: _proof(root, tools, args.airflow))
 
 
 def _proof(root: Path, postgres: Path, release: str | None) -> int:
@@ -51,7 +50,7 @@ def _proof(root: Path, postgres: Path, release: str | None) -> int:
     python = _environment_of_its_own(root, release)
     _say(begun, f"Airflow {_version(python)} in {python.parent.parent}")
     with ExitStack() as stack:
-        url = stack.enter_context(_database(root / "database", postgres))
+        url = stack.enter_context(database.serving(root / "database", postgres, "airflow"))
         port = free_port(18080)
         environment = _settings(root, python, url, port)
         # Where the program looks for what ships with the project.
@@ -109,33 +108,6 @@ def _version(python: Path) -> str:
 
 def _run(command: Sequence[str]) -> None:
     subprocess.run(command, check=True)
-
-
-@contextmanager
-def _database(folder: Path, tools: Path) -> Iterator[str]:
-    """A PostgreSQL of the system on loopback; its URL."""
-    folder.mkdir()
-    password = secrets.token_hex(16)
-    (folder / "password").write_text(password)
-    as_owner: list[str] = []
-    if os.geteuid() == 0:
-        # The server refuses to run as root.
-        shutil.chown(folder, _ACCOUNT)
-        as_owner = ["runuser", "-u", _ACCOUNT, "--"]
-    port = free_port(15432)
-    data = folder / "data"
-    make = ["-D", str(data), "-U", "airflow", f"--pwfile={folder / 'password'}", "-A", "scram-sha-256"]
-    _run([*as_owner, str(tools / "initdb"), "-N", *make])
-    options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories= -c fsync=off"
-    start = ["-D", str(data), "-l", str(folder / "log"), "-o", options, "-w", "start"]
-    _run([*as_owner, str(tools / "pg_ctl"), *start])
-    try:
-        named = {**os.environ, "PGPASSWORD": password}
-        create = [str(tools / "createdb"), "-h", "127.0.0.1", "-p", str(port), "-U", "airflow", "airflow"]
-        subprocess.run(create, env=named, check=True)
-        yield f"postgresql+psycopg2://airflow:{password}@127.0.0.1:{port}/airflow"
-    finally:
-        _run([*as_owner, str(tools / "pg_ctl"), "-D", str(data), "-m", "fast", "-w", "stop"])
 
 
 def _settings(root: Path, python: Path, database: str, port: int) -> dict[str, str]:

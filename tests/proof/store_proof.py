@@ -7,6 +7,10 @@ refusals     a wrong key, a missing bucket, a store that is down: one sentence a
 overwriting  a store that overwrites is refused
 race         processes race for one lock and one log: no row is lost
 killed       a holder of a lock is killed, on this machine and as if elsewhere
+machines     processes with other machines' names, which do not see each other, race; one that is killed is replaced
+late         a commit arrives after its process has died, or after its process was stopped, and another one was made
+database     the locks of a PostgreSQL of the system: a race, a killed holder, a holder that lost its connection
+drivers      two drivers run the same steps on one lake at the same time: the tables of one on a disk
 tables       shipped days, a late file, an edited pattern, a pattern that uses events up and a model, with lake and
              landed files on a disk and in the store: all tables are the same
 away         the store goes away in the middle of a step, until that has ended, and comes back
@@ -16,21 +20,17 @@ landing      landed files in a store that is away wait
 replaced     a landed file that is replaced by one of its size within the second is read again
 
 With ``--server moto``, the parts that need no outage, no key and no file on the server's disk run on Moto.
+``machines`` needs root on Linux.
 """
 
 from __future__ import annotations
 
 import argparse
-import http.client
-import http.server
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -40,49 +40,31 @@ from chainlake.env.ports import free_port
 from chainlake.env.processes.ending import end
 from chainlake.ingest.landing.discovery import discover
 from chainlake.lake.delta import tables
-from chainlake.lake.leases.conditional import require_conditional_writes
-from chainlake.lake.records import ops
-from chainlake.lake.records.runs import new_run_id
-from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import published_tables
 from chainlake.local.run.shipped import land, shipped_days
 from chainlake.paths import Home
-from chainlake.run.ports import Ports
-from chainlake.run.tasks import LocalTasks
-from chainlake.schemas.ops_rows import RateRow
-from chainlake.storage.errors import StoreFailed
 from chainlake.storage.resolve import storage_of
 from tests.proof import moto, s3proxy
+from tests.proof.between import Careless, between
 from tests.proof.history import (
     PATTERN,
     SOURCE,
-    STEPS,
     compared,
     edit,
     environment,
     in_a_process,
     installation,
-    without_pages,
 )
 from tests.proof.parts import Part, add_only, run_parts
-from tests.proof.processes import Program, run, running
+from tests.proof.processes import run, running
 from tests.proof.s3proxy import BUCKET, Server
 from tests.proof.servers import add_server
 from tests.proof.small import in_folder
+from tests.proof.store_child import child
+from tests.proof.store_locks import by_database, drivers, killed_holder, late, machines, race
 
-_RACERS, _APPENDS = 3, 8
 #: To replace a file in the second in which it was written.
 _ATTEMPTS = 50
-#: A holder sleeps until it is killed, and no longer than this.
-_HOLD_S = 86_400
-#: A lease that runs out on a holder that nobody can see, and how many of its beats a waiting process must have seen.
-_SHORT_S, _LEAST_S = 6, 3.0
-
-
-def child(home: Home, *words: str, **more: str) -> Program:
-    """A process of this module that works on ``home``; its log lies in the folder of the home."""
-    command = [sys.executable, "-m", "tests.proof.store_proof", *words]
-    return Program(command, home.root / f"{'-'.join(words)}.log", environment(home, more))
 
 
 def verb(home: Home, *words: str, **more: str) -> tuple[int, str]:
@@ -114,38 +96,6 @@ def verbs(local: Home, store: Home, days: int) -> Iterator[str]:
     code, said = verb(store, "retire", PATTERN, "--drop")
     if code or ("matches", PATTERN) in published_tables(store):
         yield f"retire ended with {code}: {said[-500:]}"
-
-
-def race(store: Home) -> Iterator[str]:
-    """Processes append to one log, each row under the lock: no number twice, none missing."""
-    racers = [child(store, "append", str(number)) for number in range(_RACERS)]
-    for racer in racers:
-        racer.start()
-    for racer in racers:
-        code, said = racer.finish()
-        if code:
-            yield f"a racer ended with {code}: {said[-500:]}"
-    rows = ops.current_table(store, "rates", columns=["run_id", "seq"], as_log=True).to_pylist()
-    raced = sorted(row["seq"] for row in rows if row["run_id"].startswith("race-"))
-    if raced != list(range(1, _RACERS * _APPENDS + 1)):
-        yield f"{len(raced)} numbers of {_RACERS * _APPENDS} rows: {raced}"
-
-
-def killed_holder(store: Home) -> Iterator[str]:
-    """A holder is killed: replaced at once, or after its time by who cannot see its process."""
-    # With a lease of a day, who replaces it has seen that its process is gone, and has not waited for its time.
-    for name, seconds, least in (("here", 86_400, 0.0), ("elsewhere", _SHORT_S, _LEAST_S)):
-        more = {"CHAINLAKE_LEASE_SECONDS": str(seconds)}
-        with running(child(store, "hold", name, **more)) as holder:
-            holder.until(lambda: "held\n" in holder.said(), "the lock")  # noqa: B023
-            holder.stop(signal.SIGKILL)
-        begun = time.monotonic()
-        with running(child(store, "hold", f"{name}-after", **more)) as after:
-            after.until(lambda: "held\n" in after.said(), "the lock of a killed holder")  # noqa: B023
-            waited = time.monotonic() - begun
-        print(f"  a killed holder, {name}: replaced after {waited:.1f} s, the start of a process included", flush=True)
-        if waited < least:
-            yield f"a killed holder {name}, whose process cannot be seen, was replaced after {waited:.1f} s"
 
 
 def landing(root: Path, server: Server) -> Iterator[str]:
@@ -247,48 +197,13 @@ def refusals(store: Home) -> Iterator[str]:
             yield f"{name}: exit code {code}, {said[-500:]}"
 
 
-@contextmanager
-def careless(server: Server) -> Iterator[str]:
-    """A store that ignores If-None-Match: a proxy that leaves it out; its address."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def _pass(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            kept = {name: value for name, value in self.headers.items() if name.lower() != "if-none-match"}
-            asked = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-            asked.request(self.command, self.path, body or None, kept)
-            answer = asked.getresponse()
-            data = answer.read()
-            self.send_response(answer.status)
-            for name, value in answer.getheaders():
-                if name.lower() not in ("transfer-encoding", "connection", "content-length"):
-                    self.send_header(name, value)
-            length = answer.getheader("Content-Length") if self.command == "HEAD" else str(len(data))
-            self.send_header("Content-Length", length or "0")
-            self.end_headers()
-            self.wfile.write(data)
-            asked.close()
-
-        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _pass  # noqa: N815
-
-        def log_message(self, *given: object) -> None:
-            """Nothing."""
-
-    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=proxy.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{proxy.server_port}"
-    finally:
-        proxy.shutdown()
-
-
 def overwriting(store: Home, server: Server) -> Iterator[str]:
     """A store that overwrites is refused."""
     # It must not look at signatures, in which the header is that is left out.
     trusting = Server(server.jar, server.folder.parent / "trusting", free_port(server.port + 1), "none")
     trusting.start()
     try:
-        with careless(trusting) as url:
+        with between(trusting.url, Careless()) as url:
             probe = child(replace(store, lake=f"s3://{BUCKET}/careless"), "probe", CHAINLAKE_STORE_ENDPOINT=url)
             with running(probe):
                 code, said = probe.finish()
@@ -309,9 +224,12 @@ def histories(local: Home, store: Home, days: int) -> list[str]:
     return compared(local, store)
 
 
-NAMES = ("refusals", "overwriting", "race", "killed", "tables", "away", "minute", "verbs", "landing", "replaced")
+NAMES = (
+    *("refusals", "overwriting", "race", "killed", "machines", "late", "database", "drivers"),
+    *("tables", "away", "minute", "verbs", "landing", "replaced"),
+)
 #: The parts of them that a server is fit for that looks at no key and holds everything in memory.
-ANYWHERE = ("race", "killed", "tables", "verbs", "replaced")
+ANYWHERE = ("race", "killed", "machines", "late", "database", "drivers", "tables", "verbs", "replaced")
 #: Windows of the pattern that is edited before the store goes away, and for how long it does.
 OUTAGES = {"away": Outage("20 min", None), "minute": Outage("25 min", 60.0)}
 
@@ -348,6 +266,10 @@ def _on_any(root: Path, local: Home, store: Home, days: int) -> Bodies:
     return {
         "race": lambda: race(store),
         "killed": lambda: killed_holder(store),
+        "machines": lambda: machines(store),
+        "late": lambda: late(store),
+        "database": lambda: by_database(root, store),
+        "drivers": lambda: drivers(root, days),
         "tables": lambda: histories(local, store, days),
         "verbs": lambda: verbs(local, store, days),
         "replaced": lambda: replaced(root),
@@ -359,54 +281,8 @@ def _run(bodies: Bodies, only: Sequence[str]) -> int:
     return run_parts([Part(name, bodies[name], needs.get(name, ())) for name in NAMES if name in bodies], only)
 
 
-def _child(words: Sequence[str]) -> int:
-    """What one of the processes does."""
-    home = Home.from_env()
-    if words[0] == "probe":
-        try:
-            require_conditional_writes(home)
-        except StoreFailed as error:
-            print(error)
-            return error.exit_code
-    elif words[0] == "append":
-        row: RateRow = {"source": "race", "day": date(1970, 1, 1), "type": "t", "key": "k", "events": 1}
-        for number in range(_APPENDS):
-            ops.append(home, "rates", [row], f"race-{words[1]}-{number}")
-    elif words[0] == "hold":
-        from chainlake.lake.leases import machine
-        from chainlake.lake.locks import file_lock
-
-        if words[1].startswith("elsewhere"):
-            # As a process of another machine, whose life cannot be seen from here.
-            machine._machine = lambda: words[1]
-        with file_lock(home, f"proof-{words[1].partition('-')[0]}"):
-            print("held", flush=True)
-            time.sleep(_HOLD_S)
-    else:
-        return _step(home, *words)
-    return 0
-
-
-def _step(home: Home, name: str, source: str, start: str, until: str) -> int:
-    from chainlake.errors import ChainlakeError
-    from chainlake.lake.upkeep.damage import explained
-
-    without_pages()
-    ports = Ports(LocalTasks(), FilesLake(home))
-    try:
-        days = Days.parse(start, until)
-        STEPS[name](home, source, days, run_id=new_run_id(name), ports=ports)
-    except Exception as error:  # as the command line does
-        found = explained(home, error)
-        print(found)
-        return found.exit_code if isinstance(found, ChainlakeError) else 1
-    return 0
-
-
 def main(argv: list[str]) -> int:
-    """Run the proof, or what one of its processes does."""
-    if argv and argv[0] in ("probe", "append", "hold", *STEPS):
-        end(_child(argv))
+    """Run the proof."""
     parser = argparse.ArgumentParser(prog="python -m tests.proof.store_proof", description=__doc__)
     parser.add_argument("--days", type=int, default=2, help="shipped days of a source (default 2)")
     add_only(parser, NAMES)
