@@ -82,7 +82,8 @@ def verbs(local: Home, store: Home, days: int) -> Iterator[str]:
         ("sql", "--safe", query),
         ("changes", "matches.gas_seen", "--since", "0"),
         ("status",),
-        ("plan", str(span.start), str(span.end)),
+        # It tells where landed files of the other sources are expected, which are places of one lake's own.
+        ("plan", str(span.start), str(span.end), "--patterns", PATTERN, "gas_seen", "gas_stays", "deepest_drops"),
     )
     for words in same:
         told = [verb(home, *words) for home in (local, store)]
