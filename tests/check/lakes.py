@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -66,24 +67,37 @@ def place() -> AbstractContextManager[None]:
     return light(ops_in_memory=False)
 
 
-def make(root: Path) -> Home:
-    """Land four days, with a conflict, a row that cannot be read and a duplicate, and run every step day by day."""
+def make(root: Path, patterns: Mapping[str, str] | None = None, models: Mapping[str, str] | None = None) -> Home:
+    """Land four days, with a conflict, a row that cannot be read and a duplicate, and run every step day by day.
+
+    Args:
+        root: an empty folder.
+        patterns: their queries by name; ``PATTERNS`` if not given.
+        models: their files by name; one with ``MODEL`` if not given.
+    """
     home = Home(root=root, lake=str(root / "lake"), config=root / "config", cache=root / "cache")
-    files = {"sources/lab.yaml": SOURCE, "models/slope.yaml": MODEL}
-    files |= {f"patterns/{name}.sase": f"---\nsource: lab\n---\nPATTERN {text}\n" for name, text in PATTERNS.items()}
+    files = {"sources/lab.yaml": SOURCE}
+    files |= {f"models/{name}.yaml": text for name, text in (models or {"slope": MODEL}).items()}
+    for name, text in (patterns or PATTERNS).items():
+        files[f"patterns/{name}.sase"] = f"---\nsource: lab\n---\nPATTERN {text}\n"
     for name, text in files.items():
         path = home.config / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     for number in range(DAYS):
         day = FIRST + timedelta(days=number)
-        rows = [_row(number, slot, key) for slot in range(6) for key in ("k1", "k2")]
+        rows = rows_of(number)
         land(home, f"lab_{day:%Y%m%d}.csv", rows + (["no row at all"] if number == 1 else []))
         if number == 2:
             again = rows[0].rsplit(",", 2)[0] + ",99,99"
             land(home, f"lab_{day:%Y%m%d}_b.csv", [again, rows[1]])
         run(home, Days.one(day))
     return home
+
+
+def rows_of(number: int) -> list[str]:
+    """The rows of a day."""
+    return [_row(number, slot, key) for slot in range(6) for key in ("k1", "k2")]
 
 
 def _row(number: int, slot: int, key: str) -> str:

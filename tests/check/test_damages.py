@@ -6,9 +6,11 @@ import os
 
 import pytest
 
+from chainlake.lake.upkeep.findings import LandedFile
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.paths import Home
 from tests.check import damages, lakes
+from tests.check.damage import opened
 from tests.check.damages import Damage
 
 pytestmark = pytest.mark.slow
@@ -62,3 +64,18 @@ def test_damage_is_found_and_repaired(done: list[Damage], whole: Home, copy: Hom
     assert result.left == []
     assert lakes.checked(copy).damage == []
     assert same_tables(whole, copy) == []
+
+
+def test_events_of_a_file_that_was_replaced_are_found_in_the_new_one(copy: Home) -> None:
+    """They stay as they were ingested, with the id of the old file and their lines in it."""
+    lakes.land(copy, "lab_20250302.csv", lakes.rows_of(1)[3:])
+    lakes.run(copy, lakes.SPAN)
+    assert lakes.checked(copy).findings == []
+    kept = lakes.copied(copy, copy.root.with_name("kept"))
+    opened(copy, "raw.lab").update({"y": "y * 2"}, predicate="event_date = '2025-03-02'")
+    (found,) = [one for one in lakes.checked(copy).damage if "became events" in one.what]
+    assert found.table == "raw.lab" and "2025-03-02: 9 rows" in found.what
+    assert LandedFile("lab", "lab_20250302.csv") in found.fixes
+    assert lakes.repaired(copy).left == []
+    assert lakes.checked(copy).damage == []
+    assert same_tables(kept, copy) == []

@@ -32,6 +32,8 @@ from chainlake.words import counted
 
 #: Columns of events that raw rows do not have.
 _OWN = ("event_id", "seq", "ingested_at")
+#: Where a row stands. An event that a replaced file had, too, keeps its place in the old one.
+_PLACE = ("file_id", "line")
 _NO_HASHES = np.empty(0, np.uint64)
 
 
@@ -149,8 +151,23 @@ def _is_current(check: _Check) -> bool:
     return source is not None and bool(check.files) and all(is_current(source, row) for row in check.files)
 
 
-def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa.Array] | None:
-    """Compare a day's events; if they are right, return each one's hash, to be found among raw rows, and its file."""
+@dataclass
+class _Links:
+    """The events of a day, to be found among its raw rows.
+
+    Args:
+        hashes: of events of recorded files, with their places in these.
+        files: the file of each of them.
+        moved: hashes, without a place, of events of files that were replaced since.
+    """
+
+    hashes: np.ndarray
+    files: pa.ChunkedArray
+    moved: np.ndarray
+
+
+def _check_events(check: _Check, day: date, whole: bool) -> _Links | None:
+    """Compare a day's events; if they are right, return what their raw rows are found by."""
     contents = check.tables.events.contents
     if contents is None:
         return None
@@ -159,7 +176,9 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
         return None
     rows, first, second = 0, 0, 0
     links: list[np.ndarray] = [_NO_HASHES]
+    moved: list[np.ndarray] = [_NO_HASHES]
     files: list[pa.Array] = []
+    recorded = pa.array({row["file_id"] for row in check.files}, pa.string())
     rates: dict[tuple[str, str], tuple[int, Any, Any]] = {}
     key = _key(check)
     before = len(contents.bad)
@@ -175,8 +194,12 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
             second ^= int(np.bitwise_xor.reduce(h2)) if len(h2) else 0
         if key is not None:
             _add_rates(rates, table, key)
-        links.append(row_hashes(table, _OWN))
-        files.append(batch.column("file_id"))
+        placed = pc.is_in(table["file_id"], value_set=recorded)
+        here = table.filter(placed)
+        links.append(row_hashes(here, _OWN))
+        files += here["file_id"].chunks
+        if len(here) < len(table):
+            moved.append(row_hashes(table.filter(pc.invert(placed)), (*_OWN, *_PLACE)))
     if len(contents.bad) > before:
         return None
     if astray:
@@ -202,7 +225,7 @@ def _check_events(check: _Check, day: date, whole: bool) -> tuple[np.ndarray, pa
         check.add(
             "ops.rates", f"{check.name} {day}: the numbers of events per type and key are not those of the table", fix
         )
-    return np.concatenate(links), pa.chunked_array(files, pa.string()) if files else pa.array([], pa.string())
+    return _Links(np.concatenate(links), pa.chunked_array(files, pa.string()), np.concatenate(moved))
 
 
 def _repeated(check: _Check, day: date) -> list[Fix]:
@@ -235,7 +258,7 @@ def _add_rates(rates: dict[tuple[str, str], tuple[int, Any, Any]], table: pa.Tab
         rates[kind, name] = (count, low, high)
 
 
-def _check_raw(check: _Check, day: date, links: tuple[np.ndarray, pa.Array] | None) -> None:
+def _check_raw(check: _Check, day: date, links: _Links | None) -> None:
     """Count a day's raw rows by load, and check that each event is among them."""
     contents = check.tables.raw.contents
     if contents is None:
@@ -243,6 +266,7 @@ def _check_raw(check: _Check, day: date, links: tuple[np.ndarray, pa.Array] | No
     named = pa.array(sorted({row["load_id"] for row in check.files}), pa.string())
     foreign = {path for commit in check.tables.raw.strangers for path in commit.files}
     hashes: list[np.ndarray] = [_NO_HASHES]
+    anywhere: list[np.ndarray] = [_NO_HASHES]
     before = len(contents.bad)
     for batch in contents.batches(lambda part: part.partition == day):
         for load, count in zip(*_counts(batch.column("load_id")), strict=True):
@@ -251,20 +275,29 @@ def _check_raw(check: _Check, day: date, links: tuple[np.ndarray, pa.Array] | No
             table = pa.Table.from_batches([batch])
             table = table.filter(pc.is_in(table["load_id"], value_set=named))
             hashes.append(row_hashes(table, ("load_id", "entry")))
+            if len(links.moved):
+                anywhere.append(row_hashes(table, ("load_id", "entry", *_PLACE)))
     if foreign:
         for batch in contents.batches(lambda part: part.partition == day and part.path in foreign, ["load_id"]):
             check.distrusted["raw"] |= set(_counts(batch.column("load_id"))[0])
     # If no file is recorded, there is a finding already, and no raw row counts.
     if links is None or len(contents.bad) > before or not check.files:
         return
-    wanted, files = links
-    absent = ~np.isin(wanted, np.concatenate(hashes))
-    if not absent.any():
+    absent = ~np.isin(links.hashes, np.concatenate(hashes))
+    lost = int(np.count_nonzero(~np.isin(links.moved, np.concatenate(anywhere))))
+    if not absent.any() and not lost:
         return
-    ids = set(pc.unique(files.filter(pa.array(absent))).to_pylist())
-    paths = [row["path"] for row in check.files if row["file_id"] in ids]
-    what = f"{day}: {counted(int(absent.sum()), 'row')} that became events are missing or have other values"
+    ids = set(pc.unique(links.files.filter(pa.array(absent))).to_pylist())
+    # Which file has an event of a replaced one now is not known, so all that may have it are read again.
+    paths = [row["path"] for row in check.files if row["file_id"] in ids or (lost and _reaches(row, day))]
+    what = f"{day}: {counted(int(absent.sum()) + lost, 'row')} that became events are missing or have other values"
     check.add(check.tables.raw, what, *(LandedFile(check.name, path) for path in sorted(paths)))
+
+
+def _reaches(row: FileRow, day: date) -> bool:
+    """Whether the day is among those from a file's first row to its last."""
+    first, last = row["first_ts"], row["last_ts"]
+    return first is not None and last is not None and first.date() <= day <= last.date()
 
 
 def _counts(column: pa.Array) -> tuple[list[str], list[int]]:
