@@ -21,7 +21,7 @@ from chainlake.cep.pattern import compile_pattern
 from chainlake.cli.main import main
 from chainlake.errors import DefinitionError
 from chainlake.lake.delta import tables
-from chainlake.operations.alerts.cursor import Cursor, CursorBroken, read_cursor, write_cursor
+from chainlake.operations.alerts.cursor import FOLDER, Cursor, CursorBroken, read_cursor, write_cursor
 from chainlake.operations.alerts.outbox import of_pattern
 from chainlake.operations.alerts.send import FeedCut, Sending, send
 from chainlake.operations.alerts.webhook import NoAddress, NotTaken, Trying
@@ -125,6 +125,22 @@ def test_a_receiver_that_fails_is_tried_again_with_longer_pauses(answer: Any, ho
     pauses: list[float] = []
     assert send(home, item, quick(pauses=pauses)).sent == 1
     assert len(receiver.got) == 4 and len(set(receiver.keys)) == 1 and pauses == [1.0, 2.0, 4.0]
+
+
+def test_a_lake_restored_with_an_older_cursor_tells_again_and_without_one_begins_now(
+    home: Home, receiver: Receiver
+) -> None:
+    item = pattern(f"{{webhook: '{receiver.address}'}}")
+    publish(home, 1, 1)
+    send(home, item, quick())
+    copied = read_cursor(home, "pattern/p")
+    publish(home, 2, 2, 3)
+    assert send(home, item, quick()).sent == 2
+    write_cursor(home, "pattern/p", copied)
+    assert send(home, item, quick()).sent == 2
+    assert [one["id"] for one in receiver.got[:2]] == [one["id"] for one in receiver.got[2:]]
+    shutil.rmtree(Path(home.lake) / FOLDER)
+    assert send(home, item, quick()).sent == 0
 
 
 def test_a_sender_that_gives_up_goes_on_with_the_same_message(home: Home, receiver: Receiver) -> None:
