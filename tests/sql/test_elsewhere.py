@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chainlake.cli.main import main
+from chainlake.lake.sql.elsewhere import as_hadoop_says
 from chainlake.lake.sql.query import SqlConnection
 from chainlake.paths import Home
 from tests.sql.test_sql import event, write_matches
@@ -51,6 +52,12 @@ def test_spark_gives_the_flat_rows_of_duckdb(
     seen = [tuple(str(value)[:19] for value in row) for row in found.collect()]
     assert seen == [tuple(str(value)[:19] for value in row) for row in wanted.fetchall()]
     assert len(seen) == len(ROWS)
+
+
+def test_spark_is_told_the_scheme_that_hadoop_has_a_client_for() -> None:
+    """``make store-proof`` reads such a lake by Spark."""
+    assert as_hadoop_says("s3://bucket/s3://lake/events/stock") == "s3a://bucket/s3://lake/events/stock"
+    assert as_hadoop_says("/data/lake/events/stock") == "/data/lake/events/stock"
 
 
 def test_trino_is_told_the_folder_and_the_flat_view_in_its_own_words(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from chainlake.lake.delta import tables
@@ -35,7 +36,7 @@ def statements(home: Home, engine: str, schemas: Sequence[str]) -> Iterator[str]
             stored = registered_table(home, name) if schema == "matches" else name
             uri = home.table(schema, stored)
             if engine == "spark":
-                rows = f"delta.{quoted(uri)}"
+                rows = f"delta.{quoted(as_hadoop_says(uri))}"
                 yield f"CREATE OR REPLACE VIEW {quoted(schema)}.{quoted(name)} AS SELECT * FROM {rows}"
             else:
                 rows = f"{quoted(schema)}.{quoted(name)}"
@@ -44,3 +45,8 @@ def statements(home: Home, engine: str, schemas: Sequence[str]) -> Iterator[str]
             if schema == "matches":
                 select = flat_select(rows, tables.arrow_schema(home, schema, stored), ENGINES[engine])
                 yield f"CREATE OR REPLACE VIEW {quoted(schema)}.{quoted(name + FLAT)} AS {select}"
+
+
+def as_hadoop_says(place: str) -> str:
+    """A path or URL of a lake as Spark takes it: Hadoop's client for ``s3://`` answers to ``s3a://`` only."""
+    return re.sub("^s3://", "s3a://", place)
