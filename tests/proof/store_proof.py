@@ -18,6 +18,7 @@ minute       the store goes away in the middle of a step for a minute
 verbs        verbs say the same of both lakes
 landing      landed files in a store that is away wait
 replaced     a landed file that is replaced by one of its size within the second is read again
+spark        a Spark of one's own reads tables and a flat view by the commands of docs/readers.md; it fetches its JARs
 
 With ``--server moto``, the parts that need no outage, no key and no file on the server's disk run on Moto.
 ``machines`` needs root on Linux.
@@ -60,6 +61,7 @@ from tests.proof.processes import run, running
 from tests.proof.s3proxy import BUCKET, Server
 from tests.proof.servers import add_server
 from tests.proof.small import in_folder
+from tests.proof.spark_reader import spark_reads
 from tests.proof.store_child import child
 from tests.proof.store_locks import by_database, drivers, killed_holder, late, machines, race
 
@@ -227,7 +229,7 @@ def histories(local: Home, store: Home, days: int) -> list[str]:
 
 NAMES = (
     *("refusals", "overwriting", "race", "killed", "machines", "late", "database", "drivers"),
-    *("tables", "away", "minute", "verbs", "landing", "replaced"),
+    *("tables", "away", "minute", "verbs", "landing", "replaced", "spark"),
 )
 #: The parts of them that a server is fit for that looks at no key and holds everything in memory.
 ANYWHERE = ("race", "killed", "machines", "late", "database", "drivers", "tables", "verbs", "replaced")
@@ -243,6 +245,7 @@ def proof(root: Path, only: Sequence[str], days: int) -> int:
             "refusals": lambda: refusals(store),
             "overwriting": lambda: overwriting(store, server),
             "landing": lambda: landing(root, server),
+            "spark": lambda: spark_reads(root, server),
             **{name: partial(one.faults, local, store, days, server) for name, one in OUTAGES.items()},
         }
         return _run(bodies, only)
