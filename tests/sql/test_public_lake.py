@@ -26,6 +26,19 @@ def test_a_lake_of_a_folder_is_not_that_of_the_environment(home: Home, tmp_path:
     assert other.home.root == tmp_path / "other"
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("statement", ["SELECT run_id FROM ops.runs", "SHOW TABLES", "EXPLAIN SELECT * FROM ops.runs"])
+def test_nothing_is_warned_of(home: Home, statement: str) -> None:
+    with phase(home, "here", source="stock", step="ingest", phase="ingest", days=Days.one(date(2025, 10, 1))):
+        pass
+    assert cl.Lake.open().sql(statement).num_rows
+
+
+def test_an_error_while_rows_come_is_explained(home: Home) -> None:
+    with pytest.raises(UsageError):
+        cl.Lake.open().sql("SELECT CAST(range::VARCHAR || 'x' AS INT) FROM range(9)")
+
+
 def test_status_is_the_view(home: Home) -> None:
     lake = cl.Lake.open()
     assert lake.status().schema.names == lake.sql("SELECT * FROM ops.status").schema.names

@@ -62,7 +62,7 @@ class Lake:
         Raises:
             UsageError: the statement does not read, or a name does not exist; the message says what exists.
         """
-        return self._queries(safe=safe).query(statement).to_arrow_table()
+        return self._queries(safe=safe).table(statement)
 
     def tables(self) -> list[str]:
         """Everything that can be queried, as ``schema.name``."""

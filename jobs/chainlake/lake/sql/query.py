@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -97,19 +98,20 @@ class SqlConnection:
             UsageError: not one reading statement, or a table, column or function that does not exist; the message
                 says in one sentence what exists.
         """
-        import duckdb
-
-        try:
-            self._check_statement(sql)
-            if self.safe:
-                if self._timer is not None:
-                    self._timer.cancel()
-                self._timer = safely.interrupt_later(self.con)
-            for schema, name in self._mentioned(sql):
-                self._define(schema, name)
+        with self._explaining(sql):
+            self._prepare(sql)
             return self.con.execute(sql)
-        except duckdb.Error as error:
-            raise self.explained(error, sql) from error
+
+    def table(self, sql: str) -> pa.Table:
+        """The rows of one reading statement; a statement that writes a file has none.
+
+        Raises:
+            UsageError: see :meth:`query`.
+        """
+        with self._explaining(sql):
+            self._prepare(sql)
+            found = self.con.sql(sql)
+            return pa.table({}) if found is None else found.to_arrow_table()
 
     def tables(self) -> list[str]:
         """Everything that can be queried, as ``schema.name``."""
@@ -119,6 +121,25 @@ class SqlConnection:
         if self._names("ops"):
             found += [f"{schema}.{name}" for schema, name in self._derived]
         return sorted(found + [f"ops.{_CURRENT}{name}" for name in self._names("ops")])
+
+    @contextmanager
+    def _explaining(self, sql: str) -> Iterator[None]:
+        import duckdb
+
+        try:
+            yield
+        except duckdb.Error as error:
+            raise self.explained(error, sql) from error
+
+    def _prepare(self, sql: str) -> None:
+        """Look at a statement, begin its time, and make known what it mentions."""
+        self._check_statement(sql)
+        if self.safe:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = safely.interrupt_later(self.con)
+        for schema, name in self._mentioned(sql):
+            self._define(schema, name)
 
     def _check_statement(self, sql: str) -> None:
         import duckdb
