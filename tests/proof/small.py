@@ -47,7 +47,7 @@ def installation(root: Path, lake: str | None = None) -> Home:
         root: a folder that does not exist yet.
         lake: where its tables lie; in the folder if omitted.
     """
-    root.mkdir()
+    (root / "config").mkdir(parents=True)
     os.environ["CHAINLAKE_HOME"] = str(root)
     os.environ["CHAINLAKE_LAKE"] = lake or str(root / "lake")
     os.environ["CHAINLAKE_CONFIG"] = str(root / "config")

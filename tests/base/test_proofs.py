@@ -1,0 +1,53 @@
+"""The proofs, which no test run runs: their programs begin, and have what they work on."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from importlib import import_module
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+
+from chainlake.operations.status import all_definitions
+from chainlake.paths import PROJECT
+from tests.proof import history, small
+
+pytestmark = pytest.mark.slow
+
+#: The modules that the Makefile runs, with everything they import on the way.
+NAMED = sorted(set(re.findall(r"-m (tests\.proof\.\w+)", (PROJECT / "Makefile").read_text(encoding="utf-8"))))
+
+
+@pytest.mark.parametrize("module", NAMED)
+def test_what_a_proof_imports_exists(module: str) -> None:
+    folder = PROJECT / module.replace(".", "/")
+    path = folder / "__main__.py" if folder.is_dir() else folder.with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    # Also what is imported only where it is used.
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(("tests", "chainlake")):
+            missing = [one.name for one in node.names if not hasattr(import_module(node.module), one.name)]
+            for name in missing:
+                import_module(f"{node.module}.{name}")
+    assert callable(import_module(f"{module}.__main__" if folder.is_dir() else module).main)
+
+
+def test_there_are_proofs() -> None:
+    assert len(NAMED) >= 9
+
+
+def test_the_small_installation_has_its_definitions(tmp_path: Path) -> None:
+    with patch.dict(os.environ):
+        home = small.installation(tmp_path / "whole")
+        definitions, models, broken, lines = all_definitions(home)
+    assert not broken and not lines and len(definitions) == 3 and len(models) == 1
+    assert home.root == tmp_path / "whole" and home.lake == str(tmp_path / "whole" / "lake")
+
+
+def test_the_installation_of_shipped_days_has_its_definitions(tmp_path: Path) -> None:
+    with patch.dict(os.environ):
+        definitions, models, broken, lines = all_definitions(history.installation(tmp_path / "alone", None))
+    assert not broken and not lines and definitions and models
