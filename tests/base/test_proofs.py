@@ -5,15 +5,19 @@ from __future__ import annotations
 import ast
 import os
 import re
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
+from chainlake.local import guard
+from chainlake.local.drivers.keeper import start_keeper
 from chainlake.operations.status import all_definitions
-from chainlake.paths import PROJECT
+from chainlake.paths import PROJECT, Home
 from tests.proof import history, small
+from tests.proof.victims import Victims
 
 pytestmark = pytest.mark.slow
 
@@ -51,3 +55,13 @@ def test_the_installation_of_shipped_days_has_its_definitions(tmp_path: Path) ->
     with patch.dict(os.environ):
         definitions, models, broken, lines = all_definitions(history.installation(tmp_path / "alone", None))
     assert not broken and not lines and definitions and models
+
+
+def test_the_keeper_of_drivers_is_found(tmp_path: Path) -> None:
+    home = replace(Home.from_env(), root=tmp_path)
+    process, _ = start_keeper(os.environ | {guard.MARK: str(tmp_path)})
+    try:
+        assert Victims(home, os.getpid()).keeper == process.pid
+    finally:
+        process.kill()
+        process.wait()

@@ -38,14 +38,14 @@ class Victims:
         #: The processes that run the code of tasks.
         self._task = self._children(workers)
         self._scheduler = [self._known[pid][0] for pid in {worker.ppid() for worker in workers} if pid in self._known]
-        drivers = self._lines("-m chainlake.local.drivers.driver", at_end=True)
+        drivers = self._of_module("chainlake.local.drivers.driver")
         self._driver = [driver for driver in drivers if self._children([driver])] or drivers
         self._below_driver = self._below(self._driver)
 
     @property
     def keeper(self) -> int:
         """Pid of the keeper of the Spark drivers."""
-        return self._lines("-m chainlake.local.drivers.keeper", at_end=True)[0].pid
+        return self._of_module("chainlake.local.drivers.keeper")[0].pid
 
     @property
     def step(self) -> list[psutil.Process]:
@@ -66,9 +66,12 @@ class Victims:
         assert target == "launcher"
         return self._launcher, self._launcher + self._all
 
-    def _lines(self, text: str, *, at_end: bool = False) -> list[psutil.Process]:
-        found = self._known.values()
-        return [process for process, line, _ in found if (line.endswith if at_end else line.startswith)(text)]
+    def _lines(self, text: str) -> list[psutil.Process]:
+        return [process for process, line, _ in self._known.values() if line.startswith(text)]
+
+    def _of_module(self, name: str) -> list[psutil.Process]:
+        """Those that Python runs as a module, whatever its arguments."""
+        return [process for process, line, _ in self._known.values() if f" -m {name} " in f"{line} "]
 
     def _children(self, parents: Iterable[psutil.Process]) -> list[psutil.Process]:
         pids = {process.pid for process in parents}
