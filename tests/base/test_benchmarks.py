@@ -1,4 +1,4 @@
-"""What the benchmarks import from the package is there: nobody runs them every day, and mypy does not read them."""
+"""What benchmarks and proofs import from the package is there: nobody runs them every day, mypy does not read them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from chainlake.paths import PROJECT
 pytestmark = pytest.mark.slow
 
 
-def test_what_benchmarks_import_from_the_package_exists() -> None:
+@pytest.mark.parametrize("folder", ["benchmarks", "tests/proof"])
+def test_what_they_import_from_the_package_exists(folder: str) -> None:
     missing, seen = [], 0
-    for path in sorted((PROJECT / "benchmarks").glob("*.py")):
+    for path in sorted((PROJECT / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith(("chainlake.", "tests.")):
                 continue

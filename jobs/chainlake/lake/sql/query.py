@@ -103,15 +103,14 @@ class SqlConnection:
             return self.con.execute(sql)
 
     def table(self, sql: str) -> pa.Table:
-        """The rows of one reading statement; a statement that writes a file has none.
+        """Run one reading statement and return its rows.
 
         Raises:
             UsageError: see :meth:`query`.
         """
         with self._explaining(sql):
             self._prepare(sql)
-            found = self.con.sql(sql)
-            return pa.table({}) if found is None else found.to_arrow_table()
+            return self.con.sql(sql).to_arrow_table()
 
     def tables(self) -> list[str]:
         """Everything that can be queried, as ``schema.name``."""
