@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
 
@@ -15,6 +16,7 @@ from chainlake.detect.step import detect
 from chainlake.errors import InfrastructureError
 from chainlake.ingest.step import ingest
 from chainlake.lake.records import ops
+from chainlake.lake.remembered import Remembered
 from chainlake.lake.store.files import FilesLake
 from chainlake.lake.upkeep.same import same_tables
 from chainlake.operations.backfills.backfill import run_here, run_plan
@@ -202,3 +204,8 @@ def test_a_lake_looked_for_in_the_wrong_place_is_said(
     assert main(["check"]) == 1
     said = capsys.readouterr().out
     assert said.count(f"into the lake {copy.lake}: the lake") == 2 and "is empty" in said
+
+
+def test_a_lake_in_a_store_is_named_as_it_is(copy: Home) -> None:
+    known = Remembered("lab", "s3://bucket/lake", LAST.start, LAST.end, "2025-03-05")
+    assert "into the lake s3://bucket/lake: the lake" in known.lost(replace(copy, lake="s3://bucket/new"))

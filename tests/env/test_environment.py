@@ -13,6 +13,7 @@ from chainlake.env.variables import NAMES, WrongVariable, check_variables, unkno
 from chainlake.errors import UsageError
 from chainlake.lake.spark.lost import NotStarted
 from chainlake.paths import Home
+from chainlake.storage.settings import apply_settings
 
 WRONG = [
     ("SPARK_DRIVER_MEMORY", "1gigs", "write 1g or 1024m"),
@@ -23,6 +24,12 @@ WRONG = [
     ("CHAINLAKE_ENGINE", "fast", "auto, files or spark"),
     ("CHAINLAKE_LEASE_SECONDS", "nan", "a number of seconds above 0"),
     ("CHAINLAKE_LEASE_SECONDS", "soon", "a number of seconds above 0"),
+    *(
+        ("CHAINLAKE_STORE_ENDPOINT", value, "http://HOST:PORT")
+        for value in ("127.0.0.1:9000", "localhost:9000", "http://", "http://a:99999", "http://a:9 ", "ftp://a:9")
+    ),
+    *(("CHAINLAKE_LAKE", value, "s3://BUCKET/PREFIX") for value in ("s3://", "s3:/bucket/prefix", "s3a:///prefix")),
+    ("CHAINLAKE_LANDING", "s3://", "s3://BUCKET/PREFIX"),
 ]
 
 
@@ -43,12 +50,24 @@ def test_a_wrong_value_is_refused_with_what_to_write(
     [
         ("SPARK_DRIVER_MEMORY", "2G"), ("SPARK_DRIVER_MEMORY", "1536m"), ("CHAINLAKE_SHUFFLE_PARTITIONS", "200"),
         ("CHAINLAKE_LEASE_SECONDS", "0.5"), ("CHAINLAKE_ENGINE", "spark"), ("CHAINLAKE_ENGINE", ""),
+        ("CHAINLAKE_STORE_ENDPOINT", "http://127.0.0.1:9000"), ("CHAINLAKE_STORE_ENDPOINT", "https://s3.a-b.com/x/"),
+        ("CHAINLAKE_STORE_ENDPOINT", "http://[::1]:65535"), ("CHAINLAKE_STORE_ENDPOINT", "http://min_io"),
+        ("CHAINLAKE_LAKE", "s3://bucket"), ("CHAINLAKE_LAKE", "s3a://bucket/a b"), ("CHAINLAKE_LAKE", "/data/s3:/x"),
     ],
 )  # fmt: skip
 def test_a_right_value_passes(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
     check_variables()
     assert value_of(name) == value
+
+
+def test_the_address_that_other_programs_read_is_refused_where_a_store_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a lake on a disk it says nothing."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "localhost:9000")
+    monkeypatch.delenv("CHAINLAKE_STORE_ENDPOINT", raising=False)
+    check_variables()
+    with pytest.raises(WrongVariable, match="AWS_ENDPOINT_URL is 'localhost:9000'"):
+        apply_settings()
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,9 @@ class Remembered:
                 f"{gone}: the lake {home.lake} has lost its tables, or at least ops. If they are elsewhere, put them "
                 f"back, or set CHAINLAKE_LAKE to their place; '{_REPAIR}' marks everything in landing to be read again"
             )
+        other = self.lake if "://" in self.lake else os.path.join(home.root, self.lake)
         return (
-            f"{gone} into the lake {os.path.join(home.root, self.lake)}: the lake {home.lake} is empty. "
+            f"{gone} into the lake {other}: the lake {home.lake} is empty. "
             f"Set CHAINLAKE_LAKE to the other one; '{_REPAIR}' says how to read everything from landing into this one"
         )
 

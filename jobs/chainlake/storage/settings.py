@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from chainlake.env.variables import value_of
 from chainlake.errors import InfrastructureError
 
 #: Our variable → the one that libraries read. Each also has a form ``…_FILE`` that names a file with the value.
@@ -34,12 +35,13 @@ def apply_settings() -> None:
 
     Raises:
         UnreadableSetting: a file that a variable names cannot be read.
+        WrongVariable: the store's address is none.
     """
     for ours, theirs in VARIABLES.items():
         value = os.environ.get(ours) or _from_file(f"{ours}_FILE")
         if value:
             os.environ[theirs] = value
-    if os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://"):
+    if value_of("AWS_ENDPOINT_URL").startswith("http://"):
         # Whoever writes http:// means it, but libraries require this variable, too.
         os.environ.setdefault("AWS_ALLOW_HTTP", "true")
 
